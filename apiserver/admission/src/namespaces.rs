@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_server::host::HostNamespaces;
+use drydock_server::admission::HostNamespaces;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 

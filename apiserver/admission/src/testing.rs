@@ -9,11 +9,12 @@ use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
-use drydock_server::admission::{Attributes, Operation, RequestOptions, Warnings};
-use drydock_server::audit::Trail;
+use drydock_server::admission::{Attributes, Operation, RequestOptions};
+use drydock_server::audit::AuditContext;
 use drydock_server::auth::authn::{Caller, Origin};
 use drydock_server::request::query::Query;
 use drydock_server::request::user::User;
+use drydock_server::request::warnings::Warnings;
 use serde_json::{Value, json};
 
 /// A kind without rules that defaults `spec.size` to 1.
@@ -61,7 +62,7 @@ pub struct Request {
     query: Query,
     /// The warnings for the client.
     pub warnings: Warnings,
-    trail: Trail,
+    audit_context: AuditContext,
     /// Whether it is a dry run.
     pub dry_run: bool,
 }
@@ -94,7 +95,7 @@ impl Request {
             user,
             query: Query::parse("fieldManager=me"),
             warnings: Warnings::default(),
-            trail: Trail::default(),
+            audit_context: AuditContext::default(),
             dry_run: false,
         }
     }
@@ -129,7 +130,7 @@ impl Request {
             options: RequestOptions::Write(&self.query),
             deadline: Instant::now() + Duration::from_secs(30),
             warnings: &self.warnings,
-            audit: &self.trail,
+            audit: &self.audit_context,
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use drydock_server::host::Followed;
+use drydock_server::host::Reflector;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 
 /// The host's nodes, followed: names and labels.
-pub struct HostNodes(Followed<Node>);
+pub struct HostNodes(Reflector<Node>);
 
 impl HostNodes {
     /// Starts following.
     pub fn follow(client: Client) -> Self {
-        Self(Followed::start("nodes", Api::all(client)))
+        Self(Reflector::start("nodes", Api::all(client)))
     }
 
     /// Whether the nodes are known.

@@ -1,38 +1,46 @@
 //! A generic Kubernetes API server: everything between a connection and storage, with no knowledge of the kinds
-//! that it serves.
+//! that it serves. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
-//!   generic                    a whole server from options and kinds
-//!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
-//!   chain                      one file: deadline, authn, audit, impersonation, flow control, authz ...
-//!        ├── grpc              calls of a mounted gRPC service, in the same order
-//!        │  request::Request
-//!   api_group::ApiGroup        what is mounted where
-//!        ├── discovery, openapi
-//!        └── verbs             one file a verb
-//!              ├── negotiate, encode    bytes <-> objects, the only place that knows wire formats
-//!              ├── admission            what a deployment adds
-//!              └── watch                streams
+//!   generic             a whole server from options and kinds
+//!   grpc                the calls of a mounted gRPC service, by the same steps as requests
+//!   serve               the port: connections, TLS handshakes, HTTP/1.1 and HTTP/2, orderly shutdown
+//!   chain               the order of a request: deadline, authentication, audit, flow control, authorization ...
+//!   api_group           what is mounted where: resources, discovery, OpenAPI
+//!   handlers            the verbs, one file each, and the state of a request that they share
+//!   watch               the body of a watch's response
+//!   admission           what a deployment checks and changes in a write
+//!   audit               the audit log
+//!   auth                authn, authz, and the reviews by which the host decides
+//!   wire                bytes from and to objects: the only place that knows wire formats
+//!   host, tls           how the host is reached; certificates
+//!   responses           responses on their way out: what they hold, and what ends them
+//!   metrics             what /metrics shows
+//!   flow_control        seats, budgets and threads, shared fairly
+//!   request             what a request says of itself: info, user, query, options
 //! ```
 
 pub mod generic;
 
-pub mod audit;
-pub mod auth;
 pub mod chain;
-pub mod flow_control;
 pub mod grpc;
-pub mod handlers;
-pub mod host;
-pub mod metrics;
 pub mod serve;
-pub mod tls;
+
+pub mod api_group;
+pub mod handlers;
+pub mod watch;
 
 pub mod admission;
-pub mod api_group;
+pub mod audit;
+pub mod auth;
+pub mod wire;
+
+pub mod flow_control;
+pub mod host;
+pub mod metrics;
 pub mod request;
-pub mod sending;
+pub mod responses;
+pub mod tls;
+
 #[cfg(test)]
 mod testing;
-pub mod watch;
-pub mod wire;

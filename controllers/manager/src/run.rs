@@ -12,7 +12,7 @@ use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
 use drydock_runtime::{Caches, Context};
-use drydock_server::auth::gate::Gate;
+use drydock_server::auth::delegated::DelegatedAuth;
 use drydock_server::chain::health::Health;
 use drydock_server::host;
 use kube::Client;
@@ -46,7 +46,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     if let Some(port) = port {
         let paths = Paths {
             health: health(&context.caches),
-            gate: Gate::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
+            auth: DelegatedAuth::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
             metrics: router(context.metrics.clone()),
         };
         // Probes are answered to the end.

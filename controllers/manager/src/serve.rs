@@ -8,10 +8,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use drydock_server::auth::authn::Peer;
-use drydock_server::auth::gate::Gate;
+use drydock_server::auth::delegated::DelegatedAuth;
 use drydock_server::chain::health::Health;
 use drydock_server::request::query::Query;
-use drydock_server::serve::{self, Answer, Bounds};
+use drydock_server::serve::{self, Bounds, RequestHandler};
 use drydock_server::tls::{Serving, server_config};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -48,27 +48,27 @@ async fn serve_within(port: Port, paths: Paths, stop: CancellationToken, bounds:
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// What is served by path: probes to everybody, without reasons; anything else to whom the gate lets through. The paths
+/// What is served by path: probes to everybody, without reasons; anything else to users whom the host authorizes. The paths
 /// of single checks, which tell reasons, are not served.
 pub struct Paths {
     /// What probes are answered.
     pub health: Health,
     /// Who may read the rest.
-    pub gate: Gate,
+    pub auth: DelegatedAuth,
     /// /metrics.
     pub metrics: Router,
 }
 
-impl Answer for Paths {
+impl RequestHandler for Paths {
     type Body = Body;
 
-    async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
+    async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         if let Some(answer) = self.health.probe(request.method(), request.uri().path(), &query) {
             return answer;
         }
         let (parts, body) = request.into_parts();
-        if let Some(refusal) = self.gate.refusal(&parts, peer).await {
+        if let Some(refusal) = self.auth.refusal(&parts, peer).await {
             return refusal;
         }
         let request = Request::from_parts(parts, body);
@@ -91,12 +91,12 @@ mod tests {
 
     use super::*;
 
-    /// A gate whose host knows nobody.
-    fn closed() -> Gate {
+    /// Authentication by a host that knows nobody.
+    fn closed() -> DelegatedAuth {
         let nobody = |_: Request<kube::client::Body>| async {
             Ok::<_, Infallible>(Response::new(kube::client::Body::from(b"{}".to_vec())))
         };
-        Gate::new(Client::new(tower::service_fn(nobody), "default"))
+        DelegatedAuth::new(Client::new(tower::service_fn(nobody), "default"))
     }
 
     /// /readyz said to whoever asked what was missing.
@@ -104,7 +104,7 @@ mod tests {
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
         let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", ready);
-        let paths = Paths { health, gate: closed(), metrics: Router::new() };
+        let paths = Paths { health, auth: closed(), metrics: Router::new() };
         for (path, code) in [
             ("/livez", 200),
             ("/healthz?verbose", 200),
@@ -115,7 +115,7 @@ mod tests {
             ("/metrics", 401),
         ] {
             let request = Request::get(path).body(Body::empty()).unwrap();
-            let answer = paths.answer(request, &Peer::default()).await;
+            let answer = paths.handle(request, &Peer::default()).await;
             assert_eq!(answer.status(), code, "{path}");
             let text = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
             assert!(!String::from_utf8_lossy(&text).contains("pods"), "{path}");
@@ -131,7 +131,7 @@ mod tests {
         let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let bounds = Bounds { headers: Duration::from_millis(50), ..BOUNDS };
-        let paths = Paths { health: Health::default(), gate: closed(), metrics: Router::new() };
+        let paths = Paths { health: Health::default(), auth: closed(), metrics: Router::new() };
         tokio::spawn(serve_within(port, paths, CancellationToken::new(), bounds));
 
         let mut roots = RootCertStore::empty();

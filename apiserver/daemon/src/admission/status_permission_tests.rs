@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
 use drydock_machinery::Object;
-use drydock_server::admission::{Operation, RequestOptions, Warnings};
-use drydock_server::audit::Trail;
+use drydock_server::admission::{Operation, RequestOptions};
+use drydock_server::audit::AuditContext;
 use drydock_server::request::query::Query;
+use drydock_server::request::warnings::Warnings;
 use serde_json::{Value, json};
 
 use super::*;
@@ -59,7 +60,8 @@ impl Writer {
         old: Option<&Object>,
     ) -> Result<(), ApiError> {
         let (caller, kind) = (caller("ann<", &self.groups), EvictionRequestKind::new(Duration::ZERO));
-        let (query, warnings, trail) = (Query::parse(""), Warnings::default(), Trail::default());
+        let (query, warnings, audit_context) =
+            (Query::parse(""), Warnings::default(), AuditContext::default());
         let attributes = Attributes {
             caller: &caller,
             user: &caller.user,
@@ -76,7 +78,7 @@ impl Writer {
             options: RequestOptions::Write(&query),
             deadline: Instant::now() + Duration::from_secs(60),
             warnings: &warnings,
-            audit: &trail,
+            audit: &audit_context,
         };
         self.check.admit(&attributes).await
     }

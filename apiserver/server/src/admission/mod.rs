@@ -2,30 +2,31 @@
 //!
 //! ```text
 //!   decoded, defaulted, managed fields recorded
-//!        │ BeforeValidation    may change the object; nobody's managed fields follow (k8s.io/apiserver: neither there)
+//!        │ BeforeValidation    may change the object; managed fields do not follow (as in k8s.io/apiserver)
 //!   prepared, validated by the kind
 //!        │ AfterValidation     sees what is to be stored
 //!   stored
 //! ```
 
+mod host_namespaces;
 pub mod namespace_lifecycle;
-mod options;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
-use parking_lot::Mutex;
+use serde_json::{Map, Value};
 
-pub use options::RequestOptions;
+pub use host_namespaces::HostNamespaces;
 
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::auth::authn::Caller;
+use crate::request::delete_options::DeleteOptions;
+use crate::request::query::Query;
 use crate::request::user::User;
-use crate::request::warnings::{ITEM_RUNES, TOTAL_RUNES};
+use crate::request::warnings::Warnings;
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub struct Attributes<'a> {
     /// Where warnings for the client go.
     pub warnings: &'a Warnings,
     /// Where annotations for the audit log go.
-    pub audit: &'a Trail,
+    pub audit: &'a AuditContext,
 }
 
 impl Attributes<'_> {
@@ -111,6 +112,46 @@ impl Attributes<'_> {
     }
 }
 
+/// The options of a request as admission shows them: CreateOptions, UpdateOptions, DeleteOptions.
+#[derive(Clone, Copy, Debug)]
+pub enum RequestOptions<'a> {
+    /// In the URL, of a create, update or patch.
+    Write(&'a Query),
+    /// Those of a delete, which have been read.
+    Delete(&'a DeleteOptions),
+}
+
+impl RequestOptions<'_> {
+    /// As an object. A patch has the options of what it turns out to be (k8s.io/apiserver
+    /// pkg/endpoints/handlers/patch.go, patchToUpdateOptions, patchToCreateOptions).
+    pub fn to_json(self, operation: Operation) -> Value {
+        let mut fields = Map::new();
+        let mut put = |field: &str, value: Value| fields.insert(field.to_owned(), value);
+        let kind = match operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        put("kind", kind.into());
+        put("apiVersion", "meta.k8s.io/v1".into());
+        match self {
+            Self::Write(query) => {
+                let dry_run: Vec<&str> = query.all("dryRun").collect();
+                if !dry_run.is_empty() {
+                    put("dryRun", dry_run.into());
+                }
+                for field in ["fieldManager", "fieldValidation"] {
+                    if let Some(value) = query.non_empty(field) {
+                        put(field, value.into());
+                    }
+                }
+            }
+            Self::Delete(options) => fields.extend(options.to_fields()),
+        }
+        Value::Object(fields)
+    }
+}
+
 /// When an admission runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -135,37 +176,5 @@ pub trait Admission: Send + Sync + 'static {
     /// When it runs.
     fn phase(&self) -> Phase {
         Phase::AfterValidation
-    }
-}
-
-/// Warnings for the client, each kept once, and no more of them than can be shown.
-#[derive(Debug, Default)]
-pub struct Warnings(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    texts: Vec<String>,
-    known: HashSet<String>,
-    /// Runes that are shown of them at least.
-    runes: usize,
-}
-
-impl Warnings {
-    /// Adds a warning. Whoever is asked about a write may answer any number of them: past what the headers have room
-    /// for, none is looked at.
-    pub fn add(&self, text: impl Into<String>) {
-        let text = text.into();
-        let kept = &mut *self.0.lock();
-        if text.is_empty() || kept.runes >= TOTAL_RUNES || kept.known.contains(&text) {
-            return;
-        }
-        kept.runes += text.chars().take(ITEM_RUNES).count();
-        kept.known.insert(text.clone());
-        kept.texts.push(text);
-    }
-
-    /// Takes what was added.
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock()).texts
     }
 }

@@ -10,7 +10,7 @@ use drydock_machinery::error::StatusCause;
 
 use super::{Admission, Attributes, Operation, Phase};
 
-/// Time for a watch to bring a namespace that was made a moment ago.
+/// Time for the watch to deliver a namespace that was created a moment ago.
 const MISSING_WAIT: Duration = Duration::from_millis(50);
 
 /// A namespace's phase.

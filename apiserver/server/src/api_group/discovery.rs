@@ -1,4 +1,4 @@
-//! `/apis` and below: which groups, versions and resources there are
+//! `/version`, and `/apis` and below: which groups, versions and resources there are
 //! (k8s.io/apiserver/pkg/endpoints/discovery, with its aggregated form).
 
 use axum::body::Body;
@@ -11,8 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::request::query::Query;
-use crate::wire::encode;
-use crate::wire::negotiate;
+use crate::wire::{encode, negotiate};
 
 /// The documents, made once.
 pub struct Discovery {
@@ -90,5 +89,27 @@ impl Discovery {
 fn push(documents: &mut Vec<(String, Value)>, path: String, document: Option<Value>) {
     if let Some(document) = document.filter(|_| documents.iter().all(|(known, _)| *known != path)) {
         documents.push((path, document));
+    }
+}
+
+/// What a server calls itself, in `/version` and in its OpenAPI documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Name.
+    pub title: &'a str,
+    /// `major.minor.patch`
+    pub version: &'a str,
+}
+
+impl Identity<'_> {
+    /// k8s.io/apimachinery/pkg/version Info.
+    pub fn info(&self) -> Value {
+        let mut parts = self.version.split('.');
+        let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+        json!({
+            "major": major, "minor": minor, "gitVersion": format!("v{}", self.version), "gitCommit": "",
+            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "rustc", "platform": platform,
+        })
     }
 }

@@ -1,50 +1,68 @@
 //! What is mounted: resources by group, version and name, and the documents that describe them.
 
 pub mod discovery;
-mod identity;
 pub mod openapi;
-pub mod request;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
-use drydock_storage::cache::Usage;
 use drydock_storage::fence::FenceError;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
-use http::{HeaderMap, Response};
+use drydock_storage::storage::{ListOptions, ReadAt, Scope};
+use http::{HeaderMap, Method, Response};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::{Admission, Warnings};
 use crate::api_group::discovery::Discovery;
-pub use crate::api_group::identity::Identity;
-use crate::api_group::request::Request;
-use crate::audit::Trail;
-use crate::flow_control::Listed;
+use crate::audit::AuditContext;
+use crate::auth::authn::{Caller, Origin};
+use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
-use crate::handlers::fence::{Refusal, Term, Terms};
-use crate::handlers::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
+use crate::flow_control::{Listed, PriorityLevel, ReplacedBytes};
+use crate::handlers::fencing::{FencingRefusal, FencingToken, FencingTokens};
+use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
-use crate::watch::Recent;
-use crate::wire::body::{self, Read};
-use crate::wire::encode;
-use crate::wire::negotiate;
+use crate::request::user::User;
+use crate::request::warnings::Warnings;
+use crate::watch::RecentFrames;
+use crate::wire::body::{self, RequestBody};
+use crate::wire::{encode, negotiate};
+pub use discovery::Identity;
 
-/// One resource that is served, with its status subresource.
-pub struct Resource {
-    /// Names, schema and strategy.
-    pub kind: Arc<dyn Kind>,
-    /// Where its objects are.
-    pub storage: Arc<dyn Storage>,
-    /// Checks on writes, in order.
-    pub admission: Vec<Arc<dyn Admission>>,
-    /// How much of the kind's quota is used, of a kind that has one.
-    pub usage: Option<Arc<Usage>>,
+/// A request after authentication and authorization.
+pub struct Request {
+    /// HTTP method.
+    pub method: Method,
+    /// What it is about.
+    pub info: Arc<RequestInfo>,
+    /// Who sent it.
+    pub caller: Caller,
+    /// Who asks: the caller, or as whom the caller acts.
+    pub user: Arc<User>,
+    /// The user's priority level.
+    pub level: PriorityLevel,
+    /// Headers, without those that authenticated.
+    pub headers: HeaderMap,
+    /// Body, not read yet.
+    pub body: Body,
+    /// Where what becomes known of it is logged.
+    pub audit: AuditContext,
+}
+
+impl Request {
+    /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
+    pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
+        let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
+        let info = Arc::new(RequestInfo::parse(&method, &uri));
+        let (user, audit) = (Arc::new(user), AuditContext::default());
+        let caller = Caller::new(user.clone(), Origin::local(time));
+        Self { method, info, caller, user, level, headers, body, audit }
+    }
 }
 
 /// Everything that is mounted below `/apis`, and `/openapi` and `/version`.
@@ -54,13 +72,13 @@ pub struct ApiGroup {
     shutdown: CancellationToken,
     /// Who may create by applying.
     authorizer: Option<Arc<dyn CreateAuthorizer>>,
-    /// Whose terms are over.
-    terms: Option<Terms>,
+    /// Refuses writes with an outdated fencing token.
+    fencing_tokens: Option<FencingTokens>,
     discovery: Discovery,
     openapi: OpenApi,
     version: Value,
     watch_events: WatchEvents,
-    recent: Arc<Recent>,
+    recent_frames: Arc<RecentFrames>,
     /// What each flow has put into the history lately.
     replaced_bytes: Arc<ReplacedBytes>,
     /// Of all bodies in flight.
@@ -81,12 +99,12 @@ impl ApiGroup {
             resources: resources.into_iter().map(Arc::new).collect(),
             shutdown: CancellationToken::new(),
             authorizer: None,
-            terms: None,
+            fencing_tokens: None,
             discovery,
             openapi,
             version: identity.info(),
             watch_events: WatchEvents::default(),
-            recent: Arc::default(),
+            recent_frames: Arc::default(),
             replaced_bytes: Arc::default(),
             bodies: body::budget(),
             lists: handlers::list_budget(LIST_ROOM),
@@ -117,10 +135,10 @@ impl ApiGroup {
         self
     }
 
-    /// Refuses writes of terms that are over; without it, terms are not looked at.
+    /// Refuses writes with an outdated fencing token; without it, fencing tokens are not looked at.
     #[must_use]
-    pub fn with_terms(mut self, terms: Terms) -> Self {
-        self.terms = Some(terms);
+    pub fn with_fencing_tokens(mut self, tokens: FencingTokens) -> Self {
+        self.fencing_tokens = Some(tokens);
         self
     }
 
@@ -164,7 +182,7 @@ impl ApiGroup {
             Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
         };
         let Request { method, info, caller, user, level, headers, body, audit } = request;
-        let mut call = Call {
+        let mut request = RequestContext {
             resource,
             info,
             caller,
@@ -177,54 +195,64 @@ impl ApiGroup {
             authorizer: self.authorizer.clone(),
             shutdown: self.shutdown.clone(),
             watch_events: self.watch_events.clone(),
-            recent: self.recent.clone(),
+            recent_frames: self.recent_frames.clone(),
             replaced_bytes: self.replaced_bytes.clone(),
             lists: self.lists.clone(),
-            term: None,
+            fencing_token: None,
         };
-        match self.admit(&mut call, &method, body).await {
-            Ok(body) if body.len() > LARGE_BODY => self.serve_large(call, body).await,
-            Ok(body) => answered(&call, handlers::serve(&call, &body).await),
-            Err(error) => answered(&call, Err(error)),
+        match self.admit(&mut request, &method, body).await {
+            Ok(body) if body.len() > LARGE_BODY => self.serve_large(request, body).await,
+            Ok(body) => answered(&request, handlers::serve(&request, &body).await),
+            Err(error) => answered(&request, Err(error)),
         }
     }
 
     /// Reads the body of a request that is served.
-    async fn admit(&self, call: &mut Call, method: &http::Method, body: Body) -> Result<Read, ApiError> {
-        if !handlers::is_served(call, method) {
+    async fn admit(
+        &self,
+        request: &mut RequestContext,
+        method: &http::Method,
+        body: Body,
+    ) -> Result<RequestBody, ApiError> {
+        if !handlers::is_served(request, method) {
             return Err(ApiError::method_not_allowed());
         }
-        call.term = self.term(call).await?;
-        if !handlers::takes_body(&call.info.verb) {
-            return Ok(Read::nothing());
+        request.fencing_token = self.fencing_token(request).await?;
+        if !handlers::takes_body(&request.info.verb) {
+            return Ok(RequestBody::empty());
         }
-        body::read(body, self.bodies.holding(&call.user, call.level, call.caller.deadline())).await
+        body::read(body, self.bodies.holding(&request.user, request.level, request.caller.deadline())).await
     }
 
-    /// Decoding, merging and validating a large body would hold up whoever shares the worker.
-    async fn serve_large(&self, call: Call, body: Read) -> Response<Body> {
-        let call = Arc::new(call);
-        let of_request = call.clone();
-        let request = async move { handlers::serve(&of_request, &body).await };
-        let served = self.offload.run(&call.user, call.level, call.caller.deadline(), request).await;
-        answered(&call, served.unwrap_or_else(Err))
+    /// Answers a request with a large body on a thread of its own: decoding, merging and validating it would delay the
+    /// other requests of the worker.
+    async fn serve_large(&self, request: RequestContext, body: RequestBody) -> Response<Body> {
+        let request = Arc::new(request);
+        let of_request = request.clone();
+        let answer = async move { handlers::serve(&of_request, &body).await };
+        let served = self.offload.run(&request.user, request.level, request.caller.deadline(), answer).await;
+        answered(&request, served.unwrap_or_else(Err))
     }
 
-    /// The term of a write that names one; what only pretends to write begins none.
-    async fn term(&self, call: &Call) -> Result<Option<Term>, ApiError> {
-        let pretends = call.info.query.get("dryRun").is_some();
-        let Some(terms) = self.terms.as_ref().filter(|_| call.info.verb.is_mutating() && !pretends) else {
+    /// The fencing token of a write that carries one; a dry run makes no other one outdated.
+    async fn fencing_token(&self, request: &RequestContext) -> Result<Option<FencingToken>, ApiError> {
+        let pretends = request.info.query.get("dryRun").is_some();
+        let Some(tokens) =
+            self.fencing_tokens.as_ref().filter(|_| request.info.verb.is_mutating() && !pretends)
+        else {
             return Ok(None);
         };
-        let admitted = terms.admit(call.level, &call.user, &call.headers).await;
+        let admitted = tokens.admit(request.level, &request.user, &request.headers).await;
         admitted.map_err(|refusal| match refusal {
-            Refusal::Malformed(error) => error,
-            Refusal::Stranger(why) => {
-                let names = call.resource.kind.names();
-                ApiError::forbidden(names.group, names.plural, &call.info.name, &why)
+            FencingRefusal::Malformed(error) => error,
+            FencingRefusal::Stranger(why) => {
+                let names = request.resource.kind.names();
+                ApiError::forbidden(names.group, names.plural, &request.info.name, &why)
             }
-            Refusal::Fence(FenceError::Backend(error)) => call.storage_error(error.into(), "term check"),
-            Refusal::Fence(over) => call.conflict(over),
+            FencingRefusal::Fence(FenceError::Backend(error)) => {
+                request.storage_error(error.into(), "fencing check")
+            }
+            FencingRefusal::Fence(over) => request.conflict(over),
         })
     }
 
@@ -271,13 +299,14 @@ impl ApiGroup {
     }
 }
 
-fn answered(call: &Call, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
-    let mut response = answer.unwrap_or_else(|error| refuse(&error, &call.headers, &call.info, &call.audit));
-    crate::request::warnings::write(response.headers_mut(), &call.warnings.take());
+fn answered(request: &RequestContext, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
+    let mut response =
+        answer.unwrap_or_else(|error| refuse(&error, &request.headers, &request.info, &request.audit));
+    crate::request::warnings::write(response.headers_mut(), &request.warnings.take());
     response
 }
 
-fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &Trail) -> Response<Body> {
+fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &AuditContext) -> Response<Body> {
     audit.status(&error.status);
     encode::error(error, headers, &info.query)
 }

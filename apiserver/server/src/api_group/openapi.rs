@@ -7,8 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LO
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::request::query::Query;
-use crate::wire::encode;
-use crate::wire::negotiate;
+use crate::wire::{encode, negotiate};
 
 /// Answers a get of an OpenAPI path; `None` if there is no such document.
 pub fn answer(documents: &OpenApi, path: &str, headers: &HeaderMap, query: &Query) -> Option<Response<Body>> {

@@ -74,7 +74,7 @@ pub struct AuthenticationMetadata {
 }
 
 impl AuthenticationMetadata {
-    /// Nothing is told of leave without constraint.
+    /// `None` for impersonation without constraint.
     pub(super) fn of(constraint: &str) -> Option<Self> {
         (!constraint.is_empty()).then(|| Self { impersonation_constraint: constraint.to_owned() })
     }

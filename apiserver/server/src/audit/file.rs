@@ -1,4 +1,4 @@
-//! The file of the log: turned over when it has grown too large, with so many of the old ones kept, for so long
+//! The file of the log: rotated at its maximum size; old files are kept up to a number and an age
 //! (kube-apiserver --audit-log-maxsize, -maxbackup, -maxage, -compress).
 //!
 //! The newest of the old files is `NAME.1`, or `NAME.1.gz`.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use logroller::{Compression, LogRoller, LogRollerBuilder, Rotation, RotationSize};
 
-/// Audit logs are for the eyes of admins alone.
+/// Only the owner may read audit logs.
 const MODE: u32 = 0o600;
 /// How often old files are looked at.
 const EVERY: Duration = Duration::from_secs(3600);
@@ -22,17 +22,17 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub struct Options {
     /// The file.
     pub path: PathBuf,
-    /// Days that old files are kept; 0 is for ever.
+    /// Days to keep rotated files; 0 keeps them forever.
     pub max_age: u32,
-    /// Old files that are kept; 0 is all.
+    /// Rotated files to keep; 0 keeps all.
     pub max_backups: u32,
-    /// Megabytes after which the file is turned over; 0 is never.
+    /// Megabytes at which the file is rotated; 0 is never.
     pub max_size: u32,
-    /// Whether old files are compressed.
+    /// Whether rotated files are compressed.
     pub compress: bool,
 }
 
-/// A file that is turned over.
+/// A file that is rotated.
 pub struct Rotating {
     options: Options,
     out: Option<Out>,
@@ -69,7 +69,7 @@ impl Rotating {
 }
 
 impl Write for Rotating {
-    /// A file that fails is opened anew, once: somebody may have moved it, or its folder.
+    /// Opens a file that fails anew, once: it, or its folder, may have been moved.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.looked.elapsed() > EVERY {
             self.looked = Instant::now();

@@ -146,7 +146,7 @@ impl Writer {
         self.judge(well)
     }
 
-    /// What cannot be written is told where the server's own log goes, and counted.
+    /// Logs and counts what could not be written.
     fn judge(&self, well: io::Result<()>) -> bool {
         if let Err(error) = &well {
             self.counts.error("log");

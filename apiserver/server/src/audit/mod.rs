@@ -2,23 +2,22 @@
 //! (k8s.io/apiserver pkg/audit, pkg/endpoints/filters/audit.go).
 //!
 //! ```text
-//!   chain ──▶ Trail of one request ──event──▶ Log (queue, thread) ──line──▶ file, turned over │ stdout
+//!   chain ──▶ AuditContext ──event──▶ Log (queue, thread) ──line──▶ file, rotated │ stdout
 //!               ▲ user, decision, bodies, annotations
 //! ```
 //!
-//! Without a policy there is no trail: each of its methods does nothing then.
+//! Without a policy an audit context is empty: its methods do nothing.
 
-pub(crate) mod audit_id;
 mod body;
+mod context;
 mod counts;
 mod event;
 pub mod file;
+pub(crate) mod headers;
 mod line;
 pub mod log;
 pub mod policy;
 pub mod policy_file;
-mod source;
-mod trail;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -27,11 +26,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::Request;
 
+pub use context::AuditContext;
 pub use counts::Counts;
 pub use line::Format;
 pub use log::Mode;
 pub use policy::{Level, Policy, Stage};
-pub use trail::Trail;
 
 use crate::auth::authn::Peer;
 use crate::request::info::RequestInfo;
@@ -124,15 +123,15 @@ impl Audit {
         Ok(Some(Arc::new(Self { policy, lines, log, counts })))
     }
 
-    /// Begins the trail of a request.
-    pub fn trail(
+    /// Begins the audit context of a request.
+    pub fn context(
         self: &Arc<Self>,
         request: &Request<Body>,
         info: &RequestInfo,
         audit_id: &str,
         peer: &Peer,
-    ) -> Trail {
-        Trail::begin(self.clone(), request, info, audit_id, peer)
+    ) -> AuditContext {
+        AuditContext::begin(self.clone(), request, info, audit_id, peer)
     }
 
     /// Waits until everything so far has been written.

@@ -110,7 +110,7 @@ impl Verdict {
 }
 
 impl Policy {
-    /// What is to be logged of this request; it has no user if nobody could be authenticated.
+    /// What is to be logged of this request; `user` is `None` if it could not be authenticated.
     pub fn verdict(&self, user: Option<&User>, info: &RequestInfo) -> Verdict {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info));
         let mut omit_stages = self.omit_stages.clone();

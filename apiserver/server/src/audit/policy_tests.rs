@@ -1,7 +1,7 @@
 //! Which rule decides on a request (k8s.io/apiserver pkg/audit/policy/checker_test.go).
 
 use super::*;
-use crate::request::info;
+use crate::request::info::RequestInfo;
 
 fn user() -> User {
     User { name: "ann".into(), groups: vec!["a".into(), "b".into()], ..User::default() }
@@ -9,7 +9,7 @@ fn user() -> User {
 
 fn info(method: &str, uri: &str) -> RequestInfo {
     let (Ok(method), Ok(uri)) = (method.parse(), uri.parse()) else { panic!("{method} {uri}") };
-    info::parse(&method, &uri)
+    RequestInfo::parse(&method, &uri)
 }
 
 fn strings(texts: &[&str]) -> Vec<String> {

@@ -1,13 +1,13 @@
 //! Who asks, and whether they may: the host decides by reviews.
 //!
 //! ```text
-//!   authn    the user behind a request: front proxy, client certificate, bearer token; impersonation
-//!   authz    whether the user may do what the request asks
-//!   review   TokenReviews and SubjectAccessReviews: shared, remembered, bounded
-//!   gate     both, for a program that serves no API
+//!   authn      the user behind a request: front proxy, client certificate, bearer token; impersonation
+//!   authz      whether the user may do what the request asks
+//!   review     TokenReviews and SubjectAccessReviews: shared, remembered, bounded
+//!   delegated  both, for a program that serves no API
 //! ```
 
 pub mod authn;
 pub mod authz;
-pub mod gate;
+pub mod delegated;
 pub mod review;

@@ -11,7 +11,7 @@ use drydock_machinery::ApiError;
 use http::{HeaderMap, StatusCode};
 
 use super::Chain;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::auth::authn::impersonation::{Impersonated, Mode};
 use crate::auth::authn::{Caller, Peer, ProvedBy};
 use crate::auth::authz::{Attributes, Decision};
@@ -71,7 +71,7 @@ impl Chain {
         headers: &mut HeaderMap,
         attributes: &[Attributes],
         work: Work<'_>,
-        audit: &Trail,
+        audit: &AuditContext,
         by: Instant,
     ) -> Result<Admitted, NotAdmitted> {
         audit.received(&caller.user, work.info).await?;
@@ -89,7 +89,7 @@ impl Chain {
         caller: &Caller,
         headers: &mut HeaderMap,
         attributes: &[Attributes],
-        audit: &Trail,
+        audit: &AuditContext,
     ) -> Result<Option<Impersonated>, ApiError> {
         let impersonation = self.authenticator.impersonation();
         let nothing = [Attributes::default()];
@@ -124,7 +124,7 @@ impl Chain {
         caller: &Caller,
         user: &User,
         attributes: &[Attributes],
-        audit: &Trail,
+        audit: &AuditContext,
     ) -> Result<(), NotAdmitted> {
         let mut first: Option<Decision> = None;
         for asked in attributes {

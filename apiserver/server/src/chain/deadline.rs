@@ -29,8 +29,8 @@ pub fn of(info: &RequestInfo, any: Duration) -> Result<Duration, ApiError> {
     Ok(asked.unwrap_or(longest).min(longest))
 }
 
-/// As whoever runs out of time in Kubernetes says it: the handler of a change, or else the timer of all requests
-/// (k8s.io/apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go).
+/// The error of a request that has run out of time, in the words of Kubernetes' handler for a change, or else of its
+/// timer (k8s.io/apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go).
 pub fn missed(info: &RequestInfo) -> ApiError {
     let message = if info.is_resource && info.verb.is_mutating() {
         "request did not complete within requested timeout - context deadline exceeded"

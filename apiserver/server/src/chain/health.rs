@@ -1,7 +1,7 @@
 //! /livez, /readyz and /healthz (k8s.io/apiserver pkg/server/healthz): named checks, `?verbose`, `?exclude=`, a path a
 //! check. A failure is 500. These three are open to everybody, so they withhold the reason; the path of a check below
-//! them tells it, to users that the host authorizes to get that path. The log tells when a check begins to fail, and when
-//! it ceases to.
+//! them tells it, to users that the host authorizes to get that path. The log tells when a check begins to fail, and
+//! when it ceases to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 /// A check: healthy, or why not.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// Something that whoever looks at /readyz should know, though it is no reason to send no traffic here.
+/// Something that a reader of /readyz should know, though it is no reason to send no traffic here.
 pub type Notice = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The named checks of the three endpoints.
@@ -51,7 +51,8 @@ impl Health {
         self
     }
 
-    /// A line of /readyz?verbose that never fails it, and a path of its own below /readyz that does fail, with the words.
+    /// A line of /readyz?verbose that never fails it, and a path of its own below /readyz that does fail, with the
+    /// words.
     #[must_use]
     pub fn notice(mut self, name: &'static str, notice: Notice) -> Self {
         self.notices.push((name, notice));
@@ -89,7 +90,7 @@ impl Health {
         }
     }
 
-    /// The answer to a notice's own path, which fails while there is something to say: for whoever asks for just that.
+    /// The answer to a notice's own path, which fails while the notice has something to say.
     fn noticed(&self, name: &str) -> Option<Response<Body>> {
         let (_, notice) = self.notices.iter().find(|notice| notice.0 == name)?;
         Some(match notice() {

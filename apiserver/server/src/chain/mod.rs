@@ -20,30 +20,27 @@ use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
 use tracing::Instrument;
 
-use crate::api_group::ApiGroup;
-use crate::api_group::request::Request;
-use crate::audit::audit_id;
-use crate::audit::{Audit, Trail};
+use crate::api_group::{ApiGroup, Request};
+use crate::audit::{self, Audit, AuditContext};
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::metrics::{Metrics, OpenWatch};
-use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
 use crate::request::user::User;
-use crate::sending::{Delivery, Outgoing, Sending, Streaming};
-use crate::wire::body;
-use crate::wire::encode;
+use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
+use crate::wire::{body, encode};
 pub(crate) use admit::{Admitted, NotAdmitted};
 
-/// Everything that a request passes through.
+/// The steps that a request passes through.
 pub struct Chain {
     /// Who asks.
     pub authenticator: Authenticator,
     /// Who may.
     pub authorizer: Arc<Authorizer>,
-    /// Who is served when not all can be.
+    /// Which requests are served when not all can be.
     pub flow_control: Arc<FlowControl>,
     /// /livez and its like.
     pub health: Health,
@@ -56,16 +53,16 @@ pub struct Chain {
     /// Longest time that a request which does not stream may take.
     pub request_timeout: Duration,
     /// Answers on their way out.
-    pub sending: Sending,
+    pub responses: OpenResponses,
 }
 
 /// Media type of server-side apply, which metrics tell from other patches.
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// What an answer holds on to until it has been sent.
-pub enum Kept {
-    /// Nothing: it took no place, or has given it back.
-    Nothing,
+pub enum ResponseGuard {
+    /// Nothing: it took no seat, or has given it back.
+    None,
     /// The seats of the request.
     Seats(Seats),
     /// The count of open watches.
@@ -74,31 +71,35 @@ pub enum Kept {
 
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
-    pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Outgoing<Kept>> {
+    pub async fn serve(
+        &self,
+        request: http::Request<Body>,
+        peer: &Peer,
+    ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
-        let info = Arc::new(info::parse(request.method(), request.uri()));
-        let audit_id = audit_id::of(request.headers());
+        let info = Arc::new(RequestInfo::parse(request.method(), request.uri()));
+        let audit_id = audit::headers::audit_id(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
-        let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
+        let audit = log.map(|log| log.context(&request, &info, &audit_id, peer)).unwrap_or_default();
         let authenticated = OnceLock::new();
         let asked = Asked { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
-        let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
-            Ok((answer, kept)) => {
+        let (mut response, guard) = match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok((answer, guard)) => {
                 let code = answer.status();
-                (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, kept)
+                (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, guard)
             }
-            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
+            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), ResponseGuard::None),
         };
         let private = HeaderValue::from_static("no-cache, private");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
         let (code, user) = (response.status(), authenticated.into_inner());
         self.deliver(
             response,
-            kept,
+            guard,
             Answered { info: &info, audit_id: &audit_id, code, applies, started, by, user, peer },
         )
     }
@@ -107,20 +108,20 @@ impl Chain {
     pub(crate) fn deliver(
         &self,
         mut response: Response<Body>,
-        kept: Kept,
+        guard: ResponseGuard,
         of: Answered<'_>,
-    ) -> Response<Outgoing<Kept>> {
-        audit_id::write(response.headers_mut(), of.audit_id);
+    ) -> Response<ResponseBody<ResponseGuard>> {
+        audit::headers::write_audit_id(response.headers_mut(), of.audit_id);
         let took = of.started.elapsed();
         spans::answered(of.info, of.audit_id, of.code, took);
         let info = self.countable(of.info);
         self.metrics.answered(&info, of.applies, of.code, took);
-        let (sizes, deadline) = match kept {
-            Kept::Nothing | Kept::Watch(_) => (None, of.started + took + self.request_timeout),
-            Kept::Seats(_) => (self.metrics.sizes(&info), of.by),
+        let (sizes, deadline) = match guard {
+            ResponseGuard::None | ResponseGuard::Watch(_) => (None, of.started + took + self.request_timeout),
+            ResponseGuard::Seats(_) => (self.metrics.sizes(&info), of.by),
         };
         let (user, connection) = (of.user, of.peer.connection().clone());
-        self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
+        self.responses.send(response, Delivery { deadline, user, connection, guard, sizes })
     }
 
     async fn answer(
@@ -128,38 +129,38 @@ impl Chain {
         request: http::Request<Body>,
         asked: Asked<'_>,
         deadline: Result<Duration, ApiError>,
-    ) -> (Response<Body>, Kept) {
+    ) -> (Response<Body>, ResponseGuard) {
         let (mut parts, body) = request.into_parts();
         let Asked { info, audit, .. } = &asked;
-        // Whoever fills the server, or cuts it off from the host, must not have it restarted or taken out of service: this
-        // needs no user, no place and no review.
+        // A probe needs no user, no seat and no review: a client that fills the server, or cuts it off from the host,
+        // must not have it restarted or taken out of service.
         if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
             asked.peer.proves(Proof::Unasked);
-            return (answer, Kept::Nothing);
+            return (answer, ResponseGuard::None);
         }
         let deadline = match info.check_path().and(deadline) {
             Ok(time) => Instant::now() + time,
             Err(error) => {
                 audit.status(&error.status);
-                return (encode::error(&error, &parts.headers, &info.query), Kept::Nothing);
+                return (encode::error(&error, &parts.headers, &info.query), ResponseGuard::None);
             }
         };
         let sent = body.size_hint().upper();
-        let let_in = self.let_in(&mut parts, sent, &asked, deadline);
-        let let_in = tokio::time::timeout_at(deadline.into(), let_in);
+        let admitted = self.authenticate_and_authorize(&mut parts, sent, &asked, deadline);
+        let admitted = tokio::time::timeout_at(deadline.into(), admitted);
         let (caller, Admitted { user, level, seats, .. }) =
-            match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
-                Ok(let_in) => let_in,
+            match admitted.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+                Ok(admitted) => admitted,
                 Err(error) => {
                     audit.status(&error.status);
-                    return (encode::refusal(&error, &parts.headers, &info.query), Kept::Nothing);
+                    return (encode::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
                 }
             };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
-            return (answer, Kept::Seats(seats));
+            return (answer, ResponseGuard::Seats(seats));
         }
         if info.path == "/metrics" {
-            return (self.metrics.answer(), Kept::Seats(seats));
+            return (self.metrics.answer(), ResponseGuard::Seats(seats));
         }
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
         let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
@@ -167,7 +168,12 @@ impl Chain {
     }
 
     /// The API's own answer: a watch bounds itself, anything else must come within its time.
-    async fn handle(&self, request: Request, info: &RequestInfo, seats: Seats) -> (Response<Body>, Kept) {
+    async fn handle(
+        &self,
+        request: Request,
+        info: &RequestInfo,
+        seats: Seats,
+    ) -> (Response<Body>, ResponseGuard) {
         let (deadline, audit) = (request.caller.deadline(), request.audit.clone());
         let answer = self.api.handle(request);
         if info.verb == Verb::Watch {
@@ -176,20 +182,21 @@ impl Chain {
             if let Some(streaming) = answer.extensions().get::<Streaming>() {
                 streaming.keep(seats, deadline);
             }
-            return (answer, open.map_or(Kept::Nothing, Kept::Watch));
+            return (answer, open.map_or(ResponseGuard::None, ResponseGuard::Watch));
         }
         match tokio::time::timeout_at(deadline.into(), answer).await {
-            Ok(answer) => (answer, Kept::Seats(seats)),
+            Ok(answer) => (answer, ResponseGuard::Seats(seats)),
             Err(_) => {
                 let error = self.out_of_time(info);
                 audit.status(&error.status);
-                (encode::fallback(&error), Kept::Nothing)
+                (encode::fallback(&error), ResponseGuard::None)
             }
         }
     }
 
-    /// Who asks, and whether they may. The body has `sent` bytes, if that is known.
-    async fn let_in(
+    /// Authenticates the caller, takes seats and authorizes the request. `sent` is the length of its body, if that is
+    /// known.
+    async fn authenticate_and_authorize(
         &self,
         parts: &mut http::request::Parts,
         sent: Option<u64>,
@@ -220,7 +227,7 @@ impl Chain {
 /// What is asked, by whom it was sent, and where that is logged.
 struct Asked<'a> {
     info: Arc<RequestInfo>,
-    audit: Trail,
+    audit: AuditContext,
     peer: &'a Peer,
     /// Who sent it, once that is known.
     authenticated: &'a OnceLock<Arc<User>>,
@@ -244,7 +251,7 @@ pub(crate) struct Answered<'a> {
 }
 
 /// What is answered when a request has panicked.
-pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
+pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &AuditContext) -> ApiError {
     let text = why.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");
     audit.panicked(text, info).await;

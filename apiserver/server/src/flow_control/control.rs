@@ -1,4 +1,4 @@
-//! Decides about requests as they come, and hands over seats as they are given back.
+//! Grants, queues or refuses requests as they come, and hands over seats as they are given back.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -42,13 +42,13 @@ impl Limits {
     }
 }
 
-/// Decides who is served when not all can be.
+/// Decides which requests are served when not all can be.
 pub struct FlowControl {
     levels: PriorityLevels,
     shares: [Share; LEVELS],
     /// Absent where there is no limit.
     queues: Option<Mutex<Queues>>,
-    /// Flows are told apart by their hashed names: to keep the names would cost every request an allocation.
+    /// Hashes the names of flows: to keep the names would cost every request an allocation.
     flows: RandomState,
     figures: Figures,
 }
@@ -88,8 +88,8 @@ impl FlowControl {
         self.levels.of(user)
     }
 
-    /// Takes the seats of a user's request that has this much time, and waits for them if it has to. `listed_bytes` tells
-    /// about how many bytes a list reads, counted no further than its second argument. Cancel safe.
+    /// Takes the seats of a user's request that has this much time, and waits for them if it has to. `listed_bytes`
+    /// tells about how many bytes a list reads, counted no further than its second argument. Cancel safe.
     pub async fn admit(
         self: &Arc<Self>,
         of: PriorityLevel,
@@ -132,7 +132,7 @@ impl FlowControl {
         &self.figures.in_flight
     }
 
-    /// What each level tells of itself; nothing where there is no limit.
+    /// The figures of each level; none where there is no limit.
     pub fn figures(&self) -> Vec<(PriorityLevel, LevelFigures)> {
         let Some(queues) = &self.queues else { return Vec::new() };
         let queues = queues.lock();
@@ -217,8 +217,8 @@ impl FlowControl {
 }
 
 impl Queues {
-    /// Whether one more request of a flow may wait; counts a refusal if not. Then some of that flow wait already, so that
-    /// it could not be served at once either.
+    /// Whether one more request of a flow may wait; counts a refusal if not. Then some of that flow wait already, so
+    /// that it could not be served at once either.
     fn has_room(&mut self, level: usize, flow: FlowKey) -> bool {
         let has_room = self.scheduler.has_room(level, flow);
         if !has_room {

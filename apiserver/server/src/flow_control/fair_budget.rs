@@ -1,7 +1,7 @@
 //! A budget that the users of requests in flight share.
 //!
 //! A [flow](User::flow) may hold as much as is free after it has taken it: one flow alone gets half of the budget, two
-//! get a third each, and so on. Whoever comes next therefore always finds room, however much the others hold and however
+//! get a third each, and so on. The next flow therefore always finds room, however much the others hold and however
 //! long they hold it (A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet
 //! switches", 1998). What is left becomes small where many flows come: a quarter of the budget is for the levels of the
 //! host's components and of the controllers alone.
@@ -28,7 +28,7 @@ pub struct FairBudget {
     pools: Mutex<Pools>,
     /// Woken when something comes back. Who waits holds seats, so that those who are woken are at most as many.
     freed: Notify,
-    /// What is said to whoever waited in vain.
+    /// The message of a 429 after a wait in vain.
     refusal: &'static str,
 }
 
@@ -54,7 +54,7 @@ struct Units {
 }
 
 impl FairBudget {
-    /// A budget of so many units; whoever waits in vain gets a 429 with these words.
+    /// A budget of `total` units; a request that waits in vain gets a 429 with the message `refusal`.
     pub fn new(total: usize, refusal: &'static str) -> Self {
         let (common, own) = (Pool::new(total - total / 4), Pool::new(total / 4));
         Self { pools: Mutex::new(Pools { common, own }), freed: Notify::new(), refusal }

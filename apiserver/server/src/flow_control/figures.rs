@@ -1,4 +1,4 @@
-//! What flow control tells of itself: the figures behind its metrics.
+//! The figures behind the metrics of flow control.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::share::{LEVELS, Share};
 /// Buckets of the time that requests wait (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
 const SECONDS: [f64; 13] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
 
-/// What one level tells.
+/// The figures of one level.
 #[derive(Clone, Debug)]
 pub struct LevelFigures {
     /// Its seats.

@@ -12,16 +12,16 @@ const WAITING: usize = 1_024;
 /// As these get scarce, each flow has fewer: at most this part of those that are left.
 const PART_OF_WAITING: usize = 16;
 /// A flow that holds seats may take more only while this many times the seats that are left to its level are no fewer
-/// than what it would then hold: alone it gets three quarters, and whoever comes finds seats free.
+/// than what it would then hold: alone it gets three quarters, and the next flow finds seats free.
 const OF_WHAT_IS_LEFT: u32 = 3;
 
-/// A flow: its name, hashed with a key that nobody outside knows.
+/// A flow: its name, hashed with a secret key.
 pub type FlowKey = u64;
 
 /// The number of a request that waits. Later ones are higher.
 pub type Ticket = u64;
 
-/// The requests of one level; `W` is whoever waits for a request's turn.
+/// The requests of one level; a `W` wakes a request that waits.
 pub struct Level<W> {
     /// Its seats.
     pub share: Share,
@@ -33,7 +33,7 @@ pub struct Level<W> {
     pub waiting: usize,
     /// Flows that hold seats or wait; others are forgotten.
     flows: HashMap<FlowKey, Flow<W>>,
-    /// Flows that wait, whose turn is next first.
+    /// Flows that wait, the next one first.
     line: BTreeSet<Turn>,
 }
 
@@ -56,7 +56,7 @@ struct Turn {
     flow: FlowKey,
 }
 
-/// The request whose turn it is.
+/// The request that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its flow.
@@ -66,7 +66,7 @@ pub struct Head {
 }
 
 impl<W> Level<W> {
-    /// A level that nobody uses.
+    /// A level without requests.
     pub fn new(share: Share) -> Self {
         let (flows, line) = (HashMap::new(), BTreeSet::new());
         Self { share, used: 0, executing: 0, waiting: 0, flows, line }
@@ -84,7 +84,7 @@ impl<W> Level<W> {
         left > 0 && queued < QUEUE.min((left / PART_OF_WAITING).max(1))
     }
 
-    /// The request whose turn it is, where `free` seats are left to the level. Flows that hold too much are passed over.
+    /// The request that is next, where `free` seats are left to the level. Flows that hold too much are passed over.
     /// A request that takes more than is free is not: seats would never be left for it.
     pub fn next(&self, free: u32) -> Option<Head> {
         for turn in &self.line {

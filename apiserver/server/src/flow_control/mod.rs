@@ -1,4 +1,4 @@
-//! Flow control: who is served when not all can be (k8s.io/apiserver pkg/util/flowcontrol, in small).
+//! Flow control: which requests are served when not all can be (k8s.io/apiserver pkg/util/flowcontrol, in small).
 //!
 //! ```text
 //!   user ──> PriorityLevel ──> Share of the seats          request ──> seats that it takes
@@ -10,6 +10,7 @@
 pub mod fair_budget;
 pub(crate) mod offload;
 pub mod priority_level;
+mod replaced_bytes;
 mod share;
 mod work_estimate;
 
@@ -23,6 +24,7 @@ mod seats;
 pub use control::{FlowControl, Limits, TooManyRequests};
 pub use figures::{InFlight, LevelFigures, Waits};
 pub use priority_level::{PriorityLevel, PriorityLevels};
+pub use replaced_bytes::ReplacedBytes;
 pub use seats::Seats;
 pub use share::Share;
 pub use work_estimate::{Listed, Work};

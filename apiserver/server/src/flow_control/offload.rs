@@ -1,8 +1,8 @@
 //! Requests that compute for long, on threads of their own: the workers that serve everybody, probes among them, are
 //! not held up by them.
 //!
-//! Such a request keeps its thread while it waits for others. While it computes it has one of the [cores](cores), at most
-//! half of the machine's.
+//! Such a request keeps its thread while it waits for others. While it computes it has one of the [cores](cores), at
+//! most half of the machine's.
 
 mod cores;
 
@@ -45,7 +45,7 @@ impl Default for Offload {
 }
 
 impl Offload {
-    /// Runs a request of this user on another thread, and ends it when nobody waits for it any longer.
+    /// Runs a request of this user on another thread, and ends it when this future is dropped.
     ///
     /// # Errors
     /// 429 if no thread becomes free in time, 503 while the server stops.
@@ -89,7 +89,7 @@ impl<T> Future for OnCore<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let Self { request, computing } = &mut *self;
-        // The thread is the request's own: nobody else waits while it does.
+        // The thread is the request's own: no other task waits while it does.
         let _core = computing.core();
         request.as_mut().poll(context)
     }
@@ -134,7 +134,7 @@ mod tests {
         };
         let user = user();
         let computing = offload.run(&user, PriorityLevel::Everybody, soon(), request);
-        // This thread is the only worker: were the request run here, nobody would tell it.
+        // This thread is the only worker: if the request ran here, nothing could send to it.
         let telling = async {
             begun.await.unwrap();
             tell.send(7).unwrap();

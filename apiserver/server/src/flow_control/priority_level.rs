@@ -32,7 +32,7 @@ pub const LIMITED: [PriorityLevel; 4] =
 
 /// What depends on the level:
 ///
-/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [terms](Self::has_terms) | [share of the history](crate::handlers::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [pace of reviews](crate::auth::review) |
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [pace of reviews](crate::auth::review) |
 /// |---|---|---|---|---|---|---|---|---|
 /// | exempt | no | no | yes | no | yes | no | yes | no |
 /// | system | yes | yes | yes | its own part | no | no | yes | no |
@@ -65,8 +65,8 @@ impl PriorityLevel {
         matches!(self, Self::System | Self::Controllers)
     }
 
-    /// Whether writes may name the [term](crate::handlers::fence) of a lease.
-    pub fn has_terms(self) -> bool {
+    /// Whether writes may carry a [fencing token](crate::handlers::fencing).
+    pub fn has_fencing_tokens(self) -> bool {
         matches!(self, Self::Exempt | Self::Controllers)
     }
 

@@ -1,7 +1,7 @@
-//! Who gets a seat, and who waits: a state machine without clock or I/O.
+//! Which request gets a seat, and which waits: a state machine without clock or I/O.
 //!
-//! What always holds, whatever comes: the seats that are held, and those of each level that it never lends and does not
-//! hold, are together no more than there are.
+//! Its invariant: the seats that are held, and those of each level that it never lends and does not hold, are together
+//! no more than there are.
 
 use super::level::{FlowKey, Level, Ticket};
 use super::share::{LEVELS, Share, shares};
@@ -28,7 +28,8 @@ pub enum Arrival {
     QueueFull,
 }
 
-/// The seats of all levels, and who waits for them; `W` is told by whoever calls that its request has been served.
+/// The seats of all levels, and the requests that wait for them; the caller wakes a `W` when its request has been
+/// served.
 pub struct Scheduler<W> {
     levels: [Level<W>; LEVELS],
     seats: u32,
@@ -38,7 +39,7 @@ pub struct Scheduler<W> {
     scarce: Scarce,
 }
 
-/// What there is too little of for a request whose turn it is. Until it has been served, nobody else takes that.
+/// What there is too little of for the request that is next. Until it has been served, no other request takes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scarce {
     Nothing,
@@ -112,7 +113,7 @@ impl<W> Scheduler<W> {
         left
     }
 
-    /// Serves everybody whose turn it is: first within the levels' shares, then with borrowed seats, in both the
+    /// Serves every request that is next: first within the levels' shares, then with borrowed seats, in both the
     /// higher levels before the lower ones.
     fn dispatch(&mut self, served: &mut Vec<Served<W>>) {
         self.scarce = Scarce::Nothing;
@@ -129,8 +130,8 @@ impl<W> Scheduler<W> {
         }
     }
 
-    /// Serves a level, with seats of its own share or with borrowed ones as well, until nobody's turn is next for whom
-    /// there are such seats.
+    /// Serves the requests of a level in order, with seats of its own share or with borrowed ones as well, while there
+    /// are such seats for the next one.
     fn serve(&mut self, index: usize, seats: Scarce, served: &mut Vec<Served<W>>) {
         loop {
             let free = self.free(index);

@@ -130,7 +130,7 @@ impl Checked {
             assert_eq!(self.scheduler.level(level).unwrap().used, used[level]);
             assert!(used[level] <= share.upper);
         }
-        // Nobody waits beside seats that are free for whoever waits alone.
+        // No request waits beside seats that are free for a request that waits alone.
         if let [(_, _, claim)] = self.waiting[..] {
             let alone = self.used_by(claim.level, claim.flow) == 0;
             assert!(!alone || claim.seats > self.free(claim.level), "{claim:?} waits for nothing");
@@ -218,7 +218,7 @@ fn a_request_of_many_seats_is_not_overtaken_for_ever() {
     assert_eq!(checked.used_by(EVERYBODY, 1_000), 10);
 }
 
-/// Who makes flows by the hundred takes ever fewer places to wait in, and whoever comes finds one.
+/// A user with hundreds of flows gets ever fewer places in the queues, and the next flow finds one.
 #[test]
 fn many_flows_leave_places_to_wait_in() {
     let mut checked = Checked::new(2);

@@ -10,7 +10,7 @@ pub(super) const LEVELS: usize = LIMITED.len();
 /// Seats are not taken away from a request, and a client decides how long its request takes (up to the deadline). A
 /// level that lent all its seats would have none for that long, so each keeps a part: as much as the levels of
 /// Kubernetes that have the same users (k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go: system,
-/// workload-high, workload-low, global-default). Anonymous users cannot be told apart, and borrow nothing.
+/// workload-high, workload-low, global-default). Anonymous users are one flow, and borrow nothing.
 const PLAN: [Plan; LEVELS] = [
     Plan { percent: 20, lendable_percent: 33, borrows: true },
     Plan { percent: 30, lendable_percent: 50, borrows: true },

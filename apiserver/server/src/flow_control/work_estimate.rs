@@ -82,13 +82,12 @@ pub fn most_bytes(widest: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::info;
 
     /// The seats of a request, of a kind that has `stored` bytes, 1,000 an object.
     fn seats(line: &str, body: Option<u64>, stored: usize) -> u32 {
         let (method, uri) = line.split_once(' ').unwrap_or_default();
         let method = method.parse().unwrap_or_default();
-        let info = info::parse(&method, &uri.parse().unwrap_or_default());
+        let info = RequestInfo::parse(&method, &uri.parse().unwrap_or_default());
         let listed = |listed: &Listed, enough: usize| {
             let limited = if listed.limit == 0 { stored } else { stored.min(listed.limit * 1_000) };
             limited.min(enough)
@@ -117,7 +116,7 @@ mod tests {
     fn a_request_takes_seats_for_all_that_it_reads_whichever_is_first() {
         let list = |resource: &str| {
             let uri = format!("/apis/g/v1/{resource}").parse().unwrap_or_default();
-            Arc::new(info::parse(&http::Method::GET, &uri))
+            Arc::new(RequestInfo::parse(&http::Method::GET, &uri))
         };
         let (things, others) = (list("things"), list("others"));
         let of = |info: &RequestInfo| if info.resource == "things" { 100_000 } else { 250_000 };

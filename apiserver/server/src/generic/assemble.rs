@@ -14,8 +14,8 @@ use crate::chain::Chain;
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::grpc::{Grpc, Mux};
-use crate::handlers::fence::Terms;
-use crate::sending::Sending;
+use crate::handlers::fencing::FencingTokens;
+use crate::responses::OpenResponses;
 
 impl Server {
     /// Everything that a request passes through, with the port where it comes in.
@@ -27,15 +27,15 @@ impl Server {
         let mount = |service| Grpc::new(service, health.clone(), stop.now.clone());
         let grpc = self.service.take().map(mount).transpose()?;
         let options = self.options;
-        let (mut metrics, sending) = (self.metrics, Sending::default());
-        sending.register(metrics.registry());
+        let (mut metrics, responses) = (self.metrics, OpenResponses::default());
+        responses.register(metrics.registry());
         let kinds = self.resources.iter().map(|resource| resource.kind.names());
         metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
         let levels = PriorityLevels::new(options.controller_users);
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
-            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone()))))
+            .with_fencing_tokens(FencingTokens::new(Arc::new(Fences::new(self.backend.clone()))))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
         let limits = Limits {
@@ -53,7 +53,7 @@ impl Server {
             audit: self.audit,
             api,
             request_timeout: options.request_timeout,
-            sending,
+            responses,
         };
         Ok((self.listener, self.tls, Mux { chain: Arc::new(chain), grpc }))
     }
@@ -70,7 +70,7 @@ impl Server {
             .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
             // Where reads are refused as well, another replica may answer them.
             .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
-            // Whoever is unready is sent no reads either, and those go on.
+            // Refused writes do not make it unready: an unready server gets no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));
         std::mem::take(&mut self.checks)
             .into_iter()

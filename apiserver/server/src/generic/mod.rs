@@ -11,7 +11,7 @@
 //! # }
 //! ```
 //!
-//! Whoever has a kind has an aggregated API with that. What a deployment adds (admission, things that it follows) is
+//! A kind and these lines are an aggregated API. What a deployment adds (admission, things that it follows) is
 //! made between `build` and `run` from the server's parts.
 
 mod assemble;
@@ -37,20 +37,19 @@ pub use options::{HostFiles, Options, Trust};
 
 pub use crate::tls::Serving;
 
-use crate::admission::Admission;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
-use crate::api_group::Resource;
-use crate::audit::Audit;
+use crate::admission::{Admission, HostNamespaces};
+use crate::audit::{Audit, Counts};
 use crate::auth::authn::{HostConfigSource, TokenReviewer};
 use crate::auth::authz::Authorizer;
-use crate::auth::review::Turns;
+use crate::auth::review::ReviewLimiter;
 use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
-use crate::host::{self, HostNamespaces};
+use crate::handlers::Resource;
 use crate::metrics::Metrics;
 use crate::serve::{self, Bounds};
-use crate::tls;
+use crate::{host, tls};
 use stop::Stop;
 
 /// A server that has its port and its storage, and serves when it is run.
@@ -83,17 +82,18 @@ impl Server {
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
-        let turns = Arc::new(Turns::new(levels));
-        let metrics = Metrics::new();
-        let audit = Audit::open(&options.audit, metrics.audit())?;
+        let limiter = Arc::new(ReviewLimiter::new(levels));
+        let (mut metrics, counts) = (Metrics::new(), Counts::default());
+        counts.register(metrics.registry());
+        let audit = Audit::open(&options.audit, counts)?;
         let backend = options.storage.open().await?;
         let listener = serve::bind(options.address).await?;
         Ok(Self {
             listener,
             tls,
             trusted,
-            tokens: TokenReviewer::new(tokens, turns.clone()).for_audiences(options.api_audiences.clone()),
-            authorizer: Arc::new(Authorizer::new(reviews, turns)),
+            tokens: TokenReviewer::new(tokens, limiter.clone()).for_audiences(options.api_audiences.clone()),
+            authorizer: Arc::new(Authorizer::new(reviews, limiter)),
             namespaces: Arc::new(HostNamespaces::follow(client.clone())),
             client,
             backend,
@@ -123,7 +123,7 @@ impl Server {
         self.namespaces.clone()
     }
 
-    /// What /metrics shows, for whoever counts something of its own.
+    /// What /metrics shows, to register metrics with.
     pub fn metrics(&mut self) -> &mut Metrics {
         &mut self.metrics
     }
@@ -152,7 +152,7 @@ impl Server {
         self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
     }
 
-    /// The storage of an installed kind, for whoever reads it beside the API: its watch cache.
+    /// The storage of an installed kind, to read it beside the API: its watch cache.
     pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
         let is_of = |resource: &&Resource| {
             let names = resource.kind.names();
@@ -189,9 +189,9 @@ impl Server {
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
         let (listener, tls, mux) = self.assemble(&stop)?;
-        let sending = mux.chain.sending.clone();
+        let responses = mux.chain.responses.clone();
         let mux = Arc::new(mux);
-        let look_after = async move { sending.look_after().await };
+        let look_after = async move { responses.look_after().await };
         // Until the last connection has ended, which may be long after `stop`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
         let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));

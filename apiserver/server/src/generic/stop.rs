@@ -1,4 +1,4 @@
-//! The order of an end: unready at the first signal, then a delay for whoever sends us traffic, then the end.
+//! The order of a shutdown: unready at the first signal, then a delay until load balancers have noticed, then the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! What is asked of a call beside what every request is asked ([`crate::chain`]): what it reads, and whether there is room
-//! for one more stream.
+//! What is asked of a call beside what every request is asked ([`crate::chain`]): what it reads, and whether there is
+//! room for one more stream.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -11,8 +11,8 @@ use http_body_util::{BodyExt, Limited};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::ending::Ending;
-use super::order::Call;
+use super::body::Ending;
+use super::call::Call;
 use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;
 use super::streams::OpenStream;
@@ -82,7 +82,7 @@ impl Chain {
         if !route.has_one_message() {
             return Ok(ReadCall { route, infos: Vec::new(), body, bytes: 0 });
         }
-        // Nobody waits for room: whoever sends messages slowly would have others wait.
+        // No call waits for room: a client that sends its message slowly would delay others.
         let level = self.flow_control.level_of(&caller.user);
         let mut holding = grpc.messages.holding(&caller.user, level, Instant::now());
         holding.take(CALL).await?;

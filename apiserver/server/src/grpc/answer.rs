@@ -14,14 +14,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::admit::AdmittedStream;
-use super::body::{Deadline, EndedBody};
-use super::ending::Ending;
-use super::order::Call;
+use super::body::{Deadline, EndedBody, Ending};
+use super::call::Call;
 use super::routes::Route;
 use super::{Grpc, Refusal, message};
 use crate::flow_control::Seats;
 use crate::request::user::User;
-use crate::sending::Streaming;
+use crate::responses::Streaming;
 
 /// Time for the message of a health check, which comes from anybody.
 const CHECK_TIME: Duration = Duration::from_secs(10);
@@ -118,6 +117,37 @@ fn earliest(client: Option<Instant>, certificate: Option<SystemTime>) -> Option<
     client.into_iter().chain(certificate).min_by_key(|deadline| deadline.at)
 }
 
+/// The time after which the client gives up, from the header `grpc-timeout`; `None` if it names none.
+///
+/// # Errors
+/// 400 if the header is not one to eight digits and a unit: H, M, S, m, u or n.
+pub(super) fn client_timeout(headers: &HeaderMap) -> Result<Option<Duration>, ApiError> {
+    let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
+    let time = value.to_str().ok().and_then(parse_timeout);
+    time.map(Some).ok_or_else(|| {
+        ApiError::bad_request(
+            "grpc-timeout must be one to eight digits and one of the units H, M, S, m, u, n",
+        )
+    })
+}
+
+fn parse_timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +176,18 @@ mod tests {
         assert_eq!(code(Some(10), Some(20)), Some(tonic::Code::DeadlineExceeded));
         assert_eq!(code(Some(20), Some(10)), Some(tonic::Code::Unauthenticated));
         assert_eq!(code(None, Some(u64::from(u32::MAX))), Some(tonic::Code::Unauthenticated));
+    }
+
+    #[test]
+    fn a_time_has_up_to_eight_digits_and_a_unit() {
+        assert_eq!(parse_timeout("1H"), Some(Duration::from_secs(3600)));
+        assert_eq!(parse_timeout("2M"), Some(Duration::from_secs(120)));
+        assert_eq!(parse_timeout("99999999S"), Some(Duration::from_secs(99_999_999)));
+        assert_eq!(parse_timeout("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(parse_timeout("0u"), Some(Duration::ZERO));
+        assert_eq!(parse_timeout("7n"), Some(Duration::from_nanos(7)));
+        for bad in ["", "S", "1", "-1S", "+1S", "1.5S", "123456789S", "1s", "1é", "1 S"] {
+            assert_eq!(parse_timeout(bad), None, "{bad}");
+        }
     }
 }

@@ -2,24 +2,24 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::task::AtomicWaker;
 use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::ending::Ending;
 use super::status;
-use crate::watch::{Alarm, Rang};
+use crate::watch::{Fired, StreamTimer};
 
 /// A timer that never fires: as far away as timers go.
 const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// When and why an answer ends by itself.
+/// When an answer ends by itself, and with which status.
 #[derive(Clone, Debug)]
 pub(super) struct Deadline {
     pub(super) at: Instant,
@@ -34,7 +34,7 @@ pub(super) struct EndedBody<G> {
 
 struct Open<G> {
     inner: Body,
-    timer: Alarm,
+    timer: StreamTimer,
     deadline: Option<Deadline>,
     ending: Arc<Ending>,
     /// Kept while the answer is open.
@@ -52,7 +52,7 @@ impl<G> EndedBody<G> {
         guard: G,
     ) -> Self {
         let at = deadline.as_ref().map_or_else(|| Instant::now() + NEVER, |deadline| deadline.at);
-        let timer = Alarm::new(shutdown, at);
+        let timer = StreamTimer::new(shutdown, at);
         Self { open: Some(Open { inner, timer, deadline, ending, _guard: guard }) }
     }
 }
@@ -65,10 +65,10 @@ impl<G> Open<G> {
         }
         match self.timer.poll(context) {
             Poll::Pending => None,
-            Poll::Ready(Rang::Shutdown) => {
+            Poll::Ready(Fired::Shutdown) => {
                 Some(Status::unavailable("this server is shutting down, please connect again"))
             }
-            Poll::Ready(Rang::Clock) => {
+            Poll::Ready(Fired::Time) => {
                 let late = || Status::deadline_exceeded("the call has reached its deadline");
                 Some(self.deadline.take().map_or_else(late, |deadline| deadline.status))
             }
@@ -122,6 +122,39 @@ impl<G: Unpin> HttpBody for EndedBody<G> {
 
     fn is_end_stream(&self) -> bool {
         self.open.is_none()
+    }
+}
+
+/// Ends one stream from outside. Shared by the stream's body and the reviews that may end it.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    status: OnceLock<Status>,
+    /// When it was ended. The stream is reset if the client does not read its end.
+    at: Arc<OnceLock<Instant>>,
+    body: AtomicWaker,
+}
+
+impl Ending {
+    /// Ends the stream with this status; the first one counts.
+    pub(super) fn end(&self, status: Status) {
+        if self.status.set(status).is_ok() {
+            let _ = self.at.set(Instant::now());
+            self.body.wake();
+        }
+    }
+
+    /// When the stream was ended, once it was.
+    pub(super) fn at(&self) -> Arc<OnceLock<Instant>> {
+        self.at.clone()
+    }
+
+    /// The status with which the stream ends; if there is none yet, the task is woken when there is.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Option<&Status> {
+        if self.status.get().is_none() {
+            self.body.register(context.waker());
+        }
+        // In this order: what comes after the waker was registered wakes it.
+        self.status.get()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Health checks whose message has not come yet. They come from anybody, and take no seats: when there are too many, the
-//! one that has waited longest is refused, so that nobody keeps out who sends the message at once.
+//! Health checks whose message has not come yet. Any client may send them, and they take no seats: when there are too
+//! many, the one that has waited longest is refused, so that a client that sends its message at once is always served.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,8 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
-use tonic_health::pb::health_server;
-use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response, health_server};
 
 use crate::chain::health::Health;
 
@@ -21,7 +20,7 @@ pub(super) const WATCH: &str = "/grpc.health.v1.Health/Watch";
 /// Time between two looks at the checks while somebody watches.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Whether the server is ready, for whoever watches that.
+/// Whether the server is ready, for checks and watches.
 #[derive(Clone)]
 pub(super) struct Readiness {
     health: Health,
@@ -95,7 +94,7 @@ fn serving(is_ready: bool) -> ServingStatus {
     if is_ready { ServingStatus::Serving } else { ServingStatus::NotServing }
 }
 
-/// `Unknown` is told as SERVICE_UNKNOWN, as the protocol has it for a watch.
+/// Maps `Unknown` to SERVICE_UNKNOWN, as the protocol demands for a watch.
 fn response(status: ServingStatus) -> HealthCheckResponse {
     let status = match status {
         ServingStatus::Serving => health_check_response::ServingStatus::Serving,

@@ -1,7 +1,7 @@
 //! gRPC on the port of the API server: one mounted service, health and reflection.
 //!
 //! ```text
-//!   chain ── POST, HTTP/2, application/grpc ──▶ order   authentication, message, what every request is asked, the call
+//!   chain ── POST, HTTP/2, application/grpc ──▶ call    authentication, message, what every request is asked, the call
 //!                                    message ◀────┤     the one request message, bounded, decompressed
 //!                                    Service ◀────┤     what it reads, and its answer
 //!                           health, reflection ◀──┤
@@ -9,12 +9,12 @@
 //!                                    streams ◀────┘     open streams, counted for each user
 //!                                       │ reviews       their tokens and access questions, asked again
 //!                                       ▼
-//!                                    ending ──▶ body    ends a stream with trailers
+//!                                       body        ends a stream with trailers
 //! ```
 //!
-//! A call is treated as the request for the objects that it reads: a unary method is a `get` of an object or a `list` of all,
-//! and a server-streaming method is a `watch` of all of them, in authorization, flow control, metrics and audit. One that
-//! reads no objects is a `get` of its path.
+//! A call is treated as the request for the objects that it reads: a unary method is a `get` of an object or a `list`
+//! of all, and a server-streaming method is a `watch` of all of them, in authorization, flow control, metrics and
+//! audit. One that reads no objects is a `get` of its path.
 //!
 //! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
 //! 512 different questions that are reviewed for them.
@@ -22,18 +22,15 @@
 mod admit;
 mod answer;
 mod body;
+mod call;
 mod checks;
-mod ending;
 mod health;
 mod message;
-mod order;
 mod read;
-mod reflection;
 mod reviews;
 mod routes;
 mod status;
 mod streams;
-mod timeout;
 
 use std::sync::Arc;
 
@@ -44,11 +41,11 @@ use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::authn::Peer;
-use crate::chain::{Chain, Kept};
+use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
-use crate::sending::Outgoing;
-use crate::serve::Answer;
+use crate::responses::ResponseBody;
+use crate::serve::RequestHandler;
 use checks::Checks;
 pub use read::Read;
 use reviews::review;
@@ -73,8 +70,8 @@ pub trait Service: Send + Sync + 'static {
     fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status>;
 
     /// Answers a call that `user` may make. The request has no credentials, and its body is one uncompressed frame. A
-    /// streamed answer may carry [`Streaming`](crate::sending::Streaming) as an extension, for what it holds in memory.
-    /// When the stream has to end, its body is dropped and the client gets the status.
+    /// streamed answer may carry [`Streaming`](crate::responses::Streaming) as an extension, for what it holds in
+    /// memory. When the stream has to end, its body is dropped and the client gets the status.
     async fn call(&self, user: &User, request: Request<Body>) -> Response<Body>;
 
     /// Encoded `google.protobuf.FileDescriptorSet` of the service and all that it imports, for reflection.
@@ -129,10 +126,10 @@ impl Mux {
     }
 }
 
-impl Answer for Mux {
-    type Body = Outgoing<Kept>;
+impl RequestHandler for Mux {
+    type Body = ResponseBody<ResponseGuard>;
 
-    async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
+    async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
         match self.grpc.as_ref().filter(|_| is_call(&request)) {
             // Boxed: its state is larger than that of other requests, which would all make room for it.
             Some(grpc) => Box::pin(self.chain.serve_call(grpc, request, peer)).await,
@@ -146,7 +143,7 @@ impl Answer for Mux {
 }
 
 /// Whether a request is a gRPC call. Other requests cost one comparison here, those with POST one look at a header. The
-/// path of a resource is never a method's: whoever creates an object with this media type is told 415.
+/// path of a resource is never a method's: a create of an object with this media type gets 415.
 fn is_call(request: &Request<Body>) -> bool {
     request.method() == Method::POST
         && request.version() == Version::HTTP_2
@@ -161,7 +158,7 @@ fn is_grpc(media_type: &[u8]) -> bool {
     [&b"application/grpc"[..], b"application/grpc+proto"].iter().any(|it| media_type.eq_ignore_ascii_case(it))
 }
 
-/// Why a call is refused: as the client is told, and as audit and metrics count it.
+/// Why a call is refused: the status for the client, and the error for audit and metrics.
 #[derive(Debug)]
 struct Refusal {
     status: tonic::Status,

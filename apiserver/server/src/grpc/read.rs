@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
     use crate::auth::authz::Attributes;
-    use crate::request::info;
+    use crate::request::info::RequestInfo;
 
     #[test]
     fn a_read_is_authorized_like_the_rest_request_for_the_same_objects() {
@@ -93,7 +93,7 @@ mod tests {
             ),
             (Read { name: "a".into(), ..in_ns }, "/apis/g/v1/namespaces/ns/things/a"),
         ] {
-            let rest = Attributes::from(&info::parse(&Method::GET, &path.parse().unwrap()));
+            let rest = Attributes::from(&RequestInfo::parse(&Method::GET, &path.parse().unwrap()));
             let grpc = Attributes::from(&read.request_info("/p.S/M").unwrap());
             assert_eq!(
                 Attributes { path: String::new(), ..grpc },

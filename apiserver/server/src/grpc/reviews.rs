@@ -81,7 +81,7 @@ pub(super) async fn review(streams: &Arc<Streams>, asker: impl Ask + Clone + 'st
     }
 }
 
-/// Asks one question. A panic of whoever answers is a review that could not be made.
+/// Asks one question. If the asker panics, the review counts as one that could not be made.
 async fn ask(streams: &Streams, key: Key, question: &Question, asker: &impl Ask) {
     let unanswered = Unanswered { streams, key, is_answered: false };
     let answer = tokio::time::timeout(LIMIT, asker.ask(question)).await.unwrap_or(Answer::Unknown);

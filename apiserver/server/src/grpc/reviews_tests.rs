@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Code;
 
 use super::*;
-use crate::grpc::ending::Ending;
+use crate::grpc::body::Ending;
 use crate::grpc::streams::{OpenStream, RETRY};
 
 /// Gives the answer that is set, and counts how often it was asked.

@@ -8,9 +8,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use tonic_health::pb::health_server::HealthServer;
+use tonic_reflection::server::{Builder, Error};
 
 use super::health::{CHECK, Readiness, WATCH};
-use super::reflection::{self, Reflection};
 use super::{Read, Service};
 use crate::chain::health::Health;
 use crate::request::user::User;
@@ -69,8 +69,8 @@ impl Routes {
         match path {
             CHECK => Some(Route::HealthCheck),
             WATCH => Some(Route::HealthWatch),
-            reflection::V1 => Some(Route::Reflection { v1: true }),
-            reflection::V1ALPHA => Some(Route::Reflection { v1: false }),
+            V1 => Some(Route::Reflection { v1: true }),
+            V1ALPHA => Some(Route::Reflection { v1: false }),
             path => self.service.is_streaming(path).map(|streams| Route::Service { streams }),
         }
     }
@@ -113,4 +113,32 @@ where
         })
         .boxed()
     })
+}
+
+/// Path of the method of reflection v1.
+const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+/// Path of the method of reflection v1alpha, which older clients call.
+const V1ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+/// Longest request of a client, in bytes: a name.
+const MAX_REQUEST: usize = 8 << 10;
+
+/// Server reflection, in both versions that clients speak: of the service with these descriptors, and of health.
+struct Reflection {
+    v1: Handler,
+    v1alpha: Handler,
+}
+
+impl Reflection {
+    /// # Errors
+    /// The descriptors cannot be decoded.
+    pub(super) fn new(descriptors: &'static [u8]) -> Result<Self, Error> {
+        let builder = || {
+            Builder::configure()
+                .register_encoded_file_descriptor_set(descriptors)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let v1 = builder().build_v1()?.max_decoding_message_size(MAX_REQUEST);
+        let v1alpha = builder().build_v1alpha()?.max_decoding_message_size(MAX_REQUEST);
+        Ok(Self { v1: handler(v1), v1alpha: handler(v1alpha) })
+    }
 }

@@ -14,7 +14,7 @@ use crate::chain::NotAdmitted;
 /// Longest message, in bytes. Clients take 8 KiB of headers, and percent-encoding makes three bytes of one.
 const LONGEST: usize = 2048;
 
-/// What whoever is not authenticated is told: clients of gRPC do not know what Kubernetes expects.
+/// The message for a call without valid credentials: clients of gRPC do not know what Kubernetes expects.
 const UNAUTHENTICATED: &str = "Unauthorized: show a client certificate of the host's CA, or send `authorization: Bearer TOKEN` \
                                with a token that the host knows and that is for an audience of this server";
 
@@ -37,7 +37,7 @@ impl From<ApiError> for Refusal {
 }
 
 impl From<NotAdmitted> for Refusal {
-    /// Whoever is anonymous and may not is asked who they are.
+    /// An anonymous user without the right gets UNAUTHENTICATED: with a name it might have the right.
     fn from(refused: NotAdmitted) -> Self {
         let NotAdmitted { error, is_anonymous } = refused;
         match is_anonymous {

@@ -1,21 +1,20 @@
 //! Open streams, counted for each user, and the questions that are reviewed for as long as they are open.
 
-mod counts;
 mod schedule;
+#[cfg(test)]
+pub(super) use schedule::RETRY;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
 use parking_lot::Mutex;
+use schedule::Schedule;
 use tokio::sync::Notify;
 
-use super::ending::Ending;
+use super::body::Ending;
 use super::reviews::{Answer, Question};
-use counts::Counts;
-#[cfg(test)]
-pub(super) use schedule::RETRY;
-use schedule::Schedule;
 
 /// What tells one question from another.
 pub(super) type Key = [u8; 32];
@@ -45,7 +44,8 @@ pub(super) struct OpenStream {
 }
 
 impl Streams {
-    /// Counts a stream of `user`, which `ending` ends. Each question comes with the time until which its answer is known.
+    /// Counts a stream of `user`, which `ending` ends. Each question comes with the time until which its answer is
+    /// known.
     ///
     /// # Errors
     /// 429 if the user has too many open streams or different questions.
@@ -118,6 +118,59 @@ impl Drop for OpenStream {
             }
             removed.push((ending, entry));
         }
+    }
+}
+
+/// Open streams of one user (a [flow](crate::request::user::User::flow)).
+const MAX_STREAMS: usize = 4096;
+/// Different questions that are reviewed for the open streams of one user.
+const MAX_QUESTIONS: usize = 512;
+
+/// What each user has; users who have nothing are not listed.
+#[derive(Default)]
+struct Counts(HashMap<String, Count>);
+
+/// What one user has.
+#[derive(Default)]
+struct Count {
+    streams: usize,
+    questions: usize,
+}
+
+impl Counts {
+    /// Refuses one more stream, with so many new questions, to a user who has too many.
+    fn check(&self, user: &str, new: usize) -> Result<(), ApiError> {
+        let (streams, questions) = self.0.get(user).map_or((0, 0), |user| (user.streams, user.questions));
+        if streams >= MAX_STREAMS {
+            let why = format!("a user may have {MAX_STREAMS} open streams: close some of them");
+            return Err(ApiError::too_many_requests(why, 10));
+        }
+        if questions + new > MAX_QUESTIONS {
+            let why = format!(
+                "the open streams of a user may need {MAX_QUESTIONS} different access reviews: close some of them, or \
+                 watch all namespaces in one stream"
+            );
+            return Err(ApiError::too_many_requests(why, 10));
+        }
+        Ok(())
+    }
+
+    /// Changes what a user has.
+    fn change(&mut self, user: &str, change: impl FnOnce(&mut Count)) {
+        if !self.0.contains_key(user) {
+            self.0.insert(user.to_owned(), Count::default());
+        }
+        let Some(count) = self.0.get_mut(user) else { return };
+        change(count);
+        if count.streams + count.questions == 0 {
+            self.0.remove(user);
+        }
+    }
+
+    /// Open streams of all users.
+    #[cfg(test)]
+    fn streams(&self) -> usize {
+        self.0.values().map(|user| user.streams).sum()
     }
 }
 

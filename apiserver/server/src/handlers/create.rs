@@ -11,51 +11,53 @@ use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
-use super::call::{Call, Write};
-use super::{metadata, quota, replaced_bytes, size};
+use super::admit::Write;
+use super::context::RequestContext;
+use super::{metadata, quota, size};
 use crate::admission::{Operation, Phase};
-use crate::handlers::managed;
+use crate::handlers::managed_fields;
 use crate::request::spans;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
-use crate::wire::body::{self, Read};
+use crate::wire::body::{self, RequestBody};
 use crate::wire::codec;
 
 /// Attempts at a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;
 
 /// POST to a collection.
-pub async fn create(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
-    let view = call.view()?;
-    let format = body::format(&call.headers)?;
-    let options = write_options(&call.info.query, &call.headers, WriteKind::Create)?;
-    let mut object = codec::decode(body, format, call.kind(), options.field_validation, &call.warnings)?;
-    call.audit.request(&object);
+pub async fn create(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let format = body::format(&request.headers)?;
+    let options = write_options(&request.info.query, &request.headers, WriteKind::Create)?;
+    let mut object =
+        codec::decode(body, format, request.kind(), options.field_validation, &request.warnings)?;
+    request.audit.request(&object);
     wipe_system_fields(&mut object);
-    metadata::check_namespace(call, &mut object)?;
-    metadata::dedup_owner_references(call, &mut object);
-    let object = managed::created(call, object, &options);
-    let stored = insert(call, object, &options).await?;
-    Ok(call.answer(StatusCode::CREATED, &stored, &view))
+    metadata::check_namespace(request, &mut object)?;
+    metadata::dedup_owner_references(request, &mut object);
+    let object = managed_fields::created(request, object, &options);
+    let stored = insert(request, object, &options).await?;
+    Ok(request.answer(StatusCode::CREATED, &stored, &view))
 }
 
 /// Stores a new object, with a generated name if it asks for one and its kind takes that.
 pub async fn insert(
-    call: &Call,
+    request: &RequestContext,
     mut object: Object,
     options: &WriteOptions,
 ) -> Result<Arc<Stored>, ApiError> {
-    call.mutate(Write::of(call, Operation::Create, options), None, &mut object).await?;
-    check_place(call, &mut object)?;
+    request.mutate(Write::of(request, Operation::Create, options), None, &mut object).await?;
+    check_place(request, &mut object)?;
     let base = generate_name_of(&object);
-    if !object.name().is_empty() || base.is_empty() || !call.kind().allows_generate_name() {
-        return insert_named(call, object, options, false).await;
+    if !object.name().is_empty() || base.is_empty() || !request.kind().allows_generate_name() {
+        return insert_named(request, object, options, false).await;
     }
     let mut attempt = 0;
     loop {
         attempt += 1;
         let mut named = object.clone();
         named.set_meta("name", Some(generate_name(&base, rand::random()).into()));
-        match insert_named(call, named, options, true).await {
+        match insert_named(request, named, options, true).await {
             Err(error) if error.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
             result => return result,
         }
@@ -64,52 +66,52 @@ pub async fn insert(
 
 /// Whatever admission made of it, it is stored where the request said (k8s.io/apiserver pkg/registry/rest/create.go,
 /// BeforeCreate). A new object may be given another name, but not by an update or apply that names it in its URL.
-fn check_place(call: &Call, object: &mut Object) -> Result<(), ApiError> {
-    metadata::check_namespace(call, object)?;
-    if call.info.name.is_empty() { Ok(()) } else { metadata::check_name(call, object) }
+fn check_place(request: &RequestContext, object: &mut Object) -> Result<(), ApiError> {
+    metadata::check_namespace(request, object)?;
+    if request.info.name.is_empty() { Ok(()) } else { metadata::check_name(request, object) }
 }
 
 async fn insert_named(
-    call: &Call,
+    request: &RequestContext,
     mut object: Object,
     options: &WriteOptions,
     generated: bool,
 ) -> Result<Arc<Stored>, ApiError> {
     let uid = uuid::Uuid::new_v4().to_string();
-    fill_system_fields(&mut object, &uid, call.now);
-    object.set_meta("generation", call.kind().counts_generation().then(|| 1.into()));
-    call.kind().prepare_for_create(&mut object);
-    validate(call, &object)?;
-    size::check(call, &object)?;
-    for warning in call.kind().warnings(&object, None) {
-        call.warnings.add(warning);
+    fill_system_fields(&mut object, &uid, request.now);
+    object.set_meta("generation", request.kind().counts_generation().then(|| 1.into()));
+    request.kind().prepare_for_create(&mut object);
+    validate(request, &object)?;
+    size::check(request, &object)?;
+    for warning in request.kind().warnings(&object, None) {
+        request.warnings.add(warning);
     }
-    let write = Write::of(call, Operation::Create, options);
-    call.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
+    let write = Write::of(request, Operation::Create, options);
+    request.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
     refuse_version(&mut object)?;
-    let key = call.key_of(&call.info.namespace, object.name());
-    let room = quota::reserve(call, &key, &object)?;
+    let key = request.key_of(&request.info.namespace, object.name());
+    let room = quota::reserve(request, &key, &object)?;
     if options.dry_run {
-        return dry_run(call, &key, object, generated).await;
+        return dry_run(request, &key, object, generated).await;
     }
-    replaced_bytes::check(call)?;
+    quota::check_history_share(request)?;
     let name = object.name().to_owned();
-    match store(call, &key, object).await {
+    match store(request, &key, object).await {
         Ok(stored) => {
             if let Some(room) = room {
                 room.made(stored.revision);
             }
             Ok(stored)
         }
-        Err(StorageError::AlreadyExists) => Err(taken(call, &key, &name, generated).await),
-        Err(error) => Err(call.storage_error_of(error, &name, "create")),
+        Err(StorageError::AlreadyExists) => Err(taken(request, &key, &name, generated).await),
+        Err(error) => Err(request.storage_error_of(error, &name, "create")),
     }
 }
 
 /// The kind's own rules come first, so that their messages are shown; then those of any object.
-fn validate(call: &Call, object: &Object) -> Result<(), ApiError> {
-    let (kind, names_) = (call.kind(), call.names());
-    let mut errors = kind.validate_create(object, call.now);
+fn validate(request: &RequestContext, object: &Object) -> Result<(), ApiError> {
+    let (kind, names_) = (request.kind(), request.names());
+    let mut errors = kind.validate_create(object, request.now);
     if errors.is_empty() {
         errors = validate_object_meta_create(object, names_.namespaced, kind.name_rule());
     }
@@ -133,35 +135,40 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
 }
 
 /// One that is too large is stored without the record of who owns its fields.
-async fn store(call: &Call, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
-    let context = call.write_context(Priority::Ordinary);
-    let result = match call.storage().create(key, object, context).await {
+async fn store(request: &RequestContext, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
+    let context = request.write_context(Priority::Ordinary);
+    let result = match request.storage().create(key, object, context).await {
         Err(StorageError::Oversized(mut object)) => {
             object.remove_managed_fields();
-            call.storage().create(key, *object, context).await
+            request.storage().create(key, *object, context).await
         }
         result => result,
     };
-    result.inspect(|stored| spans::stored(&call.info, &call.user.name, key, stored.revision))
+    result.inspect(|stored| spans::stored(&request.info, &request.user.name, key, stored.revision))
 }
 
-async fn dry_run(call: &Call, key: &str, object: Object, generated: bool) -> Result<Arc<Stored>, ApiError> {
-    match call.storage().get(key, ReadAt::Latest).await {
-        Ok(_) => Err(taken(call, key, object.name(), generated).await),
+async fn dry_run(
+    request: &RequestContext,
+    key: &str,
+    object: Object,
+    generated: bool,
+) -> Result<Arc<Stored>, ApiError> {
+    match request.storage().get(key, ReadAt::Latest).await {
+        Ok(_) => Err(taken(request, key, object.name(), generated).await),
         Err(StorageError::NotFound) => Ok(Arc::new(Stored::without_revision(key.to_owned(), object))),
-        Err(error) => Err(call.storage_error(error, "create")),
+        Err(error) => Err(request.storage_error(error, "create")),
     }
 }
 
 /// 409, saying so if the object that is in the way is on its way out.
-async fn taken(call: &Call, key: &str, name: &str, generated: bool) -> ApiError {
-    let names = call.names();
+async fn taken(request: &RequestContext, key: &str, name: &str, generated: bool) -> ApiError {
+    let names = request.names();
     let mut error = if generated {
         ApiError::generate_name_conflict(names.group, names.plural, name)
     } else {
         ApiError::already_exists(names.group, names.plural, name)
     };
-    let there = call.storage().get(key, ReadAt::NotOlderThan(Revision::default())).await;
+    let there = request.storage().get(key, ReadAt::NotOlderThan(Revision::default())).await;
     if there.is_ok_and(|stored| stored.object().deletion_timestamp().is_some()) {
         error.status.message = format!("object is being deleted: {}", error.status.message);
     }

@@ -1,4 +1,4 @@
-//! Removal of one object, now or when its finalizers are done.
+//! Removal of one object, now or when its finalizers are done, and of many.
 
 use std::sync::Arc;
 
@@ -7,59 +7,86 @@ use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::Stored;
+use futures::{TryStreamExt, stream};
 use http::{Response, StatusCode};
 
-use super::call::{Call, Write};
-use super::delete_options::DeleteOptions;
+use super::admit::Write;
+use super::context::RequestContext;
+use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::metadata::mark_deleting;
-use super::transition::{self, Next, Outcome, Step};
+use super::{get, selection};
 use crate::admission::Phase;
-use crate::wire::body::Read;
-use crate::wire::encode;
+use crate::request::delete_options::DeleteOptions;
+use crate::request::list_options::ListOptions;
+use crate::wire::body::{self, RequestBody};
+use crate::wire::{codec, encode};
 
 /// DELETE of an object.
-pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
-    let view = call.view()?;
-    let options = DeleteOptions::read(call, body)?;
-    match remove(call, &call.key(), &options, None).await? {
+pub async fn delete(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let options = options(request, body)?;
+    match remove(request, &request.key(), &options, None).await? {
         Outcome::Deleted(last) => {
-            let success = Status::success(details(call, &last));
-            call.audit.status(&success);
-            Ok(encode::success(StatusCode::OK, &success, view.output, &call.headers))
+            let success = Status::success(details(request, &last));
+            request.audit.status(&success);
+            Ok(encode::success(StatusCode::OK, &success, view.output, &request.headers))
         }
         Outcome::Stored(pending) => {
             let accepted = options.orphan_dependents == Some(false);
             let status = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
-            Ok(call.answer(status, &pending, &view))
+            Ok(request.answer(status, &pending, &view))
         }
-        Outcome::Missing => Err(call.not_found()),
+        Outcome::Missing => Err(request.not_found()),
     }
+}
+
+/// Reads the options of a delete or deletecollection.
+pub fn options(request: &RequestContext, body: &RequestBody) -> Result<DeleteOptions, ApiError> {
+    let options = if body.is_empty() {
+        DeleteOptions::from_query(&request.info.query)?
+    } else {
+        let unreadable = |e: ApiError| match e.code() {
+            400 => {
+                let why = e.status.message;
+                ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+            }
+            _ => e,
+        };
+        let value = codec::value(body, body::format(&request.headers)?).map_err(unreadable)?;
+        request.audit.request_body(|| value.to_string().into());
+        DeleteOptions::from_value(value)?
+    };
+    let errors = options.errors();
+    if errors.is_empty() {
+        return Ok(options);
+    }
+    Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", errors))
 }
 
 /// Removes the object under `key`. Of the state that has been `admitted` admission is not asked again.
 pub async fn remove(
-    call: &Call,
+    request: &RequestContext,
     key: &str,
     options: &DeleteOptions,
     admitted: Option<Revision>,
 ) -> Result<Outcome, ApiError> {
-    let removal = Removal { call, options, admitted };
-    transition::run(call, key, "delete", options.is_dry_run(), &removal).await
+    let removal = Removal { request, options, admitted };
+    guaranteed_update::run(request, key, "delete", options.is_dry_run(), &removal).await
 }
 
-fn details(call: &Call, last: &Arc<Stored>) -> StatusDetails {
+fn details(request: &RequestContext, last: &Arc<Stored>) -> StatusDetails {
     let last = last.object();
     StatusDetails {
         name: last.name().to_owned(),
-        group: call.names().group.to_owned(),
-        kind: call.names().plural.to_owned(),
+        group: request.names().group.to_owned(),
+        kind: request.names().plural.to_owned(),
         uid: last.uid().to_owned(),
         ..StatusDetails::default()
     }
 }
 
 struct Removal<'a> {
-    call: &'a Call,
+    request: &'a RequestContext,
     options: &'a DeleteOptions,
     admitted: Option<Revision>,
 }
@@ -72,7 +99,7 @@ impl Step for Removal<'_> {
         let (revision, present) = (present.revision, &*present.object());
         self.check(present)?;
         if self.admitted != Some(revision) {
-            admit(self.call, present, self.options).await?;
+            admit(self.request, present, self.options).await?;
         }
         let finalizers = self.options.finalizers(&present.finalizers());
         let mut next = present.clone();
@@ -80,16 +107,20 @@ impl Step for Removal<'_> {
             return Ok(Next::Delete(next));
         }
         next.set_meta("finalizers", Some(finalizers.into()));
-        mark_deleting(&mut next, self.call.now);
-        self.call.kind().prepare_for_delete(&mut next);
+        mark_deleting(&mut next, self.request.now);
+        self.request.kind().prepare_for_delete(&mut next);
         Ok(Next::Write(next))
     }
 }
 
 /// Asks every admission whether the object may go.
-pub async fn admit(call: &Call, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+pub async fn admit(
+    request: &RequestContext,
+    object: &Object,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
     for phase in [Phase::BeforeValidation, Phase::AfterValidation] {
-        call.admit(phase, Write::removal(options), Some(object), None).await?;
+        request.admit(phase, Write::removal(options), Some(object), None).await?;
     }
     Ok(())
 }
@@ -97,7 +128,7 @@ pub async fn admit(call: &Call, object: &Object, options: &DeleteOptions) -> Res
 impl Removal<'_> {
     fn check(&self, present: &Object) -> Result<(), ApiError> {
         let Some(wanted) = &self.options.preconditions else { return Ok(()) };
-        let names = self.call.names();
+        let names = self.request.names();
         let conflict = |why: String| ApiError::conflict(names.group, names.kind, present.name(), why);
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != present.uid()) {
             let found = present.uid();
@@ -114,4 +145,34 @@ impl Removal<'_> {
         }
         Ok(())
     }
+}
+
+/// Objects that are asked about, and then removed, at one time: one by one a large namespace would not be emptied
+/// within the time of a request, and its deletion would never end.
+const AT_ONCE: usize = 16;
+
+/// DELETE of a collection; answers what was removed. It is not atomic, but no object is removed if admission refuses any
+/// one of them.
+pub async fn delete_collection(
+    request: &RequestContext,
+    body: &RequestBody,
+) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let list_options = ListOptions::parse(&request.info.query, false)?;
+    let read = list_options.read()?;
+    selection::scope(request)?;
+    let options = options(request, body)?;
+    let page = get::read(request, &read).await?;
+    let listed: Vec<_> = page.items.iter().collect();
+    let all = || stream::iter(listed.iter().map(Ok));
+    let admitted = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
+        admit(request, &stored.object(), &options).await
+    });
+    admitted.await?;
+    let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
+        remove(request, &stored.key, &options, Some(stored.revision)).await.map(drop)
+    });
+    removed.await?;
+    request.audit.response(|| encode::list_json(&page, &view));
+    Ok(encode::list(page, view, &request.headers).await)
 }

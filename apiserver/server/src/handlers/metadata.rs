@@ -7,11 +7,11 @@ use drydock_machinery::kind::Now;
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value};
 
-use super::call::Call;
+use super::context::RequestContext;
 
 /// 400 unless the object's name is the URL's.
-pub fn check_name(call: &Call, object: &Object) -> Result<(), ApiError> {
-    let (given, asked) = (object.name(), call.info.name.as_str());
+pub fn check_name(request: &RequestContext, object: &Object) -> Result<(), ApiError> {
+    let (given, asked) = (object.name(), request.info.name.as_str());
     if given.is_empty() {
         let message = format!(
             "the name of the object ({asked} based on URL) was undeterminable: name must be provided"
@@ -27,26 +27,26 @@ pub fn check_name(call: &Call, object: &Object) -> Result<(), ApiError> {
 }
 
 /// Sets the URL's namespace, or none for a cluster-scoped kind; 400 if the object names another.
-pub fn check_namespace(call: &Call, object: &mut Object) -> Result<(), ApiError> {
-    if !call.names().namespaced {
+pub fn check_namespace(request: &RequestContext, object: &mut Object) -> Result<(), ApiError> {
+    if !request.names().namespaced {
         object.set_meta("namespace", None);
         return Ok(());
     }
-    drydock_machinery::meta::ensure_namespace(object, &call.info.namespace)
+    drydock_machinery::meta::ensure_namespace(object, &request.info.namespace)
 }
 
 /// Checks the resourceVersion that an update names, and fills in the present one where none is demanded.
-pub fn check_version(call: &Call, new: &mut Object, present: &Object) -> Result<(), ApiError> {
+pub fn check_version(request: &RequestContext, new: &mut Object, present: &Object) -> Result<(), ApiError> {
     let (given, expected) = (new.resource_version(), present.resource_version());
     if given == expected {
         return Ok(());
     }
     let unset = matches!(given, "" | "0");
-    if unset && call.kind().allows_unconditional_update() {
+    if unset && request.kind().allows_unconditional_update() {
         new.set_resource_version(expected);
         return Ok(());
     }
-    let (names, name) = (call.names(), &call.info.name);
+    let (names, name) = (request.names(), &request.info.name);
     let path = Path::new("metadata").child("resourceVersion");
     if unset {
         let error = Error::invalid(path, 0, "must be specified for an update");
@@ -61,12 +61,12 @@ pub fn check_version(call: &Call, new: &mut Object, present: &Object) -> Result<
 
 /// 409 if the object names another uid than the present one, empty if there is no object
 /// (k8s.io/apiserver pkg/storage/errors.go, StorageError).
-pub fn check_uid(call: &Call, given: &str, present: &str) -> Result<(), ApiError> {
+pub fn check_uid(request: &RequestContext, given: &str, present: &str) -> Result<(), ApiError> {
     if given.is_empty() || given == present {
         return Ok(());
     }
-    let key = call.key();
-    Err(call.conflict(format_args!(
+    let key = request.key();
+    Err(request.conflict(format_args!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
          failed: UID in precondition: {given}, UID in object meta: {present}"
     )))
@@ -115,16 +115,16 @@ pub fn is_finished(new: &Object, old: &Object) -> bool {
 }
 
 /// Keeps each owner reference once.
-pub fn dedup_owner_references(call: &Call, object: &mut Object) {
-    dedup(call, object, "contains duplicate entries");
+pub fn dedup_owner_references(request: &RequestContext, object: &mut Object) {
+    dedup(request, object, "contains duplicate entries");
 }
 
 /// The same of what admission made of them.
-pub fn dedup_owner_references_after_admission(call: &Call, object: &mut Object) {
-    dedup(call, object, "contains duplicate entries after mutating admission happens");
+pub fn dedup_owner_references_after_admission(request: &RequestContext, object: &mut Object) {
+    dedup(request, object, "contains duplicate entries after mutating admission happens");
 }
 
-fn dedup(call: &Call, object: &mut Object, what: &str) {
+fn dedup(request: &RequestContext, object: &mut Object, what: &str) {
     let Some(Value::Array(references)) = object.meta().and_then(|m| m.get("ownerReferences")) else { return };
     let (mut kept, mut twice) = (Vec::<Value>::new(), Vec::<String>::new());
     // A body has room for tens of thousands of them: each is looked up, not compared with all before it.
@@ -137,7 +137,7 @@ fn dedup(call: &Call, object: &mut Object, what: &str) {
         }
     }
     if !twice.is_empty() {
-        call.warnings.add(format!(
+        request.warnings.add(format!(
             ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")
         ));

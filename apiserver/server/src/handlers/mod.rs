@@ -1,28 +1,24 @@
 //! The verbs, one file each (k8s.io/apiserver/pkg/endpoints/handlers).
 
-mod call;
+mod admit;
+mod context;
 mod create;
 mod delete;
-mod delete_collection;
-mod delete_options;
-pub mod fence;
+pub mod fencing;
 mod get;
-mod list;
-pub(crate) mod managed;
+mod guaranteed_update;
+pub(crate) mod managed_fields;
 mod metadata;
 mod patch;
+mod patched;
 mod quota;
-mod replaced_bytes;
 mod selection;
 mod size;
-mod transition;
 mod update;
 mod watch;
 
-pub use call::{Call, CreateAuthorizer};
-pub use delete_options::DeleteOptions;
-pub use list::{ROOM as LIST_ROOM, budget as list_budget};
-pub use replaced_bytes::ReplacedBytes;
+pub use context::{RequestContext, Resource};
+pub use get::{ROOM as LIST_ROOM, budget as list_budget};
 
 use axum::body::Body;
 use drydock_machinery::quote::go_quote;
@@ -30,7 +26,7 @@ use drydock_machinery::{ApiError, names};
 use http::Response;
 
 use crate::request::info::Verb;
-use crate::wire::body::Read;
+use crate::wire::body::RequestBody;
 
 /// Whether the body of such a request is looked at.
 pub fn takes_body(verb: &Verb) -> bool {
@@ -38,17 +34,17 @@ pub fn takes_body(verb: &Verb) -> bool {
 }
 
 /// Answers a request on a resource.
-pub async fn serve(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
-    check_name(&call.info.name)?;
-    match call.info.verb {
-        Verb::Get => get::get(call).await,
-        Verb::List => list::list(call).await,
-        Verb::Watch => watch::watch(call).await,
-        Verb::Create => create::create(call, body).await,
-        Verb::Update => update::update(call, body).await,
-        Verb::Patch => patch::patch(call, body).await,
-        Verb::Delete => delete::delete(call, body).await,
-        Verb::DeleteCollection => delete_collection::delete_collection(call, body).await,
+pub async fn serve(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
+    check_name(&request.info.name)?;
+    match request.info.verb {
+        Verb::Get => get::get(request).await,
+        Verb::List => get::list(request).await,
+        Verb::Watch => watch::watch(request).await,
+        Verb::Create => create::create(request, body).await,
+        Verb::Update => update::update(request, body).await,
+        Verb::Patch => patch::patch(request, body).await,
+        Verb::Delete => delete::delete(request, body).await,
+        Verb::DeleteCollection => delete::delete_collection(request, body).await,
         Verb::Other(_) => Err(ApiError::method_not_allowed()),
     }
 }
@@ -65,13 +61,13 @@ fn check_name(name: &str) -> Result<(), ApiError> {
 }
 
 /// Whether a verb is served on the URL at all: the object or its status, by name or as a collection.
-pub fn is_served(call: &Call, method: &http::Method) -> bool {
-    let named = !call.info.name.is_empty();
-    let whole = !call.names().namespaced || !call.info.namespace.is_empty();
+pub fn is_served(request: &RequestContext, method: &http::Method) -> bool {
+    let named = !request.info.name.is_empty();
+    let whole = !request.names().namespaced || !request.info.namespace.is_empty();
     if method == http::Method::HEAD {
         return false;
     }
-    match (&call.info.verb, call.info.subresource.as_str()) {
+    match (&request.info.verb, request.info.subresource.as_str()) {
         (Verb::Get | Verb::Update | Verb::Patch, "" | "status") => named,
         (Verb::List, "") => true,
         // A path may say `watch` too, under any method.

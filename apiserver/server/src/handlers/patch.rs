@@ -8,14 +8,12 @@ use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::call::Call;
-use super::transition::{self, Next, Outcome, Step};
+use super::context::RequestContext;
+use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::update::changed;
-use super::{create, metadata};
-use crate::handlers::managed;
+use super::{create, managed_fields, metadata, patched};
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
-use crate::wire::body::{self, Read};
-use crate::wire::codec;
+use crate::wire::body::{self, RequestBody};
 
 /// How a body changes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,32 +25,33 @@ enum PatchType {
 }
 
 /// PATCH of an object or its status.
-pub async fn patch(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
-    let type_ = patch_type(&body::media_type(&call.headers))?;
-    let view = call.view()?;
+pub async fn patch(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
+    let type_ = patch_type(&body::media_type(&request.headers))?;
+    let view = request.view()?;
     let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
-    let options = write_options(&call.info.query, &call.headers, kind)?;
-    call.audit.request_body(|| body.bytes().clone());
+    let options = write_options(&request.info.query, &request.headers, kind)?;
+    request.audit.request_body(|| body.bytes().clone());
     let errors = match type_ {
         // These look at what is said twice when they read the body.
         PatchType::Apply | PatchType::Strategic => Vec::new(),
-        PatchType::Merge => codec::patch_errors(body, &options),
+        PatchType::Merge => patched::patch_errors(body, &options),
         PatchType::Json => {
-            let errors = codec::patch_errors(body, &options).into_iter();
+            let errors = patched::patch_errors(body, &options).into_iter();
             errors.map(|error| format!("json patch {error}")).collect()
         }
     };
-    let patch = Patching { call, type_, body, errors, options: &options };
+    let patch = Patching { request, type_, body, errors, options: &options };
     loop {
-        return match transition::run(call, &call.key(), "patch", options.dry_run, &patch).await? {
+        return match guaranteed_update::run(request, &request.key(), "patch", options.dry_run, &patch).await?
+        {
             Outcome::Stored(stored) | Outcome::Deleted(stored) => {
-                Ok(call.answer(StatusCode::OK, &stored, &view))
+                Ok(request.answer(StatusCode::OK, &stored, &view))
             }
-            Outcome::Missing if type_ != PatchType::Apply || call.on_status() => Err(call.not_found()),
+            Outcome::Missing if type_ != PatchType::Apply || request.on_status() => Err(request.not_found()),
             Outcome::Missing => match patch.create().await {
                 // Somebody else created it first: apply to that.
                 Err(error) if error.reason() == "AlreadyExists" && !options.dry_run => continue,
-                result => Ok(call.answer(StatusCode::CREATED, &*result?, &view)),
+                result => Ok(request.answer(StatusCode::CREATED, &*result?, &view)),
             },
         };
     }
@@ -74,9 +73,9 @@ fn patch_type(media_type: &str) -> Result<PatchType, ApiError> {
 }
 
 struct Patching<'a> {
-    call: &'a Call,
+    request: &'a RequestContext,
     type_: PatchType,
-    body: &'a Read,
+    body: &'a RequestBody,
     /// What fieldValidation has to say of the body itself.
     errors: Vec<String>,
     options: &'a WriteOptions,
@@ -86,22 +85,24 @@ impl Step for Patching<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
         let present = present.object();
         let new = self.patched(&present)?;
-        changed(self.call, new, &present, self.options).await
+        changed(self.request, new, &present, self.options).await
     }
 }
 
 impl Patching<'_> {
     fn patched(&self, present: &Object) -> Result<Object, ApiError> {
-        let call = self.call;
+        let request = self.request;
         let new = match self.type_ {
-            PatchType::Apply => managed::applied(call, self.body, Some(present), self.options)?,
-            PatchType::Strategic => codec::strategically_patched(present, self.body, call, self.options)?,
+            PatchType::Apply => managed_fields::applied(request, self.body, Some(present), self.options)?,
+            PatchType::Strategic => {
+                patched::strategically_patched(present, self.body, request, self.options)?
+            }
             PatchType::Json => self.patched_as_json(present, json_patch)?,
             PatchType::Merge => self.patched_as_json(present, merge_patch)?,
         };
         let mut new = match self.type_ {
             PatchType::Apply => new,
-            _ => managed::updated(call, new, present, self.options),
+            _ => managed_fields::updated(request, new, present, self.options),
         };
         self.check(&mut new)?;
         Ok(new)
@@ -113,26 +114,26 @@ impl Patching<'_> {
         patch: impl Fn(&Value, &[u8]) -> Result<Value, ApiError>,
     ) -> Result<Object, ApiError> {
         let patched = patch(&present.to_value(), self.body)?;
-        codec::patched(patched, &self.errors, self.call, self.options)
+        patched::patched(patched, &self.errors, self.request, self.options)
     }
 
     fn check(&self, new: &mut Object) -> Result<(), ApiError> {
-        metadata::check_namespace(self.call, new)?;
-        metadata::check_name(self.call, new)?;
+        metadata::check_namespace(self.request, new)?;
+        metadata::check_name(self.request, new)?;
         // The host looks at what a patch made after admission alone, and says so.
-        metadata::dedup_owner_references_after_admission(self.call, new);
+        metadata::dedup_owner_references_after_admission(self.request, new);
         Ok(())
     }
 
     /// An apply makes what it does not find, if the user may.
     async fn create(&self) -> Result<std::sync::Arc<Stored>, ApiError> {
-        let call = self.call;
-        let Some(authorizer) = &call.authorizer else {
+        let request = self.request;
+        let Some(authorizer) = &request.authorizer else {
             return Err(ApiError::internal("no authorizer provided, unable to authorize a create on update"));
         };
-        let mut new = managed::applied(call, self.body, None, self.options)?;
+        let mut new = managed_fields::applied(request, self.body, None, self.options)?;
         if !new.uid().is_empty() {
-            return Err(call.conflict(format_args!(
+            return Err(request.conflict(format_args!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
                 new.uid()
             )));
@@ -140,7 +141,7 @@ impl Patching<'_> {
         self.check(&mut new)?;
         // There is nothing that it could be a version of.
         new.set_resource_version("");
-        authorizer.may_create(&call.caller, &call.user, &call.info).await?;
-        create::insert(call, new, self.options).await
+        authorizer.may_create(&request.caller, &request.user, &request.info).await?;
+        create::insert(request, new, self.options).await
     }
 }

@@ -1,53 +1,60 @@
 //! A kind's quota: refusals of creates, and of updates that add bytes, in the words of ResourceQuota (k8s.io/apiserver
 //! pkg/admission/plugin/resourcequota/controller.go, checkQuotas). Controllers and system:masters are never refused, but
-//! what they write counts.
+//! what they write counts. And the share of its history that a store short of space leaves to each flow.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::cache::{NoRoom, Reservation, Usage};
+use drydock_storage::storage::Stored;
 
-use super::call::Call;
+use super::context::RequestContext;
 
 /// Room for a new object under `key`; `None` where nothing is limited.
 ///
 /// # Errors
 /// 403 if the namespace's quota is used up.
-pub fn reserve(call: &Call, key: &str, new: &Object) -> Result<Option<Reservation>, ApiError> {
-    let Some(usage) = limited(call) else { return Ok(None) };
-    check_bytes(call, usage, key, || Size::without_status(new).total())?;
+pub fn reserve(request: &RequestContext, key: &str, new: &Object) -> Result<Option<Reservation>, ApiError> {
+    let Some(usage) = limited(request) else { return Ok(None) };
+    check_bytes(request, usage, key, || Size::without_status(new).total())?;
     let quota = usage.quota();
     let count =
         Exceeded { name: quota.name, unit: "count", requested: 1, hard: quota.hard as u64, mend: quota.mend };
-    usage.reserve(key).map(Some).map_err(|no_room| refusal(call, no_room, key, &count))
+    usage.reserve(key).map(Some).map_err(|no_room| refusal(request, no_room, key, &count))
 }
 
 /// Checks that an object may be changed to `new` by a write that is not to its status.
 ///
 /// # Errors
 /// 403 if that makes it larger and the namespace's quota is used up.
-pub fn check_growth(call: &Call, new: &Object, old: &Object) -> Result<(), ApiError> {
-    let Some(usage) = limited(call).filter(|_| !call.on_status()) else { return Ok(()) };
-    let key = call.key();
+pub fn check_growth(request: &RequestContext, new: &Object, old: &Object) -> Result<(), ApiError> {
+    let Some(usage) = limited(request).filter(|_| !request.on_status()) else { return Ok(()) };
+    let key = request.key();
     if usage.check_bytes(&key).is_ok() {
         return Ok(());
     }
     let [after, before] = [new, old].map(|object| Size::without_status(object).total());
-    if after <= before { Ok(()) } else { check_bytes(call, usage, &key, || after - before) }
+    if after <= before { Ok(()) } else { check_bytes(request, usage, &key, || after - before) }
 }
 
-fn limited(call: &Call) -> Option<&Arc<Usage>> {
-    call.resource.usage.as_ref().filter(|_| call.level.is_bound_by_quota())
+fn limited(request: &RequestContext) -> Option<&Arc<Usage>> {
+    request.resource.usage.as_ref().filter(|_| request.level.is_bound_by_quota())
 }
 
-fn check_bytes(call: &Call, usage: &Usage, key: &str, adds: impl FnOnce() -> usize) -> Result<(), ApiError> {
+fn check_bytes(
+    request: &RequestContext,
+    usage: &Usage,
+    key: &str,
+    adds: impl FnOnce() -> usize,
+) -> Result<(), ApiError> {
     usage.check_bytes(key).map_err(|no_room| {
         let quota = usage.quota().bytes;
         let requested = adds() as u64;
         let bytes =
             Exceeded { name: quota.name, unit: "bytes", requested, hard: quota.hard, mend: quota.mend };
-        refusal(call, no_room, key, &bytes)
+        refusal(request, no_room, key, &bytes)
     })
 }
 
@@ -60,16 +67,40 @@ struct Exceeded {
     mend: &'static str,
 }
 
-fn refusal(call: &Call, no_room: NoRoom, key: &str, exceeded: &Exceeded) -> ApiError {
+fn refusal(request: &RequestContext, no_room: NoRoom, key: &str, exceeded: &Exceeded) -> ApiError {
     let used = match no_room {
-        NoRoom::Unknown(error) => return call.storage_error(error, "create"),
+        NoRoom::Unknown(error) => return request.storage_error(error, "create"),
         NoRoom::Used(used) => used,
     };
-    let names = call.names();
+    let names = request.names();
     let Exceeded { name, unit, requested, hard, mend } = exceeded;
     let what = format!("{unit}/{}.{}", names.plural, names.group);
     let why = format!(
         "exceeded quota: {name}, requested: {what}={requested}, used: {what}={used}, limited: {what}={hard}; {mend}"
     );
     ApiError::forbidden(names.group, names.plural, key.rsplit('/').next().unwrap_or(key), why)
+}
+
+/// What is said to a flow that has to wait.
+const OVER_SHARE: &str = "the store is short of space, and you have replaced or removed more than your share of what its \
+                          history holds: try again later";
+
+/// Checks that the user may write. Components of the cluster are never refused.
+///
+/// # Errors
+/// 429 with Retry-After where the store runs short of space and the user's flow has replaced more than its share.
+pub fn check_history_share(request: &RequestContext) -> Result<(), ApiError> {
+    let room = request.storage().history_room().filter(|_| !request.level.is_of_cluster());
+    let Some(room) = room else { return Ok(()) };
+    request.replaced_bytes.admit(request.user.flow(), room, Instant::now()).map_err(|wait| {
+        let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+        ApiError::too_many_requests(OVER_SHARE, seconds)
+    })
+}
+
+/// Takes note that a write of the user has replaced or removed `old`.
+pub fn note_replaced(request: &RequestContext, old: &Stored) {
+    if !request.level.is_of_cluster() {
+        request.replaced_bytes.note(request.user.flow(), old.json_len() as u64, Instant::now());
+    }
 }

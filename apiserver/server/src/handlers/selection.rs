@@ -7,18 +7,19 @@ use drydock_machinery::selector::{FieldSelector, LabelSelector};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::{Scope, Selection, Term};
 
-use super::call::Call;
+use super::context::RequestContext;
 
 /// The scope of a list, watch or deletecollection.
-pub fn scope(call: &Call) -> Result<Scope, ApiError> {
-    let query = &call.info.query;
+pub fn scope(request: &RequestContext) -> Result<Scope, ApiError> {
+    let query = &request.info.query;
     let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
-    let fields = field_selector(call)?;
-    let namespace = namespace(call, &fields);
-    let single =
-        fields.required_value("metadata.name").filter(|_| !call.names().namespaced || !namespace.is_empty());
+    let fields = field_selector(request)?;
+    let namespace = namespace(request, &fields);
+    let single = fields
+        .required_value("metadata.name")
+        .filter(|_| !request.names().namespaced || !namespace.is_empty());
     let (prefix, single) = match single {
-        Some(name) => (call.key_of(&namespace, name), true),
+        Some(name) => (request.key_of(&namespace, name), true),
         None if namespace.is_empty() => (String::new(), false),
         None => (format!("{namespace}/"), false),
     };
@@ -26,10 +27,10 @@ pub fn scope(call: &Call) -> Result<Scope, ApiError> {
 }
 
 /// The field selector; a name in the URL is one too.
-fn field_selector(call: &Call) -> Result<FieldSelector, ApiError> {
-    let own = call.kind().selectable_fields();
-    let fields = FieldSelector::parse(call.info.query.get("fieldSelector").unwrap_or_default(), own)?;
-    let name = call.info.name.as_str();
+fn field_selector(request: &RequestContext) -> Result<FieldSelector, ApiError> {
+    let own = request.kind().selectable_fields();
+    let fields = FieldSelector::parse(request.info.query.get("fieldSelector").unwrap_or_default(), own)?;
+    let name = request.info.name.as_str();
     if name.is_empty() || fields.required_value("metadata.name") == Some(name) {
         return Ok(fields);
     }
@@ -41,12 +42,12 @@ fn field_selector(call: &Call) -> Result<FieldSelector, ApiError> {
 }
 
 /// The namespace of the URL, or the one that a field selector demands.
-fn namespace(call: &Call, fields: &FieldSelector) -> String {
-    if !call.names().namespaced {
+fn namespace(request: &RequestContext, fields: &FieldSelector) -> String {
+    if !request.names().namespaced {
         return String::new();
     }
-    if !call.info.namespace.is_empty() {
-        return call.info.namespace.clone();
+    if !request.info.namespace.is_empty() {
+        return request.info.namespace.clone();
     }
     let selected = fields.required_value("metadata.namespace").unwrap_or_default();
     if selected.contains('/') { String::new() } else { selected.to_owned() }

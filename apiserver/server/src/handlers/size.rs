@@ -1,19 +1,19 @@
-//! How large an object may become by writes to the object itself: the status has room of its own, so that nobody can fill
-//! an object until the status cannot be written any more.
+//! How large an object may become by writes to the object itself: the status has room of its own, so that no writer can
+//! fill an object until the status cannot be written any more.
 
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
 
-use super::call::Call;
+use super::context::RequestContext;
 
 /// Checks the size of a new object.
 ///
 /// # Errors
 /// 422 if it is too large.
-pub fn check(call: &Call, new: &Object) -> Result<(), ApiError> {
-    match call.kind().max_bytes_without_status() {
-        Some(most) => refuse_beyond(call, new, Size::without_status(new), most),
+pub fn check(request: &RequestContext, new: &Object) -> Result<(), ApiError> {
+    match request.kind().max_bytes_without_status() {
+        Some(most) => refuse_beyond(request, new, Size::without_status(new), most),
         None => Ok(()),
     }
 }
@@ -27,8 +27,8 @@ pub fn check(call: &Call, new: &Object) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// 422 for the last.
-pub fn fit(call: &Call, new: &mut Object, old: &Object) -> Result<(), ApiError> {
-    let Some(most) = call.kind().max_bytes_without_status().filter(|_| !call.on_status()) else {
+pub fn fit(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(), ApiError> {
+    let Some(most) = request.kind().max_bytes_without_status().filter(|_| !request.on_status()) else {
         return Ok(());
     };
     let size = Size::without_status(new);
@@ -43,11 +43,11 @@ pub fn fit(call: &Call, new: &mut Object, old: &Object) -> Result<(), ApiError> 
         new.share_managed_fields(old);
         return Ok(());
     }
-    refuse_beyond(call, new, size, most)
+    refuse_beyond(request, new, size, most)
 }
 
-fn refuse_beyond(call: &Call, new: &Object, size: Size, most: usize) -> Result<(), ApiError> {
-    if size.total() <= most || !call.level.is_bound_by_size() {
+fn refuse_beyond(request: &RequestContext, new: &Object, size: Size, most: usize) -> Result<(), ApiError> {
+    if size.total() <= most || !request.level.is_bound_by_size() {
         return Ok(());
     }
     let part = |name: &str| new.0.get(name).map_or(0, |value| value.to_string().len());
@@ -57,6 +57,6 @@ fn refuse_beyond(call: &Call, new: &Object, size: Size, most: usize) -> Result<(
         "all of the object but its status counts, managed fields included, and is {} bytes",
         size.total()
     );
-    let names = call.names();
+    let names = request.names();
     Err(ApiError::invalid(names.group, names.kind, new.name(), vec![error]))
 }

@@ -8,10 +8,10 @@ use drydock_storage::storage::WatchFrom;
 use http::Response;
 use rand::RngExt;
 
-use super::call::Call;
+use super::context::RequestContext;
 use super::selection;
 use crate::request::list_options::ListOptions;
-use crate::watch::{self, Opening};
+use crate::watch::{self, WatchOptions};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate;
 
@@ -20,47 +20,54 @@ use crate::wire::negotiate;
 const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// GET with `watch`.
-pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
-    let output = negotiate::stream(&call.headers, &call.info.query)?;
-    let view = ObjectView { output: negotiate::Output { pretty: false, ..output }, ..call.view_as(output)? };
-    let options = ListOptions::parse(&call.info.query, true)?;
-    let scope = selection::scope(call)?;
-    let newest = newest(call, &options).await?;
+pub async fn watch(request: &RequestContext) -> Result<Response<Body>, ApiError> {
+    let output = negotiate::stream(&request.headers, &request.info.query)?;
+    let view =
+        ObjectView { output: negotiate::Output { pretty: false, ..output }, ..request.view_as(output)? };
+    let options = ListOptions::parse(&request.info.query, true)?;
+    let scope = selection::scope(request)?;
+    let newest = newest(request, &options).await?;
     let from = options.watch_from(newest)?;
     let initial = matches!(from, WatchFrom::InitialEvents(_));
     let selector = scope.matches.as_ref().map_or(0, |selection| selection.bytes);
-    let opened = call.storage().watch(scope, from).await;
+    let opened = request.storage().watch(scope, from).await;
     let ends = Instant::now() + timeout(&options);
-    let opening = Opening {
+    let watch_options = WatchOptions {
         view,
         clock: jiff::Timestamp::now,
         bookmarks: options.bookmarks,
         ends,
-        shutdown: call.shutdown.clone(),
-        counts: call.watch_events.clone(),
-        recent: call.recent.clone(),
+        shutdown: request.shutdown.clone(),
+        counts: request.watch_events.clone(),
+        recent_frames: request.recent_frames.clone(),
         watcher: match opened {
             Ok(watcher) => Ok(watcher),
-            Err(error) => Err(as_event(call, error)?),
+            Err(error) => Err(as_event(request, error)?),
         },
         initial,
         selector,
     };
-    Ok(watch::serve(opening))
+    Ok(watch::serve(watch_options))
 }
 
 /// Needed only where the watch starts at no version and without what is there.
-async fn newest(call: &Call, options: &ListOptions) -> Result<drydock_storage::backend::Revision, ApiError> {
+async fn newest(
+    request: &RequestContext,
+    options: &ListOptions,
+) -> Result<drydock_storage::backend::Revision, ApiError> {
     let named = !matches!(options.resource_version.as_str(), "" | "0");
     if named || options.send_initial_events == Some(true) {
         return Ok(drydock_storage::backend::Revision::default());
     }
-    call.storage().current_revision().await.map_err(|e| call.storage_error(e, "watch"))
+    request.storage().current_revision().await.map_err(|e| request.storage_error(e, "watch"))
 }
 
-/// A version that is too old is told within the stream; any other error before it.
-fn as_event(call: &Call, error: drydock_storage::storage::StorageError) -> Result<ApiError, ApiError> {
-    let error = call.storage_error(error, "watch");
+/// A version that is too old is an event of the stream; any other error is the response.
+fn as_event(
+    request: &RequestContext,
+    error: drydock_storage::storage::StorageError,
+) -> Result<ApiError, ApiError> {
+    let error = request.storage_error(error, "watch");
     if error.code() == 410 { Ok(error) } else { Err(error) }
 }
 

@@ -1,6 +1,6 @@
 //! How the host is reached: over one HTTP/2 connection, as client-go does it. A review of who may do what is asked for
-//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own, and an
-//! answer that a host left owing when its machine went is waited for without end.
+//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own, and
+//! an answer that a host left owing when its machine went is waited for without end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,31 +24,31 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 /// before (kube-runtime's watcher asks for 290 s).
 const SILENT_WATCH: Duration = Duration::from_secs(300);
 
-/// How long a connection may be silent: a host whose machine is gone says nothing, for ever.
+/// HTTP/2 keep-alive of a connection to the host: a host whose machine is gone would be waited for forever.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// A connection that has been silent for so long is asked whether it is alive
+pub struct KeepAlive {
+    /// A connection that has been silent for so long is sent a ping
     /// (k8s.io/apimachinery pkg/util/net, HTTP2_READ_IDLE_TIMEOUT_SECONDS).
-    pub silent: Duration,
-    /// It is given up when it does not say so within this time (HTTP2_PING_TIMEOUT_SECONDS).
-    pub alive_within: Duration,
+    pub interval: Duration,
+    /// It is closed when it does not answer within this time (HTTP2_PING_TIMEOUT_SECONDS).
+    pub timeout: Duration,
 }
 
-impl Default for Patience {
+impl Default for KeepAlive {
     fn default() -> Self {
-        Self { silent: Duration::from_secs(30), alive_within: Duration::from_secs(15) }
+        Self { interval: Duration::from_secs(30), timeout: Duration::from_secs(15) }
     }
 }
 
 /// A client by `kubeconfig`, or by the in-cluster configuration, with a connection of its own. It sends a request once:
-/// whoever asks knows what may be asked again.
+/// the caller knows what may be sent again.
 pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    client_with(Patience::default(), flag, kubeconfig).await
+    client_with(KeepAlive::default(), flag, kubeconfig).await
 }
 
-/// The same, with a patience of the caller's.
+/// The same with other keep-alive times.
 pub async fn client_with(
-    patience: Patience,
+    keep_alive: KeepAlive,
     flag: &str,
     kubeconfig: Option<&Path>,
 ) -> anyhow::Result<Client> {
@@ -69,7 +69,7 @@ pub async fn client_with(
         });
         return Ok(Client::new(observe.layer(service), namespace));
     }
-    over_http2(&config, patience, observe).with_context(|| format!("{flag}: no client can be made of it"))
+    over_http2(&config, keep_alive, observe).with_context(|| format!("{flag}: no client can be made of it"))
 }
 
 async fn config(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
@@ -83,7 +83,7 @@ async fn config(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Config>
         .with_context(|| format!("{flag}: {}", file.display()))
 }
 
-fn over_http2(config: &Config, patience: Patience, observe: Observe) -> anyhow::Result<Client> {
+fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyhow::Result<Client> {
     let connector = ServiceBuilder::new()
         .map_future(Box::pin)
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
@@ -91,8 +91,8 @@ fn over_http2(config: &Config, patience: Patience, observe: Observe) -> anyhow::
     let http: HttpClient<_, Body> = Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(patience.silent)
-        .http2_keep_alive_timeout(patience.alive_within)
+        .http2_keep_alive_interval(keep_alive.interval)
+        .http2_keep_alive_timeout(keep_alive.timeout)
         // Hyper takes a connection for idle that has one answer left after the host's farewell.
         .http2_keep_alive_while_idle(true)
         .build(connector);

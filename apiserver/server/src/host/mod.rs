@@ -1,7 +1,6 @@
-//! What a server knows of its host: how to reach it, and objects of the host that it follows by their metadata.
+//! The host: the client that reaches it, and reflectors of its objects.
 
 mod client;
-mod namespaces;
 mod observe;
 
 use futures::{FutureExt, StreamExt};
@@ -10,20 +9,19 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 
-pub use client::{Patience, client, client_with};
+pub use client::{KeepAlive, client, client_with};
 pub use drydock_logging::{WatchFailures, with_causes};
-pub use namespaces::HostNamespaces;
 
-/// The metadata of all objects of one of the host's kinds, followed.
-pub struct Followed<K>(Store<PartialObjectMeta<K>>)
+/// Reflects the metadata of all objects of one of the host's kinds.
+pub struct Reflector<K>(Store<PartialObjectMeta<K>>)
 where
     K: kube::Resource<DynamicType = ()> + Clone + 'static;
 
-impl<K> Followed<K>
+impl<K> Reflector<K>
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
 {
-    /// Starts following `what` in a task of its own, with backoff, saying so while the host cannot be reached.
+    /// Starts a task that reflects `what`. While the host cannot be reached it tries again with backoff, and logs that.
     pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>) -> Self {
         let (reader, writer) = store();
         let events = watcher(api, watcher::Config::default()).default_backoff();
@@ -44,7 +42,7 @@ where
         self.0.wait_until_ready().now_or_never().is_some_and(|r| r.is_ok())
     }
 
-    /// What is known now.
+    /// The objects that are known now.
     pub fn known(&self) -> &Store<PartialObjectMeta<K>> {
         &self.0
     }

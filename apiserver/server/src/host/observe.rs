@@ -1,16 +1,15 @@
-//! What the log tells of requests to the host: once that it cannot be reached and once that it can again, and where the log
-//! asks for it (`-v`), each request, and the bodies that are sent. Headers are never told, nor bodies with credentials.
+//! What the log says of requests to the host: once that it cannot be reached and once that it can again, and at higher
+//! verbosity (`-v`) each request, and the bodies that are sent. Headers and bodies with credentials are never logged.
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context, Poll};
 use std::time::Instant;
+use std::{fmt, io};
 
 use drydock_logging::target;
 use http::{Method, Request, Response, StatusCode};
@@ -37,8 +36,8 @@ static HOSTS: LazyLock<Mutex<HashMap<Name, Weak<Host>>>> = LazyLock::new(Mutex::
 /// URL of a host, and which flag names it.
 type Name = (String, String);
 
-/// A host as the log names it, and whether it can be reached. Shared by all clients that a process makes by one flag: each
-/// has a connection of its own, and what they have in common is told once.
+/// A host as the log names it, and whether it can be reached. Shared by all clients that a process makes by one flag:
+/// each has a connection of its own, and what they have in common is logged once.
 #[derive(Clone)]
 pub(super) struct Observe(Arc<Host>);
 
@@ -93,7 +92,7 @@ impl<S> Layer<S> for Observe {
     }
 }
 
-/// A client's service whose requests are told.
+/// A client's service whose requests are logged.
 #[derive(Clone)]
 pub(super) struct Observed<S> {
     inner: S,
@@ -139,7 +138,7 @@ where
     }
 }
 
-/// The request again, its body told if the log asks for that.
+/// Logs the body of a request at `-v 8`, and returns the request.
 async fn tell_body(request: Request<Body>, path: &str) -> Result<Request<Body>, BoxError> {
     if !enabled!(target: target::BODIES, tracing::Level::DEBUG) || !may_be_shown(path) {
         return Ok(request);
@@ -227,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Each of the manager's four clients told that the same host was away.
+    /// Each of the manager's four clients logged that the same host was away.
     #[test]
     fn clients_of_a_host_by_one_flag_share_whether_it_is_away() {
         let url: http::Uri = "https://observe.example.com:6443/".parse().unwrap();

@@ -19,7 +19,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::audit;
 use crate::flow_control::FlowControl;
 use crate::request::info::{RequestInfo, Verb};
 use labels::{DryRun, Labels, Terminated, Total, dry_run, labels};
@@ -80,7 +79,6 @@ pub struct Metrics {
     terminated: Family<Terminated, Counter>,
     long_running: Family<Labels, Gauge>,
     watch_events: WatchEvents,
-    audit: audit::Counts,
 }
 
 impl Default for Metrics {
@@ -101,7 +99,6 @@ impl Metrics {
             terminated: Family::default(),
             long_running: Family::default(),
             watch_events: WatchEvents::default(),
-            audit: audit::Counts::default(),
         };
         metrics.register();
         metrics
@@ -123,7 +120,6 @@ impl Metrics {
         r.register("apiserver_watch_events", "Events sent by watches", self.watch_events.sent.clone());
         let what = "Sizes of events sent by watches, in bytes";
         r.register("apiserver_watch_events_sizes", what, self.watch_events.sizes.clone());
-        self.audit.register(r);
     }
 
     /// Counts an answered request. `info` must name a resource that is served, or none: each is a series.
@@ -177,11 +173,6 @@ impl Metrics {
     /// Where watches count what they send.
     pub fn watch_events(&self) -> WatchEvents {
         self.watch_events.clone()
-    }
-
-    /// Where the audit log counts.
-    pub fn audit(&self) -> audit::Counts {
-        self.audit.clone()
     }
 
     /// The answer to a scrape.

@@ -7,10 +7,10 @@ use drydock_machinery::ApiError;
 use crate::request::query::Query;
 
 /// Bytes of the longest path that leads anywhere: what Kubernetes serves has at most some 900, with the longest names.
-/// What follows is not read, so that no review, log or metric is told of it.
+/// What follows is not read, and appears in no review, log or metric.
 pub const PATH_MAX: usize = 2_048;
-/// Bytes of the longest selector that an authorizer is told of. Where it is told of none, it decides on a request for
-/// all objects, which is never granted more easily (KEP-4601).
+/// Bytes of the longest selector that is sent to an authorizer. Without one it decides on a request for all objects,
+/// which is never granted more easily (KEP-4601).
 const TOLD_MAX: usize = 1_024;
 
 /// What a request wants done.
@@ -96,44 +96,44 @@ pub struct RequestInfo {
     pub rest: Vec<String>,
     /// Query parameters.
     pub query: Query,
-    /// Raw label selector of a list, watch or deletecollection, as an authorizer is told of it: absent if it is long.
+    /// Raw label selector of a list, watch or deletecollection, for the authorizer; absent if it is long.
     pub label_selector: Option<String>,
     /// The same of the field selector.
     pub field_selector: Option<String>,
 }
 
 impl RequestInfo {
-    /// 404 if the path is longer than any that leads somewhere. kube-apiserver has no such bound, and answers 404 when it
-    /// has authorized the request and found nothing under that name.
+    /// Reads what a request is about.
+    pub fn parse(method: &http::Method, uri: &http::Uri) -> Self {
+        let read = uri.path().as_bytes();
+        let is_cut = read.len() > PATH_MAX;
+        let read = read.get(..PATH_MAX).unwrap_or(read);
+        let path = percent_encoding::percent_decode(read).decode_utf8_lossy().into_owned();
+        let mut info = Self {
+            verb: Verb::Other(method.as_str().to_ascii_lowercase()),
+            query: Query::parse(uri.query().unwrap_or_default()),
+            is_cut,
+            ..Self::default()
+        };
+        if is_cut {
+            info.path = path;
+            return info;
+        }
+        if let Some((group, version, parts)) = split_resource_path(&path) {
+            info.is_resource = true;
+            info.group = group.to_owned();
+            info.version = version.to_owned();
+            read_parts(&mut info, method, &parts);
+        }
+        info.path = path;
+        info
+    }
+
+    /// 404 if the path is longer than any that leads somewhere. kube-apiserver has no such bound, and answers 404 when
+    /// it has authorized the request and found nothing under that name.
     pub fn check_path(&self) -> Result<(), ApiError> {
         if self.is_cut { Err(ApiError::unknown_path()) } else { Ok(()) }
     }
-}
-
-/// Reads what a request is about.
-pub fn parse(method: &http::Method, uri: &http::Uri) -> RequestInfo {
-    let read = uri.path().as_bytes();
-    let is_cut = read.len() > PATH_MAX;
-    let read = read.get(..PATH_MAX).unwrap_or(read);
-    let path = percent_encoding::percent_decode(read).decode_utf8_lossy().into_owned();
-    let mut info = RequestInfo {
-        verb: Verb::Other(method.as_str().to_ascii_lowercase()),
-        query: Query::parse(uri.query().unwrap_or_default()),
-        is_cut,
-        ..RequestInfo::default()
-    };
-    if is_cut {
-        info.path = path;
-        return info;
-    }
-    if let Some((group, version, parts)) = split_resource_path(&path) {
-        info.is_resource = true;
-        info.group = group.to_owned();
-        info.version = version.to_owned();
-        read_parts(&mut info, method, &parts);
-    }
-    info.path = path;
-    info
 }
 
 /// Group, version and what follows them, if the path is a resource's.
@@ -202,7 +202,7 @@ fn widen_to_collection(info: &mut RequestInfo) {
     }
 }
 
-/// The name that a field selector demands, if it demands one that can stand in a path and is told of at all.
+/// The name that a field selector demands, if it is one that can stand in a path and the selector is not too long.
 fn exact_name(selector: &str) -> Option<String> {
     if selector.len() > TOLD_MAX {
         return None;

@@ -3,7 +3,7 @@
 use super::*;
 
 fn info(method: &str, uri: &str) -> RequestInfo {
-    parse(&method.parse().unwrap(), &uri.parse().unwrap())
+    RequestInfo::parse(&method.parse().unwrap(), &uri.parse().unwrap())
 }
 
 #[test]

@@ -5,9 +5,9 @@ pub mod query;
 pub mod user;
 
 pub mod continue_token;
+pub mod delete_options;
 pub mod list_options;
 pub mod write_options;
 
-pub(crate) mod network;
 pub(crate) mod spans;
-pub(crate) mod warnings;
+pub mod warnings;

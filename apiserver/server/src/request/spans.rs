@@ -1,5 +1,5 @@
-//! What is told of requests where the server's own log goes: what they are for, and what they carry only where the
-//! log asks for it. Queries are left out, they may hold what nobody else should read.
+//! What the server's own log says of requests: what they ask for, and their bodies only at high verbosity. Queries are
+//! left out: they may hold secrets.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tracing::Span;
 
 use crate::request::info::{RequestInfo, Verb};
 
-/// An answer that takes longer than this is told of (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
+/// An answer that takes longer than this is logged (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
 const SLOW: Duration = Duration::from_millis(500);
-/// As many bytes of a body are told.
+/// Most bytes of a body that are logged.
 const MAX_BODY_SHOWN: usize = 8192;
-/// As much of an audit id is told (k8s.io/apiserver pkg/audit, GetAuditIDTruncated).
+/// Most bytes of an audit id that are logged (k8s.io/apiserver pkg/audit, GetAuditIDTruncated).
 const ID: usize = 64;
 
 /// The span in which a request is answered; off unless the log's filter asks for it (`drydock_server=debug`).
@@ -33,8 +33,8 @@ pub fn request(info: &RequestInfo, audit_id: &str) -> Span {
     )
 }
 
-/// Tells of each answer where the log asks for it (`-v 6`), and else of one that took long. Watches are meant to; and a failure of the server is told of by what failed, once
-/// and not for each request that waited for it.
+/// Logs each answer at `-v 6`, and a slow one always. Watches are meant to take long; and a failure of the server is
+/// logged once by the part that failed, not for each request that waited for it.
 pub fn answered(info: &RequestInfo, audit_id: &str, status: StatusCode, took: Duration) {
     let (verb, code, path) = (info.verb.as_str(), status.as_u16(), &info.path);
     tracing::debug!(target: target::REQUESTS, "{verb} {path} answered {code} in {:.3} s", took.as_secs_f64());
@@ -44,8 +44,7 @@ pub fn answered(info: &RequestInfo, audit_id: &str, status: StatusCode, took: Du
     tracing::warn!(verb, path, code, ?took, audit_id = shown(audit_id), "a request was answered slowly");
 }
 
-/// Tells of a write that was stored, where the log asks for it (`-v 4`): who asked for what, and which key and revision came
-/// of it.
+/// Logs a write that was stored, at `-v 4`: the user, what was asked for, the key and the revision.
 pub fn stored(info: &RequestInfo, user: &str, key: &str, revision: Revision) {
     let (verb, slash) = (info.verb.as_str(), if info.subresource.is_empty() { "" } else { "/" });
     tracing::debug!(
@@ -55,7 +54,7 @@ pub fn stored(info: &RequestInfo, user: &str, key: &str, revision: Revision) {
     );
 }
 
-/// Tells of the body of a request where the log asks for it (`-v 8`). Objects of ours carry no credentials.
+/// Logs the body of a request at `-v 8`. Objects of ours carry no credentials.
 pub fn received(body: &[u8]) {
     if tracing::enabled!(target: target::BODIES, tracing::Level::DEBUG) && !body.is_empty() {
         tracing::debug!(target: target::BODIES, "received {}", shown_body(body));

@@ -1,6 +1,7 @@
-//! Who asks.
+//! Who asks: the user, and the network of a client without one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// An authenticated user (k8s.io/apiserver/pkg/authentication/user).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub struct User {
 /// The group of everyone who is allowed everything.
 pub const SYSTEM_MASTERS: &str = "system:masters";
 
-/// The name of whoever shows no credentials.
+/// The name of a user without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of whoever shows no credentials.
+/// The group of users without credentials.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// What the name of a service account begins with.
@@ -66,8 +67,26 @@ impl User {
     }
 }
 
+/// The bits of an IPv6 address that name its network.
+const IPV6_NETWORK: u128 = !0 << 64;
+
+/// An IPv4 address, or the /64 network of an IPv6 address, of which a host has all addresses. Many hosts share one
+/// behind a masquerading NAT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Network(IpAddr);
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & IPV6_NETWORK).into(),
+            address => address,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn user(name: &str, groups: &[&str]) -> User {
@@ -82,5 +101,17 @@ mod tests {
             assert_eq!(user(name, &groups).flow(), "system:serviceaccounts:shop");
         }
         assert_eq!(user("ann", &["system:authenticated"]).flow(), "ann");
+    }
+
+    fn network(address: &str) -> Network {
+        address.parse::<IpAddr>().unwrap().into()
+    }
+
+    #[test]
+    fn a_host_has_one_network_whichever_of_its_addresses_it_uses() {
+        assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::9"));
+        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+        assert_eq!(network("::ffff:10.0.0.1"), network("10.0.0.1"));
+        assert_ne!(network("10.0.0.1"), network("10.0.0.2"));
     }
 }

@@ -1,11 +1,46 @@
-//! Warnings as response headers (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+//! Warnings for the client, collected and written as response headers
+//! (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+
+use std::collections::HashSet;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
 
 /// Past this many runes in total every warning is cut.
-pub const TOTAL_RUNES: usize = 4096;
+const TOTAL_RUNES: usize = 4096;
 /// What a cut warning keeps.
-pub const ITEM_RUNES: usize = 256;
+const ITEM_RUNES: usize = 256;
+
+/// Warnings for the client, each kept once, and no more of them than can be shown.
+#[derive(Debug, Default)]
+pub struct Warnings(Mutex<Collected>);
+
+#[derive(Debug, Default)]
+struct Collected {
+    texts: Vec<String>,
+    known: HashSet<String>,
+    /// Runes that are shown of them at least.
+    runes: usize,
+}
+
+impl Warnings {
+    /// Adds a warning. Past what the headers have room for, it is dropped: a webhook may send any number of them.
+    pub fn add(&self, text: impl Into<String>) {
+        let text = text.into();
+        let collected = &mut *self.0.lock();
+        if text.is_empty() || collected.runes >= TOTAL_RUNES || collected.known.contains(&text) {
+            return;
+        }
+        collected.runes += text.chars().take(ITEM_RUNES).count();
+        collected.known.insert(text.clone());
+        collected.texts.push(text);
+    }
+
+    /// Takes what was added.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock()).texts
+    }
+}
 
 /// Adds a `Warning` header for each text.
 pub fn write(headers: &mut HeaderMap, warnings: &[String]) {
@@ -41,7 +76,6 @@ fn quoted(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::admission::Warnings;
 
     fn written(warnings: &[String]) -> Vec<String> {
         let mut headers = HeaderMap::new();
@@ -68,10 +102,10 @@ mod tests {
             all.add(format!("{i:05}"));
             all.add(format!("{:05}", 0));
         }
-        let kept = all.take();
-        assert_eq!(kept.len(), TOTAL_RUNES.div_ceil(5));
-        let more: Vec<String> = kept.iter().cloned().chain(["more".to_owned()]).collect();
-        assert_eq!(written(&kept), written(&more));
+        let collected = all.take();
+        assert_eq!(collected.len(), TOTAL_RUNES.div_ceil(5));
+        let more: Vec<String> = collected.iter().cloned().chain(["more".to_owned()]).collect();
+        assert_eq!(written(&collected), written(&more));
     }
 
     #[test]

@@ -1,20 +1,20 @@
-//! The table of a port's connections: who gets a place, and which connection is closed for it.
+//! The table of a port's connections: who gets a permit, and which connection is closed for it.
 //!
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
-//! user. A new one always gets a place, so that a probe is answered whoever else connects:
+//! user. A new one always gets a permit, so that a probe is answered however many others connect:
 //!
-//! - an address at its bound loses a connection that has authenticated nobody: of the [`Stage`] in which it has the most,
+//! - an address at its bound loses a connection that has authenticated no user: of the [`Stage`] in which it has the most,
 //!   the one that is there for longest. So a probe, which passes each stage at once, is not closed for those that stop in
 //!   the middle of the handshake, ask for nothing, or send slowly;
 //! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed their
 //!   clients would only come again, at once, in the place of others who wait as well. An address may have a quarter of all
-//!   places for them;
-//! - when all places are taken, the address with the most connections in one stage loses one in the same way;
-//! - a quarter of all places is for connections that have authenticated nobody yet. When users take the rest, the user
+//!   permits for them;
+//! - when all permits are taken, the address with the most connections in one stage loses one in the same way;
+//! - a quarter of all permits is for connections that have authenticated no user yet. When users take the rest, the user
 //!   with the most connections from one address loses the newest of those: an account that has a client on every node
 //!   keeps them, and the long-lived connections stay.
 //!
-//! So no address and no user can take all places, and no user has a bound while others leave places free. Connections
+//! So no address and no user can take all permits, and no user has a bound while others leave permits free. Connections
 //! of a verified front proxy are not counted: it has few, for all users.
 
 use std::cmp::Reverse;
@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use super::groups::{Groups, Id, Member};
 use super::heads::{Heads, Owner};
-use crate::request::network::Network;
+use crate::request::user::Network;
 
-/// How far a connection has come that has authenticated nobody.
+/// How far a connection has come that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Stage {
     /// It is open, and its client has not said hello.
@@ -54,24 +54,24 @@ impl Stage {
 
 /// The connections of a port; `T` is what a connection is closed by.
 pub(super) struct Connections<T> {
-    places: usize,
+    permits: usize,
     per_address: usize,
     /// Number of the next step; that of its first one is a connection's own.
     next: u64,
     open: HashMap<Id, Open<T>>,
-    /// Those that have authenticated nobody.
+    /// Those that have authenticated no user.
     strangers: Groups<(Network, Stage)>,
     /// Those that have, by the flow of the user and the address.
     users: Groups<(Arc<str>, Network)>,
     heads: Heads,
 }
 
-/// A connection that has a place.
+/// A connection that has a permit.
 struct Open<T> {
     holder: Holder,
     /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
-    /// Whose it was when a head began on it that has not ended.
+    /// Its owner when a head began on it that has not ended.
     half: Option<Owner>,
     closes: T,
 }
@@ -84,7 +84,7 @@ enum Holder {
 }
 
 impl Holder {
-    /// Whose the connection is; a front proxy's is nobody's.
+    /// The owner of the connection; none of a front proxy's.
     fn owner(&self) -> Option<Owner> {
         match self {
             Self::Address(source, _) => Some(Owner::Address(*source)),
@@ -95,17 +95,17 @@ impl Holder {
 }
 
 impl<T> Connections<T> {
-    /// `places` in all, and `per_address` for those from one address whose handshake has begun and that have authenticated
-    /// nobody.
-    pub(super) fn new(places: usize, per_address: usize) -> Self {
+    /// `permits` in all, and `per_address` for those from one address whose handshake has begun and that have
+    /// authenticated no user.
+    pub(super) fn new(permits: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
-        let (places, per_address, heads) = (places.max(1), per_address.max(1), Heads::default());
-        Self { places, per_address, next: 0, open, strangers, users, heads }
+        let (permits, per_address, heads) = (permits.max(1), per_address.max(1), Heads::default());
+        Self { permits, per_address, next: 0, open, strangers, users, heads }
     }
 
-    /// Gives a place to a new connection. The second is one that has lost its place for it.
+    /// Gives a permit to a new connection. The second is one that has lost its permit for it.
     pub(super) fn take(&mut self, source: Network, closes: T) -> (Id, Option<T>) {
-        let is_full = self.strangers.total() + self.users.total() >= self.places;
+        let is_full = self.strangers.total() + self.users.total() >= self.permits;
         let loses = self.lost_by(source, Stage::Open).or_else(|| is_full.then(|| self.cheapest()).flatten());
         let loses = loses.and_then(|id| self.leave(id));
         let id = self.number();
@@ -115,8 +115,8 @@ impl<T> Connections<T> {
         (id, loses)
     }
 
-    /// A connection has come to a stage, or begins another request. Returns a connection that has lost its place for it.
-    /// It changes nothing once the connection has authenticated somebody.
+    /// A connection has come to a stage, or begins another request. Returns a connection that has lost its permit for
+    /// it. It changes nothing once the connection has authenticated somebody.
     pub(super) fn comes_to(&mut self, stage: Stage, id: Id) -> Option<T> {
         let step = self.number();
         let Open { holder: Holder::Address(source, now), step: last, .. } = self.open.get_mut(&id)? else {
@@ -136,7 +136,7 @@ impl<T> Connections<T> {
     }
 
     /// A connection has authenticated a user of this flow: it counts for that flow from now on, if it counted for its
-    /// address. Returns a connection that has lost its place for it, which may be the same one.
+    /// address. Returns a connection that has lost its permit for it, which may be the same one.
     pub(super) fn authenticated(&mut self, id: Id, flow: &str) -> Option<T> {
         let Open { holder, step, .. } = self.open.get_mut(&id)?;
         let Holder::Address(source, stage) = holder else { return None };
@@ -145,7 +145,7 @@ impl<T> Connections<T> {
         let last = std::mem::replace(step, id);
         self.strangers.remove(&(source, stage), (last, id));
         self.users.insert(&(flow, source), (id, id));
-        let for_users = self.places - self.places / 4;
+        let for_users = self.permits - self.permits / 4;
         let is_full = self.users.total() > for_users;
         is_full.then(|| self.newest_of_the_largest_user()).flatten().and_then(|id| self.leave(id))
     }
@@ -157,7 +157,8 @@ impl<T> Connections<T> {
         self.uncount(&before, (step, id));
     }
 
-    /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its place for it.
+    /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its permit for
+    /// it.
     pub(super) fn has_half_head(&mut self, id: Id, is_half: bool) -> Option<T> {
         let open = self.open.get_mut(&id)?;
         if let Some(before) = open.half.take() {
@@ -169,7 +170,7 @@ impl<T> Connections<T> {
         loses.and_then(|id| self.leave(id))
     }
 
-    /// A connection has ended, if it had not lost its place before.
+    /// A connection has ended, if it had not lost its permit before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
         let Open { holder, step, half, closes } = self.open.remove(&id)?;
         if let Some(owner) = half {
@@ -179,7 +180,7 @@ impl<T> Connections<T> {
         Some(closes)
     }
 
-    /// Takes the place of a connection whose loss costs least, if there is one: the process cannot open another.
+    /// Takes its permit from the connection whose loss costs least, if there is one: the process cannot open another.
     pub(super) fn relieve(&mut self) -> Option<T> {
         self.strangers_oldest().and_then(|id| self.leave(id))
     }
@@ -195,7 +196,7 @@ impl<T> Connections<T> {
     /// The connection that an address loses when another one of it comes to a stage, if it has its bound already.
     fn lost_by(&self, source: Network, stage: Stage) -> Option<Id> {
         let (stages, of_handshakes) = (stage.bounded_with(), stage >= Stage::Handshaking);
-        let bound = if of_handshakes { self.per_address } else { (self.places / 4).max(1) };
+        let bound = if of_handshakes { self.per_address } else { (self.permits / 4).max(1) };
         let sizes = || stages.iter().map(|stage| (self.strangers.size(&(source, *stage)), *stage));
         if sizes().map(|(size, _)| size).sum::<usize>() < bound {
             return None;

@@ -98,7 +98,7 @@ fn who_waits_for_the_server_is_not_closed_for_the_bound_of_an_address() {
         assert_eq!(table.comes_to(Stage::Waiting, table.next - 1), None);
     }
     let (last, closed) = open(&mut table, "10.0.0.1", 1);
-    assert_eq!(closed, [0], "a quarter of all places may wait");
+    assert_eq!(closed, [0], "a quarter of all permits may wait");
     let last = last[0];
     assert!(
         pass(&mut table, last, &ALL[1..]).is_empty(),
@@ -136,7 +136,7 @@ fn a_user_may_have_what_others_leave_and_gives_it_back() {
         assert_eq!(table.authenticated(id, "ann"), None);
         ids.push(id);
     }
-    // Three quarters of the places are for users.
+    // Three quarters of the permits are for users.
     let (thirteenth, _) = table.take(source("10.0.0.1"), table.next);
     assert_eq!(table.authenticated(thirteenth, "ann"), Some(thirteenth));
     let (bob, _) = table.take(source("10.0.0.2"), table.next);

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,16 +18,15 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Stage;
-use super::gather::{Seen, WRITE_BUFFER, gather};
+use super::deferred::DeferredConnection;
 use super::heads::Follower;
-use super::place::Place;
-use super::requests::Requests;
-use super::turns::Turns;
-use super::windows::{Reread, lowered};
-use super::{Answer, Bounds};
+use super::permit::ConnectionPermit;
+use super::windows::{Rewind, lowered};
+use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
+use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
-use crate::sending::Streams;
-use crate::sending::guarded_body::guard;
+use crate::responses::Streams;
+use crate::responses::guards::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
@@ -47,8 +47,8 @@ const PROXY_HEAD_BYTES: u32 = 256 * 1024;
 /// Headers of an HTTP/1.1 request.
 const HEADERS: usize = 1024;
 /// Requests of a front proxy that may have been cancelled before they were looked at. A turn of its connection reads
-/// less than 48 KiB, what is left over from the turn before included ([`super::gather`]), and a request and its end take
-/// 25 bytes at least: there are never so many.
+/// less than 48 KiB, what is left over from the turn before included ([`super::write_coalescing`]), and a request and
+/// its end take 25 bytes at least: there are never so many.
 const CANCELLED: usize = 4096;
 
 /// Who is at the other end of a connection.
@@ -60,7 +60,7 @@ pub(super) struct Client {
 
 /// Why a connection is to end.
 enum Notice {
-    /// At once: nobody reads its answers.
+    /// At once: the client does not read its answers.
     Close,
     /// When the requests that are under way have been answered.
     Retire,
@@ -69,11 +69,11 @@ enum Notice {
 }
 
 /// Answers the requests of one connection until it ends, idles, or the port stops.
-pub(super) async fn converse<A: Answer>(
+pub(super) async fn converse<A: RequestHandler>(
     stream: TlsStream<TcpStream>,
     client: Client,
-    answers: &Arc<A>,
-    place: &Arc<Place>,
+    handler: &Arc<A>,
+    permit: &Arc<ConnectionPermit>,
     stop: &CancellationToken,
     bounds: Bounds,
 ) {
@@ -86,15 +86,15 @@ pub(super) async fn converse<A: Answer>(
     let Some(stream) = begun else { return };
     let builder = http_settings(bounds, is_front_proxy);
     let connection = peer.connection().clone();
-    let (answers, counted, here) = (answers.clone(), requests.clone(), place.clone());
+    let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
+        let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
         here.comes_to(Stage::Requesting);
         here.close_if_overstayed(bounds.headers);
         // Its state is of many KiB, and would be moved about by those who wrap it.
         Box::pin(async move {
             let version = request.version();
-            let answer = answers.answer(request.map(Body::new), &peer).await;
+            let answer = handler.handle(request.map(Body::new), &peer).await;
             // HTTP/1.1 asks one thing at a time: another connection would only cost another handshake.
             if version == Version::HTTP_2 {
                 here.retire_if_nobodys();
@@ -102,14 +102,14 @@ pub(super) async fn converse<A: Answer>(
             Ok::<_, Infallible>(guard(answer, open))
         })
     });
-    let (stream, outbox) = gather(stream, is_http2.then(|| heads(place.clone())));
+    let (stream, outbox) = coalesce(stream, is_http2.then(|| heads(permit.clone())));
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
-    let mut serving = Turns::new(serving, outbox);
+    let mut serving = DeferredConnection::new(serving, outbox);
     // A connection has a turn for each request: it looks at none of these unless that one has come about.
     let mut notices = FuturesUnordered::from_iter([
         connection.closed().map(|()| Notice::Close).boxed(),
-        farewell(place, stop).map(|()| Notice::Retire).boxed(),
+        farewell(permit, stop).map(|()| Notice::Retire).boxed(),
         requests.idle(bounds.headers, bounds.idle).map(|()| Notice::Idle).boxed(),
     ]);
     let ended = loop {
@@ -134,12 +134,12 @@ pub(super) async fn converse<A: Answer>(
 }
 
 /// Tells of each head that begins on a connection and does not end in what is read with it.
-fn heads(place: Arc<Place>) -> Seen {
+fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     let (mut follower, mut before) = (Follower::default(), false);
     Box::new(move |bytes| {
         let is_half = follower.follow(bytes);
         if std::mem::replace(&mut before, is_half) != is_half {
-            place.has_half_head(is_half);
+            permit.has_half_head(is_half);
         }
     })
 }
@@ -149,28 +149,28 @@ async fn begin(
     stream: TlsStream<TcpStream>,
     is_lowered: bool,
     bounds: Bounds,
-) -> Option<Reread<TlsStream<TcpStream>>> {
+) -> Option<Rewind<TlsStream<TcpStream>>> {
     if !is_lowered {
-        return Some(Reread::nothing(stream));
+        return Some(Rewind::new(stream));
     }
     let begun = tokio::time::timeout(bounds.headers, lowered(stream)).await;
     let begun = begun.unwrap_or_else(|elapsed| Err(elapsed.into()));
     begun.inspect_err(|error| tracing::debug!(%error, "a front proxy's connection did not begin")).ok()
 }
 
-async fn farewell(place: &Place, stop: &CancellationToken) {
+async fn farewell(permit: &ConnectionPermit, stop: &CancellationToken) {
     tokio::select! {
-        () = place.retired() => {}
+        () = permit.retired() => {}
         () = stop.cancelled() => {}
     }
 }
 
 /// Who is at the other end, as far as TLS tells.
-pub(super) fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
+pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Peer {
     let (stream, session) = stream.get_ref();
     let certificates = session.peer_certificates().unwrap_or_default();
     let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
-    let peer = peer.observed_by(place.clone());
+    let peer = peer.observed_by(permit.clone());
     match stream.peer_addr() {
         Ok(address) => peer.at(address.ip()),
         Err(_) => peer,
@@ -208,4 +208,42 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams>
             .max_local_error_reset_streams(None);
     }
     builder
+}
+
+/// Counts the requests of one connection.
+#[derive(Clone, Default)]
+struct Requests(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    open: AtomicUsize,
+    seen: AtomicUsize,
+}
+
+/// A request whose answer has not been sent.
+struct Open(Arc<Counts>);
+
+impl Requests {
+    /// A request has come.
+    fn open(&self) -> Open {
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        self.0.seen.fetch_add(1, Ordering::Relaxed);
+        Open(self.0.clone())
+    }
+
+    /// Ends when no request came within `first`, or when there was none for `idle`, up to twice that.
+    async fn idle(&self, first: Duration, idle: Duration) {
+        tokio::time::sleep(first).await;
+        let mut seen = 0;
+        while self.0.open.load(Ordering::Relaxed) > 0 || self.0.seen.load(Ordering::Relaxed) != seen {
+            seen = self.0.seen.load(Ordering::Relaxed);
+            tokio::time::sleep(idle).await;
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }

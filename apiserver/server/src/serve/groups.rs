@@ -1,5 +1,5 @@
-//! Members of groups, each with the number of its last step: who of a group took none for longest, and which group is the
-//! largest.
+//! Members of groups, each with the number of its last step: who of a group took none for longest, and which group is
+//! the largest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;

@@ -1,18 +1,18 @@
-//! Whose handshake is next.
+//! The order of TLS handshakes.
 //!
-//! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few are
-//! worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one address the
-//! newest and the oldest connection do: a probe waits neither behind a flood from its own address, nor for as long as clients
-//! there come again at once.
+//! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few
+//! are worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one
+//! address the newest and the oldest connection do: a probe waits neither behind a flood from its own address, nor for
+//! as long as clients there come again at once.
 //!
-//! An address may begin as many handshakes in a second as it may have connections that have authenticated nobody
+//! An address may begin as many handshakes in a second as it may have connections that have authenticated no user
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
-//! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes than
-//! that, and a probe from among them waits for a few tenths of a second. They begin together and not one after the other, as
-//! reviews do ([`crate::auth::review`]): clients that come again at once would each time be the newest.
+//! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes
+//! than that, and a probe from among them waits for a few tenths of a second. They begin together and not one after the
+//! other, as reviews do ([`crate::auth::review`]): clients that come again at once would each time be the newest.
 //!
-//! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before those
-//! whose handshake has not begun, and are not counted a second time.
+//! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before
+//! those whose handshake has not begun, and are not counted a second time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::groups::Id;
-use crate::request::network::Network;
+use crate::request::user::Network;
 
 /// The span of time in which handshakes of an address are counted, and the part of a second that it is.
 const SPAN: Duration = Duration::from_millis(100);
@@ -43,10 +43,10 @@ struct State {
     is_timed: bool,
 }
 
-type Line = Waiting<oneshot::Sender<Turn>>;
+type Line = Waiting<oneshot::Sender<HandshakePermit>>;
 
-/// The right to work on a handshake, until it is dropped.
-pub(super) struct Turn(Handshakes);
+/// The permit to work on a handshake, until it is dropped.
+pub(super) struct HandshakePermit(Handshakes);
 
 impl Handshakes {
     /// Half of the processor's threads work on handshakes, and at least one. An address may begin `most` in a second.
@@ -60,37 +60,37 @@ impl Handshakes {
         Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
     }
 
-    /// Waits for the turn of a connection to begin its handshake.
-    pub(super) async fn turn(&self, source: Network, id: Id) -> Turn {
+    /// Waits for a permit for a connection to begin its handshake.
+    pub(super) async fn permit(&self, source: Network, id: Id) -> HandshakePermit {
         self.wait(source, id, |state| &mut state.waiting).await
     }
 
-    /// Waits for the turn of a connection whose handshake is over to have its certificates verified.
-    pub(super) async fn verification(&self, source: Network, id: Id) -> Turn {
+    /// Waits for a permit for a connection whose handshake is over to have its certificates verified.
+    pub(super) async fn verification(&self, source: Network, id: Id) -> HandshakePermit {
         self.wait(source, id, |state| &mut state.verifying).await
     }
 
-    async fn wait(&self, source: Network, id: Id, line: fn(&mut State) -> &mut Line) -> Turn {
+    async fn wait(&self, source: Network, id: Id, line: fn(&mut State) -> &mut Line) -> HandshakePermit {
         let (grant, granted) = oneshot::channel();
         line(&mut self.0.lock()).push(source, id, grant);
         let _place = InLine { line: self, source, id };
         self.look();
         match granted.await {
-            Ok(turn) => turn,
+            Ok(permit) => permit,
             // The sender is dropped by `InLine` alone.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Gives turns to those who may have one now.
+    /// Gives permits to the connections that may have one now.
     fn look(&self) {
         while let Some(grant) = self.next() {
             // Who has gone gives it back by dropping it.
-            let _ = grant.send(Turn(self.clone()));
+            let _ = grant.send(HandshakePermit(self.clone()));
         }
     }
 
-    fn next(&self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&self) -> Option<oneshot::Sender<HandshakePermit>> {
         let state = &mut *self.0.lock();
         let now = Instant::now();
         state.begun.forget(now);
@@ -121,7 +121,7 @@ impl Handshakes {
     }
 }
 
-impl Drop for Turn {
+impl Drop for HandshakePermit {
     fn drop(&mut self) {
         self.0.0.lock().free += 1;
         self.0.look();
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!(order, [("flood", 4_999), ("other", 5_000), ("another", 5_001), ("flood", 0)]);
     }
 
-    /// Eight clients that came again as soon as they were served were each time the newest, and a probe from their address
-    /// waited for three seconds.
+    /// Eight clients that came again as soon as they were served were each time the newest, and a probe from their
+    /// address waited for three seconds.
     #[test]
     fn who_waits_beside_clients_that_come_again_at_once_is_next_but_one() {
         let mut waiting = Waiting::default();
@@ -278,20 +278,20 @@ mod tests {
     #[tokio::test]
     async fn the_next_begins_when_one_is_done() {
         let line = one_at_a_time();
-        let first = line.turn(source(1), 0).await;
-        let second = line.turn(source(1), 1);
+        let first = line.permit(source(1), 0).await;
+        let second = line.permit(source(1), 1);
         tokio::pin!(second);
         assert!(poll!(second.as_mut()).is_pending());
         drop(first);
         assert!(poll!(second.as_mut()).is_ready());
-        assert!(line.turn(source(2), 2).now_or_never().is_some(), "the second turn is over");
+        assert!(line.permit(source(2), 2).now_or_never().is_some(), "the second turn is over");
     }
 
     #[tokio::test]
     async fn who_leaves_takes_no_turn_with_them() {
         let line = one_at_a_time();
-        let first = line.turn(source(1), 0).await;
-        let mut gone: Vec<_> = (1..100).map(|id| Box::pin(line.turn(source(2), id))).collect();
+        let first = line.permit(source(1), 0).await;
+        let mut gone: Vec<_> = (1..100).map(|id| Box::pin(line.permit(source(2), id))).collect();
         for waits in &mut gone {
             assert!(poll!(waits).is_pending());
         }
@@ -299,20 +299,21 @@ mod tests {
         drop(first);
         drop(gone);
         assert!(line.0.lock().waiting.by_source.is_empty());
-        assert!(line.turn(source(3), 100).now_or_never().is_some());
+        assert!(line.permit(source(3), 100).now_or_never().is_some());
     }
 
-    /// Clients that came again as soon as they were closed kept a core busy, and a probe beside them was closed for them.
+    /// Clients that came again as soon as they were closed kept a core busy, and a probe beside them was closed for
+    /// them.
     #[tokio::test]
     async fn an_address_begins_so_many_in_a_span() {
         let line = Handshakes::of(1, 2);
         for id in 0..2 {
-            assert!(line.turn(source(1), id).now_or_never().is_some());
+            assert!(line.permit(source(1), id).now_or_never().is_some());
         }
-        let (third, newest) = (line.turn(source(1), 2), line.turn(source(1), 3));
+        let (third, newest) = (line.permit(source(1), 2), line.permit(source(1), 3));
         tokio::pin!(third, newest);
         assert!(poll!(third.as_mut()).is_pending() && poll!(newest.as_mut()).is_pending());
-        assert!(line.turn(source(2), 4).now_or_never().is_some(), "another address does not wait for them");
+        assert!(line.permit(source(2), 4).now_or_never().is_some(), "another address does not wait for them");
         drop(newest.await);
         drop(third.await);
         assert!(line.0.lock().begun.order.len() <= 5);
@@ -331,14 +332,14 @@ mod tests {
     #[tokio::test]
     async fn certificates_are_verified_in_a_turn_before_the_next_handshake() {
         let line = Handshakes::of(1, 2);
-        let first = line.turn(source(1), 0).await;
-        let (next, verified) = (line.turn(source(2), 1), line.verification(source(1), 2));
+        let first = line.permit(source(1), 0).await;
+        let (next, verified) = (line.permit(source(2), 1), line.verification(source(1), 2));
         tokio::pin!(next, verified);
         assert!(poll!(next.as_mut()).is_pending() && poll!(verified.as_mut()).is_pending());
         drop(first);
         assert!(poll!(next.as_mut()).is_pending());
         assert!(poll!(verified.as_mut()).is_ready());
         assert!(poll!(next.as_mut()).is_ready());
-        assert!(line.turn(source(1), 3).now_or_never().is_some(), "it counts as one that began");
+        assert!(line.permit(source(1), 3).now_or_never().is_some(), "it counts as one that began");
     }
 }

@@ -1,14 +1,15 @@
 //! Heads of HTTP/2 requests that have begun and not ended.
 //!
-//! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, for which nobody else on the
-//! connection has a turn (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by which
-//! its length is bounded, and a connection that has one is not closed for minutes. So there are at most [`HALF_HEADS_MAX`] of them:
-//! when there is another one, whoever has the most of them loses the connection that is open for longest.
+//! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection takes
+//! no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by which
+//! its length is bounded, and a connection that has one is not closed for minutes. So there are at most
+//! [`HALF_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection that is
+//! open for longest.
 
 use std::sync::Arc;
 
 use super::groups::{Groups, Id};
-use crate::request::network::Network;
+use crate::request::user::Network;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
 const HALF_HEADS_MAX: usize = 256;
@@ -20,10 +21,10 @@ const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// Whose a connection is.
+/// The owner of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
-    /// It has authenticated nobody.
+    /// It has authenticated no user.
     Address(Network),
     /// The flow of its user.
     User(Arc<str>),

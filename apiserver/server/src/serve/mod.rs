@@ -2,23 +2,21 @@
 //! order: no new connections, requests in flight finish, watches end.
 //!
 //! ```text
-//!   connections    who gets a place, and who is closed for it (groups; place: one connection's)
+//!   connections    who gets a permit, and who is closed for it (groups; permit: one connection's)
 //!   handshakes     whose TLS handshake is next
 //!   heads          which requests have begun and are not known yet
-//!   converse       HTTP on one connection (turns, gather: when it reads and writes; requests: when it idles)
+//!   converse       HTTP on one connection (deferred, write_coalescing: when it reads and writes)
 //! ```
 
 mod connections;
 mod converse;
-mod gather;
+mod deferred;
 mod groups;
 mod handshakes;
 mod heads;
-mod open_files;
-mod place;
-mod requests;
-mod turns;
+mod permit;
 mod windows;
+mod write_coalescing;
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,18 +36,18 @@ use tokio_util::task::TaskTracker;
 use crate::auth::authn::Peer;
 use connections::Stage;
 use converse::{Client, converse, peer};
-use gather::WRITE_BUFFER;
 use handshakes::Handshakes;
-use place::{Place, Places};
+use permit::{ConnectionPermit, ConnectionPermits};
+use write_coalescing::WRITE_BUFFER;
 
 /// What the port grants its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Connections at one time, without those of front proxies; a quarter of them is for connections that have
-    /// authenticated nobody yet. There are fewer where the limit of open files is low.
+    /// authenticated no user yet. There are fewer where the limit of open files is low.
     pub connections: usize,
-    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated nobody yet:
-    /// when there is another one, one that stands still is closed. So many handshakes may begin in a second.
+    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated no user
+    /// yet: when there is another one, one that stands still is closed. So many handshakes may begin in a second.
     pub connections_per_address: usize,
     /// Time for a handshake, for the first request, and for each request's headers.
     pub headers: Duration,
@@ -68,13 +66,13 @@ impl Default for Bounds {
     }
 }
 
-/// Who answers the requests that come in by a port.
-pub trait Answer: Send + Sync + 'static {
+/// Answers the requests that come in by a port.
+pub trait RequestHandler: Send + Sync + 'static {
     /// The body of an answer.
     type Body: HttpBody<Data: Send, Error: Into<axum::BoxError>> + Send + Unpin + 'static;
 
     /// The answer to a request; whatever goes wrong, there is one.
-    fn answer(
+    fn handle(
         &self,
         request: Request<Body>,
         peer: &Peer,
@@ -86,9 +84,9 @@ pub trait Answer: Send + Sync + 'static {
     }
 }
 
-/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's listeners
-/// have by default. The 128 of the standard library are fewer than one client opens at once, and the connection of whoever
-/// comes next is tried again by their kernel after 1, 3 and 7 s.
+/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's
+/// listeners have by default. The 128 of the standard library are fewer than one client opens at once, and the
+/// connection of whoever comes next is tried again by their kernel after 1, 3 and 7 s.
 const BACKLOG: u32 = 4096;
 
 /// Binds the port; the error names it and the flag to change.
@@ -105,38 +103,41 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop` is cancelled, then lets what is in flight finish.
-pub async fn serve<A: Answer>(
+pub async fn serve<A: RequestHandler>(
     listener: TcpListener,
     tls: ServerConfig,
-    answers: Arc<A>,
+    handler: Arc<A>,
     stop: CancellationToken,
     bounds: Bounds,
 ) {
     let connections = TaskTracker::new();
-    let places = Places::new(open_files::allow(bounds.connections), bounds.connections_per_address);
-    let door = Arc::new(Door {
+    let permits = ConnectionPermits::new(
+        permit::allowed_connections(bounds.connections),
+        bounds.connections_per_address,
+    );
+    let port = Arc::new(Port {
         tls: Arc::new(tls),
         handshakes: Handshakes::new(bounds.connections_per_address),
-        answers,
+        handler,
         stop,
         bounds,
     });
     loop {
         let accepted = tokio::select! {
-            () = door.stop.cancelled() => break,
+            () = port.stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, from)) => {
-                let (door, place) = (door.clone(), Arc::new(places.take(from.ip())));
-                connections.spawn(async move { door.serve(stream, &place).await });
-                // It has a turn before so many others are accepted that it loses its place again.
+                let (port, permit) = (port.clone(), Arc::new(permits.take(from.ip())));
+                connections.spawn(async move { port.serve(stream, &permit).await });
+                // It has a turn before so many others are accepted that it loses its permit again.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
                 // Out of file descriptors, most likely: the next one has more luck.
                 tracing::warn!(%error, "cannot accept a connection");
-                places.relieve();
+                permits.relieve();
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -152,33 +153,37 @@ pub async fn serve<A: Answer>(
 }
 
 /// What every connection of a port has in common.
-struct Door<A> {
+struct Port<A> {
     tls: Arc<ServerConfig>,
     handshakes: Handshakes,
-    answers: Arc<A>,
+    handler: Arc<A>,
     stop: CancellationToken,
     bounds: Bounds,
 }
 
-impl<A: Answer> Door<A> {
-    /// Serves one connection until it ends or loses its place.
-    async fn serve(&self, stream: TcpStream, place: &Arc<Place>) {
+impl<A: RequestHandler> Port<A> {
+    /// Serves one connection until it ends or loses its permit.
+    async fn serve(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
-            if let Some((stream, client)) = self.greet(stream, place).await {
-                converse(stream, client, &self.answers, place, &self.stop, self.bounds).await;
+            if let Some((stream, client)) = self.greet(stream, permit).await {
+                converse(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
             }
         };
         tokio::select! {
             () = served => {}
-            () = place.closed() => {}
+            () = permit.closed() => {}
         }
     }
 
-    async fn greet(&self, stream: TcpStream, place: &Arc<Place>) -> Option<(TlsStream<TcpStream>, Client)> {
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        permit: &Arc<ConnectionPermit>,
+    ) -> Option<(TlsStream<TcpStream>, Client)> {
         let _ = stream.set_nodelay(true);
         let shaken = async {
-            let stream = self.handshake(stream, place).await?;
-            let client = self.judge(&stream, place).await;
+            let stream = self.handshake(stream, permit).await?;
+            let client = self.judge(&stream, permit).await;
             io::Result::Ok((stream, client))
         };
         let handshake = tokio::time::timeout(self.bounds.headers, shaken);
@@ -197,26 +202,31 @@ impl<A: Answer> Door<A> {
         None
     }
 
-    /// Nobody's turn is waited in for what a client has not sent.
-    async fn handshake(&self, stream: TcpStream, place: &Place) -> io::Result<TlsStream<TcpStream>> {
+    /// Shakes hands. A permit of the handshakes is taken once the client's hello has come, and never held for what it
+    /// has not sent.
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        permit: &ConnectionPermit,
+    ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        place.comes_to(Stage::Waiting);
-        let turn = self.handshakes.turn(place.source, place.id).await;
-        place.comes_to(Stage::Handshaking);
+        permit.comes_to(Stage::Waiting);
+        let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
+        permit.comes_to(Stage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
-        drop(turn);
+        drop(handshake_permit);
         let shaken = shaking.await?;
-        place.comes_to(Stage::Established);
+        permit.comes_to(Stage::Established);
         Ok(shaken)
     }
 
-    /// Verifies the certificates, if there are any, in a turn of their own.
-    async fn judge(&self, stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Client {
-        let peer = peer(stream, place);
-        let _turn = match peer.shows_certificates() {
-            true => Some(self.handshakes.verification(place.source, place.id).await),
+    /// Verifies the certificates, if there are any, with a permit of the handshakes.
+    async fn judge(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
+        let peer = peer(stream, permit);
+        let _permit = match peer.shows_certificates() {
+            true => Some(self.handshakes.verification(permit.source, permit.id).await),
             false => None,
         };
-        Client { is_front_proxy: self.answers.is_front_proxy(&peer), peer: Arc::new(peer) }
+        Client { is_front_proxy: self.handler.is_front_proxy(&peer), peer: Arc::new(peer) }
     }
 }

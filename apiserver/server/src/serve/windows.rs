@@ -3,12 +3,12 @@
 //! A front proxy keeps what its client does not read, up to the window that it grants each stream. Go's transport, which
 //! kube-apiserver uses, grants 4 MiB a stream and 1 GiB a connection (golang.org/x/net/http2/transport.go,
 //! transportDefaultStreamFlow, transportDefaultConnFlow) and gives both back only as the client reads, or leaves: not
-//! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that nobody reads
-//! would use up the connection's window, and with it the answers to everybody else on that connection.
+//! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that nobody
+//! reads would use up the connection's window, and with it the answers to everybody else on that connection.
 //!
 //! Here a window of Go's for each new stream is read as [`PROXY_STREAM_WINDOW`], which a sender is free to do (RFC 9113,
-//! section 5.2.1): all streams of a connection then fill an eighth of its window. Go tells what its client has read every
-//! 4 KiB, so that a client who reads is not slowed down.
+//! section 5.2.1): all streams of a connection then fill an eighth of its window. Go tells what its client has read
+//! every 4 KiB, so that a client who reads is not slowed down.
 //!
 //! Windows of any other size are left as they are. Other implementations give a window back only when half of it is used
 //! (nghttp2, the crate h2), and would wait for ever for what a lowered window keeps here: streams that nobody reads may
@@ -36,14 +36,14 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 /// More settings than there are is nothing that this would have to understand.
 const SETTINGS_MAX: usize = 64 * SETTING;
 
-/// A stream of which something has been read already.
-pub(super) struct Reread<T> {
+/// A stream that gives the bytes again that have been read from it.
+pub(super) struct Rewind<T> {
     again: Bytes,
     inner: T,
 }
 
 /// Reads what an HTTP/2 client sends first, with Go's window of new streams lowered. Anything else is left as it is.
-pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Reread<T>> {
+pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Rewind<T>> {
     let mut read = vec![0; PREFACE.len() + HEAD];
     inner.read_exact(&mut read).await?;
     if let Some(length) = length_of_settings(&read) {
@@ -52,7 +52,7 @@ pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Re
         inner.read_exact(&mut read[head..]).await?;
         lower(&mut read[head..]);
     }
-    Ok(Reread { again: read.into(), inner })
+    Ok(Rewind { again: read.into(), inner })
 }
 
 /// The length of the SETTINGS frame that `read` ends with the head of.
@@ -75,14 +75,14 @@ fn lower(settings: &mut [u8]) {
     }
 }
 
-impl<T> Reread<T> {
-    /// A stream of which nothing has been read.
-    pub(super) fn nothing(inner: T) -> Self {
+impl<T> Rewind<T> {
+    /// A stream from which nothing has been read.
+    pub(super) fn new(inner: T) -> Self {
         Self { again: Bytes::new(), inner }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Reread<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for Rewind<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Reread<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Reread<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Rewind<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

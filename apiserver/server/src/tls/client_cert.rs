@@ -20,9 +20,9 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// The part of a subject that is a user's uid (k8s.io/apimachinery pkg/apis/asn1).
 const UID: &str = "1.3.6.1.4.1.57683.2";
 
-/// Most certificates that a client may show: its own, and those between it and the CA. To find a way through certificates
-/// that all bear one name takes up to 16 signatures with four of them, 65 with five, and with more as many as webpki
-/// allows (100).
+/// Most certificates that a client may show: its own, and those between it and the CA. To find a way through
+/// certificates that all bear one name takes up to 16 signatures with four of them, 65 with five, and with more as many
+/// as webpki allows (100).
 const LONGEST_CHAIN: usize = 4;
 /// Most bytes of them, which are kept for as long as the connection lasts.
 const CHAIN_BYTES: usize = 16 << 10;

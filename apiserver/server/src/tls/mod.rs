@@ -1,7 +1,6 @@
 //! TLS of the secure port: the serving certificate, made if none is given and re-read when it changes, and client
 //! certificates that are asked for but judged per request.
 
-pub mod certificate;
 pub mod client_cert;
 pub mod self_signed;
 pub mod serving;
@@ -10,9 +9,8 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-pub use certificate::Serving;
 pub use client_cert::ClientCa;
-pub use serving::ServingCertificate;
+pub use serving::{Serving, ServingCertificate};
 
 /// The TLS configuration of a listener: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates asked for but not
 /// judged in the handshake (Kubernetes: `RequestClientCert`), so that a wrong one gets a Status and not an alert. Only a

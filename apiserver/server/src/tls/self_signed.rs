@@ -55,7 +55,8 @@ pub fn ensure(dir: &Path, names: &[String]) -> io::Result<Files> {
     Ok(files)
 }
 
-/// Replaces the serving certificate before it ends, until the future is dropped; whoever serves it reads it again.
+/// Replaces the serving certificate before it expires, until the future is dropped; [`super::ServingCertificate`] reads
+/// the files again.
 pub async fn renew(dir: PathBuf, names: Vec<String>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

@@ -1,16 +1,18 @@
-//! The serving certificate: read from its files, and read again when they change.
+//! The serving certificate: given, or made; read from its files, and read again when they change.
 
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
+use anyhow::Context;
 use arc_swap::ArcSwap;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+
+use super::self_signed;
 
 /// How often the files are compared with what is served (Kubernetes re-reads within a minute).
 const RELOAD_EVERY: Duration = Duration::from_secs(30);
@@ -76,4 +78,42 @@ pub(super) fn read(certificate_file: &PathBuf, key_file: &PathBuf) -> io::Result
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     CertifiedKey::from_der(chain, key, &provider)
         .map_err(|e| named(certificate_file, format!("does not fit its key {}: {e}", key_file.display())))
+}
+
+/// Where the serving certificate comes from.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// --tls-cert-file and --tls-private-key-file; made in `cert_dir` if absent.
+    pub files: Option<(PathBuf, PathBuf)>,
+    /// --cert-dir
+    pub cert_dir: PathBuf,
+    /// Names and addresses that a certificate which is made carries, beside those of loopback.
+    pub names: Vec<String>,
+}
+
+impl Serving {
+    /// Loads the certificate, makes it where none is given, and keeps it fresh from now on: it is read again when its
+    /// files change, and one that was made is replaced before it ends.
+    ///
+    /// # Errors
+    /// If it cannot be had; they name the option.
+    pub fn certificate(&self) -> anyhow::Result<Arc<ServingCertificate>> {
+        let certificate = Arc::new(match &self.files {
+            Some((certificate, key)) => {
+                ServingCertificate::load(certificate.clone(), key.clone()).context("--tls-cert-file")?
+            }
+            None => self.made()?,
+        });
+        tokio::spawn(certificate.clone().follow());
+        Ok(certificate)
+    }
+
+    fn made(&self) -> anyhow::Result<ServingCertificate> {
+        let mut names = self.names.clone();
+        names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+        let files = self_signed::ensure(&self.cert_dir, &names)
+            .with_context(|| format!("--cert-dir: {}", self.cert_dir.display()))?;
+        tokio::spawn(self_signed::renew(self.cert_dir.clone(), names));
+        Ok(ServingCertificate::load(files.certificate, files.key)?)
+    }
 }

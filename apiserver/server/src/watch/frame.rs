@@ -9,7 +9,7 @@ use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use serde_json::json;
 
-use super::recent::{Frame, Recent};
+use super::recent_frames::{Frame, RecentFrames};
 use crate::metrics::{KindEvents, WatchEvents};
 use crate::wire::encode::{self, ObjectView, object_bytes, protobuf};
 use crate::wire::negotiate::{Format, Output, Transform};
@@ -21,14 +21,19 @@ pub struct Framer {
     /// Column definitions go with the first row only.
     headers_due: bool,
     counts: KindEvents,
-    recent: Arc<Recent>,
+    recent_frames: Arc<RecentFrames>,
 }
 
 impl Framer {
     /// For a watch that nothing has been sent on.
-    pub fn new(view: ObjectView, clock: fn() -> Now, counts: &WatchEvents, recent: Arc<Recent>) -> Self {
+    pub fn new(
+        view: ObjectView,
+        clock: fn() -> Now,
+        counts: &WatchEvents,
+        recent_frames: Arc<RecentFrames>,
+    ) -> Self {
         let counts = counts.of(view.kind.names());
-        Self { view, clock, headers_due: true, counts, recent }
+        Self { view, clock, headers_due: true, counts, recent_frames }
     }
 
     /// Names of the kind.
@@ -48,7 +53,7 @@ impl Framer {
             self.object(type_, stored, &mut made);
             return made.freeze();
         }
-        let frame = self.recent.frame(type_, self.view.output.format, stored, || {
+        let frame = self.recent_frames.frame(type_, self.view.output.format, stored, || {
             let object = object_bytes(stored, &self.view, false);
             self.put(type_, &object, &mut made);
             Frame { bytes: made.freeze(), object: object.len() }

@@ -6,11 +6,10 @@
 //!   deadline, shutdown ──▶ end        bookmark timer ──▶ bookmark
 //! ```
 
-mod alarm;
 mod backlog;
-mod bookmarks;
 mod frame;
-mod recent;
+mod recent_frames;
+mod timer;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -31,17 +30,17 @@ use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::WatchEvents;
-use crate::sending::{InitialEvents, Streaming};
+use crate::responses::{InitialEvents, Streaming};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate::Format;
-pub(crate) use alarm::{Alarm, Rang};
 use backlog::Backlog;
-use bookmarks::BookmarkTimer;
 use frame::Framer;
-pub use recent::Recent;
+pub use recent_frames::RecentFrames;
+use timer::BookmarkTimer;
+pub(crate) use timer::{Fired, StreamTimer};
 
-/// A watch that is about to be served.
-pub struct Opening {
+/// What a watch is served with.
+pub struct WatchOptions {
     /// How objects are shown.
     pub view: ObjectView,
     /// Tells the time of an event, from which the ages in its table count.
@@ -55,7 +54,7 @@ pub struct Opening {
     /// Counts what is sent.
     pub counts: WatchEvents,
     /// What the watches of the same objects have framed.
-    pub recent: Arc<Recent>,
+    pub recent_frames: Arc<RecentFrames>,
     /// The events, or the error that is the only one.
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
     /// Whether it begins with what there is.
@@ -68,14 +67,14 @@ pub struct Opening {
 const PIECE: usize = 16 * 1024;
 
 /// The response that streams a watch.
-pub fn serve(opening: Opening) -> Response<Body> {
-    let media_type = match opening.view.output.format {
+pub fn serve(options: WatchOptions) -> Response<Body> {
+    let media_type = match options.view.output.format {
         Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
-    let initial = opening.initial.then(InitialEvents::default);
-    let (ends, constant) = (Some(opening.ends), opening.selector);
-    let stream = Stream::new(opening, initial.clone());
+    let initial = options.initial.then(InitialEvents::default);
+    let (ends, constant) = (Some(options.ends), options.selector);
+    let stream = Stream::new(options, initial.clone());
     let backlog = stream.backlog.clone();
     // Boxed here: `Body` would put a layer around it that maps errors.
     let mut response = Response::new(Body::new(stream.boxed_unsync()));
@@ -94,8 +93,8 @@ struct Stream {
     initial: Option<InitialEvents>,
     bookmarks: Option<BookmarkTimer>,
     ends: Instant,
-    /// Rings at the next bookmark or at the end, whichever is first.
-    alarm: Alarm,
+    /// Fires at the next bookmark or at the end, whichever is first.
+    timer: StreamTimer,
     /// Counts what is decoded to be framed, and whether other tasks run before the next piece.
     work: WorkMeter,
     yields: bool,
@@ -120,24 +119,24 @@ impl HttpBody for Stream {
 }
 
 impl Stream {
-    fn new(opening: Opening, initial: Option<InitialEvents>) -> Self {
-        let (watcher, failure) = match opening.watcher {
+    fn new(options: WatchOptions, initial: Option<InitialEvents>) -> Self {
+        let (watcher, failure) = match options.watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
         };
-        let bookmarks = opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends));
-        let alarm = Alarm::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
+        let bookmarks = options.bookmarks.then(|| BookmarkTimer::new(Instant::now(), options.ends));
+        let timer = StreamTimer::new(options.shutdown, first(bookmarks.as_ref(), options.ends));
         let pinned = watcher.as_ref().and_then(|watcher| watcher.pinned());
         Self {
-            framer: Framer::new(opening.view, opening.clock, &opening.counts, opening.recent),
+            framer: Framer::new(options.view, options.clock, &options.counts, options.recent_frames),
             watcher,
             pending: VecDeque::new(),
             backlog: Arc::new(Backlog::new(pinned)),
             failure,
             initial,
             bookmarks,
-            ends: opening.ends,
-            alarm,
+            ends: options.ends,
+            timer,
             work: WorkMeter::default(),
             yields: false,
         }
@@ -180,9 +179,9 @@ impl Stream {
 
     fn poll_wake(&mut self, context: &mut Context<'_>) -> Poll<Wake> {
         let Some(watcher) = &mut self.watcher else { return Poll::Ready(Wake::End) };
-        // First: events that never pause must not keep the alarm from being heard.
-        if let Poll::Ready(rang) = self.alarm.poll(context) {
-            return Poll::Ready(if ends(rang, self.ends) { Wake::End } else { Wake::Bookmark });
+        // First: events that never pause must not keep the timer from being polled.
+        if let Poll::Ready(fired) = self.timer.poll(context) {
+            return Poll::Ready(if ends(fired, self.ends) { Wake::End } else { Wake::Bookmark });
         }
         let more = ready!(watcher.poll_next(context, &mut self.pending));
         if self.pending.len() > 1 {
@@ -194,7 +193,7 @@ impl Stream {
 
     /// Whether the watch has to end now.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
-        matches!(self.alarm.poll(context), Poll::Ready(rang) if ends(rang, self.ends))
+        matches!(self.timer.poll(context), Poll::Ready(fired) if ends(fired, self.ends))
     }
 
     /// Frames waiting events, up to a piece or a step of decoding.
@@ -252,7 +251,7 @@ impl Stream {
 
     fn periodic_bookmark(&mut self) -> Option<Bytes> {
         self.bookmarks.as_mut()?.passed(Instant::now());
-        self.alarm.set(first(self.bookmarks.as_ref(), self.ends));
+        self.timer.set(first(self.bookmarks.as_ref(), self.ends));
         let revision = self.watcher.as_ref()?.progress().0;
         if revision == 0 {
             return None;
@@ -263,14 +262,14 @@ impl Stream {
     }
 }
 
-/// When the clock rings next.
+/// When the timer fires next.
 fn first(bookmarks: Option<&BookmarkTimer>, ends: Instant) -> Instant {
     bookmarks.map_or(ends, |timer| timer.due().min(ends))
 }
 
-/// Whether an alarm means the end.
-fn ends(rang: Rang, end: Instant) -> bool {
-    rang == Rang::Shutdown || Instant::now() >= end
+/// Whether the timer has fired for the end.
+fn ends(fired: Fired, end: Instant) -> bool {
+    fired == Fired::Shutdown || Instant::now() >= end
 }
 
 #[cfg(test)]

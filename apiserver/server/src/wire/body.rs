@@ -30,14 +30,14 @@ pub fn budget() -> Arc<FairBudget> {
 
 /// A body that has been read. It is counted among those in flight until it is dropped.
 #[derive(Debug)]
-pub struct Read {
+pub struct RequestBody {
     bytes: Bytes,
     _holding: Option<Holding>,
 }
 
-impl Read {
+impl RequestBody {
     /// Of a request whose body is not looked at.
-    pub const fn nothing() -> Self {
+    pub const fn empty() -> Self {
         Self { bytes: Bytes::new(), _holding: None }
     }
 
@@ -47,7 +47,7 @@ impl Read {
     }
 }
 
-impl Deref for Read {
+impl Deref for RequestBody {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -59,7 +59,7 @@ impl Deref for Read {
 ///
 /// # Errors
 /// 413 past the limit, 400 if it breaks off, 429 if there is no room for it in time.
-pub async fn read(mut body: Body, mut holding: Holding) -> Result<Read, ApiError> {
+pub async fn read(mut body: Body, mut holding: Holding) -> Result<RequestBody, ApiError> {
     let announced = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let announced = announced.unwrap_or_default().min(MAX_BODY_BYTES);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
@@ -84,7 +84,7 @@ pub async fn read(mut body: Body, mut holding: Holding) -> Result<Read, ApiError
     }
     let bytes = if all.is_empty() { first } else { all.freeze() };
     spans::received(&bytes);
-    Ok(Read { bytes, _holding: Some(holding) })
+    Ok(RequestBody { bytes, _holding: Some(holding) })
 }
 
 /// Room for so many bytes, and for all that is announced once a part of it has come.
@@ -133,7 +133,7 @@ mod tests {
         Arc::new(User { name: name.to_owned(), ..User::default() })
     }
 
-    async fn read_by(name: &str, body: Body, budget: &Arc<FairBudget>) -> Result<Read, ApiError> {
+    async fn read_by(name: &str, body: Body, budget: &Arc<FairBudget>) -> Result<RequestBody, ApiError> {
         let deadline = Instant::now() + Duration::from_secs(34);
         read(body, budget.holding(&user(name), PriorityLevel::Everybody, deadline)).await
     }

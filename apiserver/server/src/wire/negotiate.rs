@@ -51,7 +51,7 @@ impl Format {
     }
 }
 
-/// What stands in for the object itself, in a version of meta.k8s.io (`v1` or `v1beta1`).
+/// What is shown in place of the object itself, in a version of meta.k8s.io (`v1` or `v1beta1`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
     /// Nothing.

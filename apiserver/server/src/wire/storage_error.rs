@@ -6,9 +6,9 @@ use drydock_storage::backend::BackendError;
 use drydock_storage::storage::StorageError;
 
 /// Another process has taken the writer's place while the write was on its way.
-const TERM_OVER: &str = "the writer's term is over: another one has begun meanwhile";
+const OUTDATED_TOKEN: &str = "the writer's term is over: another one has begun meanwhile";
 
-/// What the client is told when `operation` on the object `name` failed below.
+/// The error for the client when `operation` on the object `name` failed in storage.
 pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str) -> ApiError {
     match error {
         StorageError::NotFound => ApiError::not_found(names.group, names.plural, name),
@@ -18,7 +18,7 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
             ApiError::resource_version_too_large(requested, current)
         }
         StorageError::Oversized(_) => backend(BackendError::TooLarge, names, operation),
-        StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, TERM_OVER),
+        StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, OUTDATED_TOKEN),
         StorageError::Refused(refusal) => refusal,
         StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
         StorageError::Backend(error) => backend(error, names, operation),
@@ -85,8 +85,8 @@ mod tests {
         namespaced: false,
     };
 
-    /// A write that etcd had taken and not answered was told to try again in two seconds. client-go did, by itself, and
-    /// the create that had been made was told that somebody else had made it.
+    /// A write that etcd had taken and not answered got an error with a time to try again. client-go did so by itself,
+    /// and the create that had been made got 409, as if another client had made it.
     #[test]
     fn a_write_of_unknown_outcome_is_not_asked_to_be_sent_again() {
         let unknown = || StorageError::Backend(BackendError::Unavailable("no answer".to_owned()));

@@ -1,6 +1,6 @@
 //! Delete and deletecollection over HTTP: finalizers, policies, preconditions.
 
-use drydock_server::audit::Trail;
+use drydock_server::audit::AuditContext;
 use serde_json::json;
 
 use crate::fixture::{GADGETS, Server};
@@ -85,5 +85,5 @@ async fn a_collection_is_deleted_by_selector_and_namespace() {
 /// The options of each delete were written out as JSON, though no log was configured.
 #[test]
 fn what_is_not_logged_is_not_written_out() {
-    Trail::default().request_body(|| panic!("it is asked for"));
+    AuditContext::default().request_body(|| panic!("it is asked for"));
 }

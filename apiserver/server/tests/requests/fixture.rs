@@ -8,12 +8,12 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
-use drydock_server::api_group::request::Request;
-use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::api_group::{ApiGroup, Request};
 use drydock_server::auth::authn::Caller;
+use drydock_server::auth::authz::CreateAuthorizer;
 use drydock_server::flow_control::PriorityLevels;
-use drydock_server::handlers::CreateAuthorizer;
-use drydock_server::handlers::fence::Terms;
+use drydock_server::handlers::Resource;
+use drydock_server::handlers::fencing::FencingTokens;
 use drydock_server::request::info::RequestInfo;
 use drydock_server::request::user::User;
 use drydock_storage::backend::Backend;
@@ -109,7 +109,7 @@ impl Server {
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
             .with_authorizer(Arc::new(NotTheReader))
-            .with_terms(Terms::new(Arc::new(Fences::new(backend.clone()))));
+            .with_fencing_tokens(FencingTokens::new(Arc::new(Fences::new(backend.clone()))));
         Self { api, backend, shutdown, caches: [of_gadgets, of_widgets], _dir: dir }
     }
 

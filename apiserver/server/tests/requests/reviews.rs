@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use drydock_server::auth::authn::{Caller, Origin, TokenReviewer};
 use drydock_server::auth::authz::{Attributes, Authorizer};
-use drydock_server::auth::review::Turns;
+use drydock_server::auth::review::ReviewLimiter;
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::request::user::User;
 use futures::FutureExt;
@@ -47,7 +47,7 @@ impl Host {
     }
 
     fn authorizer(&self) -> Authorizer {
-        Authorizer::new(self.client(), Arc::new(Turns::default()))
+        Authorizer::new(self.client(), Arc::new(ReviewLimiter::default()))
     }
 
     async fn answer(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
@@ -101,7 +101,8 @@ async fn equal_questions_share_one_review() {
 #[tokio::test]
 async fn equal_tokens_share_one_review() {
     let host = Host::answering(1);
-    let (reviewer, origin) = (TokenReviewer::new(host.client(), Arc::new(Turns::default())), origin());
+    let (reviewer, origin) =
+        (TokenReviewer::new(host.client(), Arc::new(ReviewLimiter::default())), origin());
     let users = join_all((0..100).map(|_| reviewer.review("token of ann", &origin))).await;
     assert!(users.into_iter().all(|user| user.unwrap().name == "ann"));
     assert_eq!(host.times(), 1);
@@ -156,8 +157,8 @@ async fn one_callers_reviews_do_not_hold_up_anothers() {
 #[tokio::test]
 async fn a_users_reviews_have_a_pace_and_a_controllers_have_none() {
     let host = Host::answering(10_000);
-    let turns = Arc::new(Turns::new(PriorityLevels::new(["manager".to_owned()])));
-    let authorizer = Authorizer::new(host.client(), turns);
+    let limiter = Arc::new(ReviewLimiter::new(PriorityLevels::new(["manager".to_owned()])));
+    let authorizer = Authorizer::new(host.client(), limiter);
     let (ann, manager) = (caller("ann"), caller("manager"));
     let (began, mut asked) = (Instant::now(), 0);
     for i in 0..300 {
@@ -166,7 +167,7 @@ async fn a_users_reviews_have_a_pace_and_a_controllers_have_none() {
         let allowed = 201 + began.elapsed().as_millis() / 10;
         assert!(asked <= allowed, "{asked} reviews in {:?}", began.elapsed());
     }
-    // Whoever cannot wait is refused, unless it is their turn.
+    // A request that cannot wait is refused, unless a permit is free.
     let hurried = Origin::local(Duration::ZERO);
     let hurried = |caller: &Caller| Caller { origin: hurried, ..caller.clone() };
     let (ann, manager) = (hurried(&ann), hurried(&manager));
@@ -183,7 +184,8 @@ async fn a_users_reviews_have_a_pace_and_a_controllers_have_none() {
 #[tokio::test]
 async fn requests_that_share_a_review_are_bounded() {
     let host = Host::answering(0);
-    let (reviewer, origin) = (TokenReviewer::new(host.client(), Arc::new(Turns::default())), origin());
+    let (reviewer, origin) =
+        (TokenReviewer::new(host.client(), Arc::new(ReviewLimiter::default())), origin());
     let mut first = Box::pin(reviewer.review("token of ann", &origin));
     assert!((&mut first).now_or_never().is_none());
     host.has_been_asked(1).await;
@@ -239,10 +241,10 @@ fn saying(code: u16, body: impl Fn() -> Said + Clone + Send + 'static) -> (Clien
 }
 
 /// Whether a host's answers give somebody a right, and whether they give them an identity.
-async fn let_in(client: Client) -> (bool, bool) {
-    let (turns, ann) = (Arc::new(Turns::default()), caller("ann"));
-    let authorizer = Authorizer::new(client.clone(), turns.clone());
-    let (reviewer, (x, origin)) = (TokenReviewer::new(client, turns), (about("x"), origin()));
+async fn authenticates_and_authorizes(client: Client) -> (bool, bool) {
+    let (limiter, ann) = (Arc::new(ReviewLimiter::default()), caller("ann"));
+    let authorizer = Authorizer::new(client.clone(), limiter.clone());
+    let (reviewer, (x, origin)) = (TokenReviewer::new(client, limiter), (about("x"), origin()));
     let (decision, user) =
         tokio::join!(authorizer.authorize(&ann, &ann.user, &x), reviewer.review("token of ann", &origin));
     (decision.is_ok_and(|decision| decision.allowed), user.is_ok())
@@ -270,14 +272,14 @@ async fn what_is_no_answer_of_the_host_lets_nobody_in() {
     let tried = wrong.map(async |(code, body)| {
         let body = body.as_bytes().to_vec();
         let (client, asked) = saying(code, move || Full::from(body.clone()).boxed_unsync());
-        (let_in(client).await, asked.load(SeqCst), code)
+        (authenticates_and_authorizes(client).await, asked.load(SeqCst), code)
     });
     for ((in_by, asked, code), (_, body)) in join_all(tried).await.into_iter().zip(wrong) {
         assert_eq!(in_by, (false, false), "{code} {body}");
         assert!(asked <= 10, "{code} {body}: {asked} questions");
     }
     let right = saying(201, move || Full::from(allows).boxed_unsync());
-    assert_eq!(let_in(right.0).await, (true, true));
+    assert_eq!(authenticates_and_authorizes(right.0).await, (true, true));
 }
 
 /// An answer without an end took memory for as long as the host sent it.
@@ -294,6 +296,6 @@ async fn an_answer_without_end_is_read_up_to_a_bound() {
         };
         StreamBody::new(futures::stream::repeat_with(piece)).boxed_unsync()
     };
-    assert_eq!(let_in(saying(200, endless).0).await, (false, false));
+    assert_eq!(authenticates_and_authorizes(saying(200, endless).0).await, (false, false));
     assert!(given.load(SeqCst) <= 256 << 10, "{} bytes were read", given.load(SeqCst));
 }

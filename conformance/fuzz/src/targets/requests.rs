@@ -2,7 +2,7 @@
 
 use drydock_server::audit::policy_file;
 use drydock_server::request::continue_token::Continue;
-use drydock_server::request::info;
+use drydock_server::request::info::RequestInfo;
 use drydock_server::request::list_options::ListOptions;
 use drydock_server::request::user::User;
 use drydock_server::request::write_options::{WriteKind, write_options};
@@ -40,7 +40,7 @@ pub fn url(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(uri) = text.parse::<http::Uri>() else { return };
     for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-        let info = info::parse(&method, &uri);
+        let info = RequestInfo::parse(&method, &uri);
         for watch in [false, true] {
             if let Ok(options) = ListOptions::parse(&info.query, watch) {
                 let _ = options.read();
@@ -58,7 +58,7 @@ pub fn audit_policy(data: &[u8]) {
     let Ok(policy) = policy_file::read(data) else { return };
     for uri in ["/apis/g/v1/namespaces/n/things/x/status", "/metrics", "/apis/g/v1/things?watch=1"] {
         let uri = http::Uri::from_static(uri);
-        let info = info::parse(&Method::GET, &uri);
+        let info = RequestInfo::parse(&Method::GET, &uri);
         let _ = policy.verdict(Some(&User::default()), &info);
         let _ = policy.verdict(None, &info);
     }

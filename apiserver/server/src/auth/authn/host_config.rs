@@ -66,7 +66,7 @@ impl HostConfigSource {
         }
     }
 
-    /// As if the host had told just this: for tests that have no host.
+    /// A source as if the host had sent this configuration: for tests without a host.
     #[cfg(test)]
     pub(crate) fn told(config: HostConfig) -> Self {
         let source = Self::new(config);

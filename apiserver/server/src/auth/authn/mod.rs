@@ -1,15 +1,12 @@
-//! Who asks: front-proxy headers, then a client certificate, then a bearer token, then nobody
+//! Who asks: front-proxy headers, then a client certificate, then a bearer token, then the anonymous user
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
 mod caller;
-mod credential;
-mod headers;
 pub mod host_config;
 pub mod impersonation;
 pub mod peer;
 pub mod request_header;
 pub mod token;
-pub mod x509;
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -19,7 +16,7 @@ use http::HeaderMap;
 
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin};
-pub(crate) use credential::{Credential, ProvedBy};
+pub(crate) use caller::{Credential, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 pub(crate) use peer::Certificates;
@@ -61,7 +58,7 @@ impl Authenticator {
             Ok((user, _)) if !user.is_anonymous() => peer.proves(Proof::User(user)),
             Ok(_) => peer.proves(Proof::Nobody),
             Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
-            // Nobody knows yet.
+            // The host has not answered: it is not known.
             Err(_) => {}
         }
         let (user, proved_by) = user?;
@@ -119,7 +116,7 @@ impl Authenticator {
         &self.impersonation
     }
 
-    /// Whose a token is; see [`TokenReviewer::owner`].
+    /// The user of a token; see [`TokenReviewer::owner`].
     pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
         match &self.tokens {
             Some(reviewer) => reviewer.owner(token, origin).await,
@@ -127,7 +124,7 @@ impl Authenticator {
         }
     }
 
-    /// Until when it is remembered whose a token is.
+    /// Until when the user of a token is remembered.
     pub(crate) fn known_until(&self, token: &str) -> Instant {
         self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
     }
@@ -139,8 +136,8 @@ impl Authenticator {
     }
 }
 
-/// The caller shows who they are, and we have not been told yet whom to believe: 401 and 403 would be taken for the
-/// host's word by whoever was there before we were restarted.
+/// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take 401 or
+/// 403 for the host's answer.
 fn not_told_yet() -> ApiError {
     let unread = "this server has not read yet from the host whose certificates it may believe; try again";
     ApiError::service_unavailable(unread).with_retry_after(1)
@@ -179,7 +176,7 @@ mod tests {
     }
 
     /// Kubernetes answers 401 (x509.go: verifying certificate failed). We let such a caller in as anonymous: a client
-    /// with an outdated certificate was told that it may not, instead of that it is not known.
+    /// with an outdated certificate got 403 and not 401.
     #[tokio::test]
     async fn a_certificate_of_an_unknown_ca_is_not_anonymous() {
         let (ca, _) = issued();

@@ -3,26 +3,29 @@
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
 //! the trusted CAs change, and when one of the certificates becomes valid or expires.
 //!
-//! What its requests prove is told to an [`Observer`], by which the port decides what becomes of the connection.
+//! An [`Observer`] gets what its requests prove; by that the port decides what becomes of the connection.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use rustls::pki_types::CertificateDer;
+use sha2::{Digest, Sha256};
 
-use super::{HostConfig, Origin, request_header, x509};
+use super::{HostConfig, Origin, request_header};
 use crate::request::user::User;
-use crate::sending::Connection;
+use crate::responses::Connection;
 use crate::tls::ClientCa;
-use crate::tls::client_cert::turning_points;
+use crate::tls::client_cert::{subject, turning_points, uid};
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// A verified front proxy sent it, whoever it was forwarded for.
+    /// A verified front proxy sent it, for any user.
     FrontProxy,
     /// The client is this user, by a certificate or a token.
     User(&'a User),
@@ -63,8 +66,8 @@ pub(super) struct Verdict {
     until: Option<SystemTime>,
     /// Whether the client is a front proxy, whose headers are believed.
     pub(super) is_front_proxy: bool,
-    /// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does
-    /// not mean to be nobody.
+    /// Whether the client shows a certificate that none of the trusted CAs has issued: such a client is refused, not
+    /// anonymous.
     pub(super) is_unknown: bool,
     /// The user that the certificate names.
     pub(super) user: Option<Arc<User>>,
@@ -79,7 +82,7 @@ impl Peer {
         Self { id, certificates, ..Self::default() }
     }
 
-    /// What its requests prove is told to `observer`.
+    /// Reports to `observer` what its requests prove.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -170,7 +173,7 @@ impl Verdict {
         };
         let leaf = certificates.first();
         let is_judged = config.client_ca.is_some() || (config.requestheader_ca.is_some() && !proxied);
-        let user = leaf.filter(|_| known).and_then(x509::user);
+        let user = leaf.filter(|_| known).and_then(x509_user);
         Self {
             config: config.clone(),
             from: now,
@@ -186,14 +189,31 @@ impl Verdict {
     }
 }
 
+/// The extra that tells one credential of a user from another.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The user that a certificate under the client CA names, if it names one.
+fn x509_user(certificate: &CertificateDer<'static>) -> Option<User> {
+    let (name, groups) = subject(certificate)?;
+    let uid = uid(certificate).ok()?.unwrap_or_default();
+    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![fingerprint(certificate)])]);
+    Some(User { name, uid, groups, extra })
+}
+
+/// `X509SHA256=` and the digest of the certificate.
+fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let digest = Sha256::digest(certificate.as_ref());
+    digest.iter().fold("X509SHA256=".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
     use rcgen::{
         BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     };
-
-    use std::time::Duration;
 
     use super::*;
 

@@ -12,7 +12,9 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::Origin;
-use crate::auth::review::{Answer, Answers, CacheLimits, Key, Payer, Question, Reviews, Turn, Turns};
+use crate::auth::review::{
+    Answer, Answers, CacheLimits, Key, Payer, Question, ReviewLimiter, ReviewPermit, Reviews,
+};
 use crate::request::user::User;
 
 /// How long an answer is right.
@@ -39,25 +41,30 @@ struct Cache {
 
 /// What is remembered of a token.
 enum Remembered {
-    /// Whose it is, if it is anybody's.
+    /// Its user; `None` if the host knows none.
     Answer(Option<Arc<User>>),
-    /// Whose it was when the host was last asked.
+    /// The user that it had when the host was last asked.
     Was(Arc<User>),
     Nothing,
 }
 
 impl TokenReviewer {
-    /// Asks through `client`, which needs `create` on `tokenreviews` (ClusterRole system:auth-delegator), when it is the
-    /// caller's turn by `turns`.
-    pub fn new(client: Client, turns: Arc<Turns>) -> Self {
+    /// Asks through `client`, which needs `create` on `tokenreviews` (ClusterRole system:auth-delegator), with a
+    /// permit of `limiter`.
+    pub fn new(client: Client, limiter: Arc<ReviewLimiter>) -> Self {
         let known = CacheLimits { most: CAPACITY, fresh: FRESH, kept: KNOWN };
-        Self::remembering(known, CacheLimits { kept: FRESH, ..known }, client, turns)
+        Self::remembering(known, CacheLimits { kept: FRESH, ..known }, client, limiter)
     }
 
-    fn remembering(known: CacheLimits, unknown: CacheLimits, client: Client, turns: Arc<Turns>) -> Self {
+    fn remembering(
+        known: CacheLimits,
+        unknown: CacheLimits,
+        client: Client,
+        limiter: Arc<ReviewLimiter>,
+    ) -> Self {
         let (known, unknown) = (Mutex::new(Answers::new(known)), Mutex::new(Answers::new(unknown)));
         Self {
-            reviews: Reviews::new(client, turns),
+            reviews: Reviews::new(client, limiter),
             cache: Arc::new(Cache { known, unknown }),
             audiences: None,
         }
@@ -82,10 +89,10 @@ impl TokenReviewer {
             return Ok(None);
         }
         let key = key_of(token);
-        let turns = self.reviews.turns();
+        let limiter = self.reviews.limiter();
         let payer = match self.cache.get(&key) {
             Remembered::Answer(answer) => return Ok(answer),
-            Remembered::Was(user) => turns.user(&user),
+            Remembered::Was(user) => limiter.user(&user),
             Remembered::Nothing => Payer::stranger(origin),
         };
         let known = || match self.cache.get(&key) {
@@ -99,15 +106,15 @@ impl TokenReviewer {
         let (reviews, cache, put_key, stranger) =
             (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
         let audiences = self.audiences.clone();
-        let landed = move |answer: Answer<TokenReviewStatus>, turn: Turn| {
+        let landed = move |answer: Answer<TokenReviewStatus>, permit: ReviewPermit| {
             // An answer that is too long is none: no user has so many groups.
             let Answer::Status(status) = answer else { return None };
             let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
             let user = is_known.then(|| user(status.user.unwrap_or_default()));
-            let payer = user.as_ref().map_or(stranger, |user| reviews.turns().user(user));
+            let payer = user.as_ref().map_or(stranger, |user| reviews.limiter().user(user));
             cache.put(put_key, user.clone(), payer);
             if user.is_some() {
-                turn.end_known();
+                permit.end_known();
             }
             Some(user)
         };

@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::auth::review::turns::{Bounds, Pace};
+use crate::auth::review::limiter::{Bounds, Rate};
 
 const ROOM: CacheLimits =
     CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
@@ -36,19 +36,21 @@ fn host(users: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
 }
 
 /// One start within ten minutes is a stranger's.
-fn one_stranger() -> Arc<Turns> {
-    let pace = |burst| Pace { burst, every: Duration::from_secs(600) };
+fn one_stranger() -> Arc<ReviewLimiter> {
+    let rate = |burst| Rate { burst, every: Duration::from_secs(600) };
     let users = Bounds {
         in_flight: 9,
-        in_flight_per_lane: 9,
-        pace: pace(1000),
-        pace_per_lane: pace(1000),
+        in_flight_per_payer: 9,
+        rate: rate(1000),
+        rate_per_payer: rate(1000),
         waiting: 9,
-        waiting_per_lane: 9,
+        waiting_per_payer: 9,
         joined: 9,
-        joined_per_lane: 9,
+        joined_per_payer: 9,
     };
-    Arc::new(Turns::default().bounded(users, Bounds { pace: pace(1), pace_per_lane: pace(1), ..users }))
+    Arc::new(
+        ReviewLimiter::default().bounded(users, Bounds { rate: rate(1), rate_per_payer: rate(1), ..users }),
+    )
 }
 
 fn origin(last: u8) -> Origin {
@@ -82,7 +84,7 @@ async fn good_tokens_cost_nothing_of_what_strangers_may_ask() {
     assert_eq!((refused.code(), refused.retry_after()), (429, Some(1)));
 }
 
-/// After 10 s a token is asked about again, and strangers may use up all their turns at that moment.
+/// After 10 s a token is asked about again, and strangers may use up all their permits at that moment.
 #[tokio::test]
 async fn a_token_that_was_good_is_asked_about_in_its_users_name() {
     let (client, times) = host(&["ann"]);

@@ -1,4 +1,4 @@
-//! Who may: the host decides by SubjectAccessReview, remembered for 10 s
+//! Authorization: the host decides by SubjectAccessReview; answers are remembered for 10 s
 //! (k8s.io/apiserver pkg/server/options/authorization.go, plugin/pkg/authorizer/webhook).
 
 mod attributes;
@@ -16,8 +16,7 @@ use parking_lot::Mutex;
 pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
-use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
-use crate::handlers::CreateAuthorizer;
+use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, ReviewLimiter, Reviews};
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -31,7 +30,7 @@ const MEMORABLE: usize = 10_000;
 /// Most bytes of a reason that are kept. It is repeated in the refusal and in the audit log.
 const LONGEST_REASON: usize = 1024;
 
-/// Paths that anybody may get; what stands below them tells reasons
+/// Paths that every client may get; those below them show reasons
 /// (k8s.io/apiserver pkg/server/options, NewDelegatingAuthorizationOptions).
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
@@ -44,6 +43,13 @@ pub struct Decision {
     pub reason: String,
 }
 
+/// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
+#[async_trait]
+pub trait CreateAuthorizer: Send + Sync + 'static {
+    /// The refusal, if the user may not create the object that the URL names.
+    async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
+}
+
 /// Asks the host who may do what.
 pub struct Authorizer {
     reviews: Arc<Reviews<SubjectAccessReview, Decision>>,
@@ -51,14 +57,14 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Asks through `client`, which needs `create` on `subjectaccessreviews` (ClusterRole system:auth-delegator), when it
-    /// is the caller's turn by `turns`.
-    pub fn new(client: Client, turns: Arc<Turns>) -> Self {
-        Self::remembering(ROOM, client, turns)
+    /// Asks through `client`, which needs `create` on `subjectaccessreviews` (ClusterRole system:auth-delegator), with a
+    /// permit of `limiter`.
+    pub fn new(client: Client, limiter: Arc<ReviewLimiter>) -> Self {
+        Self::remembering(ROOM, client, limiter)
     }
 
-    fn remembering(room: CacheLimits, client: Client, turns: Arc<Turns>) -> Self {
-        Self { reviews: Reviews::new(client, turns), known: Arc::new(Mutex::new(Answers::new(room))) }
+    fn remembering(room: CacheLimits, client: Client, limiter: Arc<ReviewLimiter>) -> Self {
+        Self { reviews: Reviews::new(client, limiter), known: Arc::new(Mutex::new(Answers::new(room))) }
     }
 
     /// Whether `user` may do what `attributes` say, asked for a request of `caller`, who may act as `user`. An error is
@@ -107,15 +113,15 @@ impl Authorizer {
         attributes: &Attributes,
         key: Key,
     ) -> Result<Decision, ApiError> {
-        let payer = self.reviews.turns().payer(caller);
+        let payer = self.reviews.limiter().payer(caller);
         let (known, put_key, put_for) = (self.known.clone(), key.clone(), payer.clone());
-        let landed = move |answer, turn| {
+        let landed = move |answer, permit| {
             let decision = decision(answer);
             if put_key.len() < MEMORABLE {
                 let bytes = decision.reason.len();
                 known.lock().put(put_key, decision.clone(), bytes, put_for, Instant::now());
             }
-            drop(turn);
+            drop(permit);
             Some(decision)
         };
         let spec = || attributes.review(user);

@@ -1,4 +1,4 @@
-//! What tells two questions apart, in bytes: requests that would be asked about alike get the same answer.
+//! The key of a question, in bytes: requests with equal keys get the same answer.
 
 use super::Attributes;
 use crate::request::user::User;

@@ -1,11 +1,11 @@
 //! A cache of the host's answers. Its capacity is shared: when it is full, the payer whose answers weigh most loses the
-//! oldest of them, so that nobody pushes out the answers of payers who have less.
+//! oldest of them, so that no payer pushes out the answers of payers who have less.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use super::flights::Key;
 use super::payer::Payer;
+use super::singleflight::Key;
 
 /// Each full KiB of a key and its answer counts as one more answer.
 const KIB: usize = 1024;

@@ -5,29 +5,29 @@
 //!        │  an answer that is remembered            answers
 //!        ▼
 //!   reviews
-//!        │  a review of the same that is in flight  flights
-//!        │  a turn of the payer                     turns: queue (waits) over lanes (decide; lane, pace)
+//!        │  a review of the same that is in flight  singleflight
+//!        │  a permit of the payer                   limiter: queue (waits) over fair_queues (decide; fair_queue, rate)
 //!        ▼
 //!   ask                                             the request to the host
 //! ```
 
-pub mod turns;
+pub mod limiter;
 
 mod answers;
 mod ask;
-mod flights;
-mod lane;
-mod lanes;
-mod pace;
+mod fair_queue;
+mod fair_queues;
 mod payer;
 mod queue;
+mod rate;
 mod reviews;
+mod singleflight;
 
-pub use turns::Turns;
+pub use limiter::ReviewLimiter;
 
 pub(crate) use answers::{Answers, CacheLimits};
 pub(crate) use ask::Answer;
-pub(crate) use flights::Key;
 pub(crate) use payer::Payer;
-pub(crate) use queue::Turn;
+pub(crate) use queue::ReviewPermit;
 pub(crate) use reviews::{Question, Reviews};
+pub(crate) use singleflight::Key;

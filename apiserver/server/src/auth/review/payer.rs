@@ -1,13 +1,13 @@
-//! Whose share a review counts for: the authenticated caller, whomever they act as, or the address of a stranger.
+//! The payer of a review, whose share it counts for: the authenticated caller, not the user it acts as, or the network
+//! of a stranger.
 
 use std::sync::Arc;
 
 use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
-use crate::request::network::Network;
-use crate::request::user::User;
+use crate::request::user::{Network, User};
 
-/// Whose share a review counts for.
+/// The payer of a review: it counts for the payer's share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Payer {
     /// A user of a priority level above everybody else's (the host's components, and controllers), by their flow.
@@ -35,7 +35,7 @@ impl Payer {
         }
     }
 
-    /// For a request that nobody has proven to be theirs yet.
+    /// For a request whose user is not authenticated yet.
     pub(crate) fn stranger(origin: &Origin) -> Self {
         Self::Stranger(origin.address.map(Network::from))
     }

@@ -1,5 +1,5 @@
-//! Waits for the turn to start a review. The queue is examined when a turn is asked for, when one ends (it is dropped),
-//! and when the pace allows the next one.
+//! Waits for the permit to start a review. The queue is examined when a permit is asked for, when one is given back,
+//! and when the rate allows the next one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use drydock_machinery::ApiError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::lanes::{Bounds, Lanes, Next, Wish};
+use super::fair_queues::{Bounds, FairQueues, Next, PermitRequest};
 use super::payer::Payer;
 
-/// Longest wait for a turn, and the part of a request's time that it may take.
+/// Longest wait for a permit, and the part of a request's time that it may take.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const PART: u32 = 4;
 
@@ -19,15 +19,15 @@ const PART: u32 = 4;
 pub(super) struct Queue(Mutex<State>);
 
 struct State {
-    lanes: Lanes<oneshot::Sender<Turn>>,
+    queues: FairQueues<oneshot::Sender<ReviewPermit>>,
     /// When a timer looks at the queue.
     timer: Option<Instant>,
 }
 
 /// The right to make one review.
-pub(crate) struct Turn {
+pub(crate) struct ReviewPermit {
     queue: Arc<Queue>,
-    wish: Wish,
+    request: PermitRequest,
     start: Instant,
     counts: bool,
     has_ended: bool,
@@ -39,7 +39,7 @@ pub(super) struct Joined {
     payer: Payer,
 }
 
-/// A request that waits for its turn, until this is dropped.
+/// A request that waits for its permit, until this is dropped.
 struct Waiting<'a> {
     queue: &'a Arc<Queue>,
     payer: &'a Payer,
@@ -48,46 +48,51 @@ struct Waiting<'a> {
 
 impl Queue {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self(Mutex::new(State { lanes: Lanes::new(bounds, Instant::now()), timer: None }))
+        Self(Mutex::new(State { queues: FairQueues::new(bounds, Instant::now()), timer: None }))
     }
 
-    /// A turn for a request with this deadline; 429 when there is no room to wait or the wait is over.
-    pub(super) async fn turn(self: &Arc<Self>, wish: Wish, deadline: Instant) -> Result<Turn, ApiError> {
-        let (waker, turn) = oneshot::channel();
-        let ticket = self.0.lock().lanes.wait(&wish, waker).ok_or_else(too_many)?;
-        let waiting = Waiting { queue: self, payer: &wish.payer, ticket };
+    /// A permit for a request with this deadline; 429 when there is no room to wait or the wait is over.
+    pub(super) async fn permit(
+        self: &Arc<Self>,
+        request: PermitRequest,
+        deadline: Instant,
+    ) -> Result<ReviewPermit, ApiError> {
+        let (waker, permit) = oneshot::channel();
+        let ticket = self.0.lock().queues.wait(&request, waker).ok_or_else(too_many)?;
+        let waiting = Waiting { queue: self, payer: &request.payer, ticket };
         self.look();
         let now = Instant::now();
         let until = now + (deadline.saturating_duration_since(now) / PART).min(LONGEST_WAIT);
-        let turn = tokio::time::timeout_at(until.into(), turn).await;
+        let permit = tokio::time::timeout_at(until.into(), permit).await;
         drop(waiting);
-        turn.ok().and_then(Result::ok).ok_or_else(too_many)
+        permit.ok().and_then(Result::ok).ok_or_else(too_many)
     }
 
     /// A place among the requests that wait for a review which another one started; 429 if there is none.
     pub(super) fn join(self: &Arc<Self>, payer: &Payer) -> Result<Joined, ApiError> {
-        let may = self.0.lock().lanes.join(payer);
+        let may = self.0.lock().queues.join(payer);
         may.then(|| Joined { queue: self.clone(), payer: payer.clone() }).ok_or_else(too_many)
     }
 
-    /// Gives turns to all who may have one now.
+    /// Gives permits to all who may have one now.
     fn look(self: &Arc<Self>) {
         while let Some(wake) = self.next() {
-            // Whoever does not wait any longer, returns it.
-            if let Err(mut turn) = wake() {
-                turn.counts = false;
-                turn.end();
+            // A request that no longer waits returns it.
+            if let Err(mut permit) = wake() {
+                permit.counts = false;
+                permit.end();
             }
         }
     }
 
-    fn next(self: &Arc<Self>) -> Option<impl FnOnce() -> Result<(), Turn> + use<>> {
+    fn next(self: &Arc<Self>) -> Option<impl FnOnce() -> Result<(), ReviewPermit> + use<>> {
         let state = &mut *self.0.lock();
         let start = Instant::now();
-        match state.lanes.next(start) {
-            Next::Turn(waker, wish) => {
-                let turn = Turn { queue: self.clone(), wish, start, counts: true, has_ended: false };
-                Some(move || waker.send(turn))
+        match state.queues.next(start) {
+            Next::Permit(waker, request) => {
+                let permit =
+                    ReviewPermit { queue: self.clone(), request, start, counts: true, has_ended: false };
+                Some(move || waker.send(permit))
             }
             Next::Not { before } => {
                 if state.timer.is_none_or(|at| before < at) {
@@ -110,25 +115,25 @@ impl Queue {
     }
 }
 
-impl Turn {
-    /// Ends a turn in which no review was made.
+impl ReviewPermit {
+    /// Gives the permit back; no review was made with it.
     pub(crate) fn end_uncounted(mut self) {
         self.counts = false;
     }
 
-    /// Ends a turn in which somebody proved to be no stranger: it does not count as a stranger's.
+    /// Gives the permit back; the review has found a user, so it does not count as a stranger's.
     pub(crate) fn end_known(mut self) {
-        self.counts = !matches!(self.wish.payer, Payer::Stranger(_));
+        self.counts = !matches!(self.request.payer, Payer::Stranger(_));
     }
 
     fn end(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
-            self.queue.0.lock().lanes.end(&self.wish, self.start, self.counts);
+            self.queue.0.lock().queues.end(&self.request, self.start, self.counts);
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for ReviewPermit {
     fn drop(&mut self) {
         if !self.has_ended {
             self.end();
@@ -139,13 +144,13 @@ impl Drop for Turn {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        self.queue.0.lock().lanes.part(&self.payer);
+        self.queue.0.lock().queues.part(&self.payer);
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.queue.0.lock().lanes.leave(self.payer, self.ticket);
+        self.queue.0.lock().queues.leave(self.payer, self.ticket);
     }
 }
 

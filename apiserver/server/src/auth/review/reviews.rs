@@ -10,25 +10,25 @@ use serde::de::DeserializeOwned;
 use tracing::Instrument;
 
 use super::ask::{Answer, HostAnswers, ask};
-use super::flights::{Awaited, Begun, Flight, Flights, Key};
+use super::limiter::ReviewLimiter;
 use super::payer::Payer;
-use super::queue::Turn;
-use super::turns::Turns;
+use super::queue::ReviewPermit;
+use super::singleflight::{Awaited, Begun, Flight, Key, Singleflight};
 use crate::auth::authn::Origin;
 
-/// Asks the host by objects of `K`. What becomes of the answers, of type `V`, is the business of whoever asks.
+/// Asks the host by objects of `K`. The caller makes a `V` of each answer, and remembers it.
 pub(crate) struct Reviews<K, V> {
     api: Api<K>,
-    turns: Arc<Turns>,
+    limiter: Arc<ReviewLimiter>,
     host: HostAnswers,
-    flights: Arc<Flights<V>>,
+    singleflight: Arc<Singleflight<V>>,
 }
 
 /// A question, as far as sharing and bounding it goes.
 pub(crate) struct Question<'a> {
     /// Equal questions have equal keys.
     pub(crate) key: Key,
-    /// Whose share its review counts for.
+    /// The payer of its review.
     pub(crate) payer: Payer,
     /// Where the request comes from.
     pub(crate) origin: &'a Origin,
@@ -39,54 +39,55 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + Serialize + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Asks through `client` when it is the payer's turn by `turns`.
-    pub(crate) fn new(client: Client, turns: Arc<Turns>) -> Arc<Self> {
-        let (host, flights) = (HostAnswers::default(), Flights::new());
-        Arc::new(Self { api: Api::all(client), turns, host, flights })
+    /// Asks through `client` with a permit of `limiter`.
+    pub(crate) fn new(client: Client, limiter: Arc<ReviewLimiter>) -> Arc<Self> {
+        let (host, singleflight) = (HostAnswers::default(), Singleflight::new());
+        Arc::new(Self { api: Api::all(client), limiter, host, singleflight })
     }
 
     /// The bounds on reviews.
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    pub(crate) fn limiter(&self) -> &ReviewLimiter {
+        &self.limiter
     }
 
-    /// The answer of the review of `question` that is in flight, or else of one that begins at the payer's turn, unless
+    /// The answer of the review of `question` that is in flight, or else of one that begins with a permit, unless
     /// the answer is `known` by then. `review` is the object to send. `landed` makes something of the host's answer,
-    /// remembers it, and ends the turn. `None` if the host gives no answer; 429 if the payer has too many waiting.
+    /// remembers it, and gives the permit back. `None` if the host gives no answer; 429 if the payer has too many
+    /// waiting.
     pub(crate) async fn answer<S>(
         self: &Arc<Self>,
         question: Question<'_>,
         known: impl FnOnce() -> Option<V>,
         review: impl FnOnce() -> K,
-        landed: impl FnOnce(Answer<S>, Turn) -> Option<V> + Send + 'static,
+        landed: impl FnOnce(Answer<S>, ReviewPermit) -> Option<V> + Send + 'static,
     ) -> Result<Option<V>, ApiError>
     where
         S: DeserializeOwned + Default + Send + 'static,
     {
         let Question { key, payer, origin } = question;
-        if let Some(flight) = self.flights.find(&key) {
+        if let Some(flight) = self.singleflight.find(&key) {
             return self.join(&payer, flight).await;
         }
-        let turn = self.turns.turn(payer.clone(), origin).await?;
-        match self.flights.begin(key, known) {
+        let permit = self.limiter.permit(payer.clone(), origin).await?;
+        match self.singleflight.begin(key, known) {
             Begun::Now(flight, answer) => {
-                let task = self.clone().run(review(), flight, turn, landed);
+                let task = self.clone().run(review(), flight, permit, landed);
                 tokio::spawn(task.in_current_span());
                 Ok(answer.answer().await)
             }
             Begun::Before(flight) => {
-                turn.end_uncounted();
+                permit.end_uncounted();
                 self.join(&payer, flight).await
             }
             Begun::Known(answer) => {
-                turn.end_uncounted();
+                permit.end_uncounted();
                 Ok(Some(answer))
             }
         }
     }
 
     async fn join(&self, payer: &Payer, flight: Awaited<V>) -> Result<Option<V>, ApiError> {
-        let _joined = self.turns.join(payer)?;
+        let _joined = self.limiter.join(payer)?;
         Ok(flight.answer().await)
     }
 
@@ -94,12 +95,12 @@ where
         self: Arc<Self>,
         review: K,
         flight: Flight<V>,
-        turn: Turn,
-        landed: impl FnOnce(Answer<S>, Turn) -> Option<V>,
+        permit: ReviewPermit,
+        landed: impl FnOnce(Answer<S>, ReviewPermit) -> Option<V>,
     ) where
         S: DeserializeOwned + Default,
     {
         let answer = ask(&self.api, &review, &self.host, || flight.is_awaited()).await;
-        flight.land(answer.and_then(|answer| landed(answer, turn)));
+        flight.land(answer.and_then(|answer| landed(answer, permit)));
     }
 }

@@ -36,7 +36,7 @@ impl Cores {
         Self(Mutex::new(Line::new(count.max(1))))
     }
 
-    /// A request of a flow. One that comes first has the next core that is free, whoever else waits.
+    /// A request of a flow. One that comes first gets the next free core before all others that wait.
     pub fn request(self: &Arc<Self>, flow: &str, comes_first: bool) -> Computing {
         let flow = self.0.lock().join(flow);
         Computing { cores: self.clone(), flow, comes_first }
@@ -72,7 +72,7 @@ impl Drop for Computing {
     }
 }
 
-/// Who is next, without threads: `W` is whoever waits.
+/// Who is next, without threads: a `W` is a request that waits.
 #[derive(Debug)]
 struct Line<W> {
     free: usize,

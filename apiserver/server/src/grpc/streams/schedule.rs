@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tonic::Status;
 
 use super::Key;
-use crate::grpc::ending::Ending;
+use crate::grpc::body::Ending;
 use crate::grpc::reviews::{Answer, Question};
 
 /// Pause after a review that could not be made.

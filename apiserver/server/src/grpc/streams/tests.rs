@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
-use super::counts::{MAX_QUESTIONS, MAX_STREAMS};
 use super::schedule::THROTTLED;
 use super::*;
+use super::{MAX_QUESTIONS, MAX_STREAMS};
 use crate::auth::authn::{Caller, Origin};
 use crate::auth::authz::Attributes;
 use crate::request::user::User;

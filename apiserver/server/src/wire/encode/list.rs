@@ -7,7 +7,7 @@
 //!           ──> protobuf ────────┘
 //! ```
 //!
-//! A costly step is followed by a yield: nobody's list keeps the others off its worker for longer than that.
+//! A costly step is followed by a yield: no list keeps other tasks off its worker for longer than one step.
 
 mod json;
 mod pieces;
@@ -23,9 +23,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::object::ObjectView;
-use super::{compress, response};
+use super::response;
 use crate::flow_control::fair_budget::Holding;
-use crate::sending::Streaming;
+use crate::responses::Streaming;
 use crate::wire::negotiate::{Format, Output};
 use json::Json;
 use pieces::{Indented, PIECE, Pieces, Steps};
@@ -77,16 +77,16 @@ pub fn list_json(page: &ListPage, view: &ObjectView) -> Bytes {
 async fn respond(mut pieces: Pieces, held: Streamed, output: Output, headers: &HeaderMap) -> Response<Body> {
     let media_type = output.format.media_type();
     let (mut first, mut length) = (Vec::new(), 0);
-    while length <= compress::THRESHOLD {
+    while length <= response::COMPRESS_ABOVE {
         let Some(piece) = pieces.next().await else {
             return response::bytes(StatusCode::OK, media_type, Bytes::from(first.concat()), headers);
         };
         length += piece.len();
         first.push(piece);
     }
-    let mut response = if compress::wanted(headers) {
+    let mut response = if response::takes_gzip(headers) {
         let mut response = Response::new(pieces.compressed(first).body(Vec::new()));
-        compress::mark(&mut response);
+        response::mark_compressed(&mut response);
         response
     } else {
         Response::new(pieces.body(first))
@@ -108,7 +108,7 @@ struct Streamed {
 impl Pinned for Streamed {
     /// The state of its objects, the pieces that were made to see whether it is large, and room for gzip.
     fn bytes(&self) -> usize {
-        self.items.bytes().saturating_add(self.made + compress::THRESHOLD + 2 * PIECE)
+        self.items.bytes().saturating_add(self.made + response::COMPRESS_ABOVE + 2 * PIECE)
     }
 
     /// A list is of one state, and has a deadline.

@@ -77,7 +77,7 @@ fn output(format: Format, pretty: bool, transform: Transform) -> Output {
 }
 
 /// Protobuf was encoded as a whole in one poll, and a table's rows until they filled a piece: whole lists of large
-/// objects, while nobody else had the thread.
+/// objects, while no other task had the thread.
 #[tokio::test]
 async fn other_tasks_run_between_the_steps_of_a_costly_list() {
     let none = HeaderMap::new();

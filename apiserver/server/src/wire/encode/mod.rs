@@ -5,20 +5,17 @@
 //!     ├── object     one object, or its Table or metadata
 //!     ├── list       a page: concatenated shared bytes, streamed
 //!     ├── status     errors and Success
-//!     └── compress   gzip above 128 KiB
+//!     └── response   bytes, gzip above 128 KiB
 //! ```
 
-mod compress;
 mod list;
 mod object;
 mod pretty;
 pub mod protobuf;
 mod response;
 mod status;
-mod table;
 
 pub use list::{ListPage, list, list_json};
-pub use object::{ObjectView, object_bytes, one, value};
+pub use object::{ObjectView, include_object, object_bytes, one, value};
 pub use response::bytes;
 pub use status::{encoded as status_bytes, error, fallback, refusal, success};
-pub use table::include_object;

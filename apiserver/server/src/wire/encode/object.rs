@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::{Kind, Now};
-use drydock_machinery::table::{IncludeObject, partial_object_metadata};
-use drydock_machinery::{Object, go_yaml};
+use drydock_machinery::table::{self, IncludeObject, TableOptions, partial_object_metadata};
+use drydock_machinery::{ApiError, Object, go_yaml};
 use drydock_storage::storage::Stored;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use super::{pretty, protobuf, response, table};
+use super::{pretty, protobuf, response};
+use crate::request::query::Query;
 use crate::wire::codec;
 use crate::wire::negotiate::{Format, Output, Transform};
 
@@ -24,7 +25,7 @@ pub struct ObjectView {
     pub output: Output,
     /// What a table's rows carry.
     pub include: IncludeObject,
-    /// The moment that ages are told from.
+    /// The moment that ages count to.
     pub now: Now,
 }
 
@@ -62,7 +63,7 @@ pub fn one(status: StatusCode, object: &Stored, view: &ObjectView, headers: &Hea
 pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes {
     let shown = match view.output.transform {
         Transform::None => return plain(stored, view),
-        Transform::Table(version) => table::single(stored, view, version, headers),
+        Transform::Table(version) => table_of_one(stored, view, version, headers),
         Transform::Partial(version) | Transform::PartialList(version) => {
             if view.output.format == Format::Protobuf {
                 let meta_version = format!("meta.k8s.io/{version}");
@@ -123,4 +124,37 @@ fn with_newline(json: &[u8]) -> Bytes {
     out.extend_from_slice(json);
     out.put_u8(b'\n');
     out.freeze()
+}
+
+/// `includeObject`; 400 for what it does not take.
+pub fn include_object(query: &Query) -> Result<IncludeObject, ApiError> {
+    let asked = query.get("includeObject").unwrap_or_default();
+    IncludeObject::parse(asked).ok_or_else(|| {
+        ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {asked:?}: must be 'Metadata', 'Object', 'None', or empty"
+        ))
+    })
+}
+
+/// A table of one row.
+fn table_of_one(stored: &Stored, view: &ObjectView, version: &str, headers: bool) -> Value {
+    let object = stored.object();
+    let meta = table::list_meta(object.resource_version(), "", None);
+    let api_version = format!("meta.k8s.io/{version}");
+    let mut table =
+        table::table(view.kind.as_ref(), [&*object], meta, table_options(view, &api_version, headers));
+    if !headers {
+        table["columnDefinitions"] = Value::Null;
+    }
+    table
+}
+
+/// One row of a list.
+pub fn table_row(stored: &Stored, view: &ObjectView, version: &str) -> Value {
+    let api_version = format!("meta.k8s.io/{version}");
+    table::row(view.kind.as_ref(), &stored.object_not_kept(), table_options(view, &api_version, false))
+}
+
+fn table_options<'a>(view: &ObjectView, api_version: &'a str, headers: bool) -> TableOptions<'a> {
+    TableOptions { api_version, include: view.include, headers, now: view.now }
 }

@@ -1,11 +1,15 @@
-//! A response of bytes.
+//! A response of bytes; gzip, level 1, for what is above 128 KiB
+//! (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go).
+
+use std::io::Write;
 
 use axum::body::Body;
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use bytes::buf::Writer;
+use bytes::{BufMut, Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-
-use super::compress;
 
 /// A response whose whole body is at hand; compressed if it is large and the client can read that.
 pub fn bytes(
@@ -14,12 +18,63 @@ pub fn bytes(
     body: Bytes,
     request: &HeaderMap,
 ) -> Response<Body> {
-    let mut response = if compress::wanted(request) && body.len() > compress::THRESHOLD {
-        compress::whole(body)
+    let mut response = if takes_gzip(request) && body.len() > COMPRESS_ABOVE {
+        compressed(body)
     } else {
         Response::new(Body::from(body))
     };
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
+}
+
+/// Smaller bodies are not compressed.
+pub const COMPRESS_ABOVE: usize = 128 * 1024;
+
+/// Whether the client reads gzip.
+pub fn takes_gzip(request: &HeaderMap) -> bool {
+    let values = request.get_all(ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
+    values.flat_map(|v| v.split(',')).any(|token| token.trim() == "gzip")
+}
+
+/// A compressed response.
+fn compressed(body: Bytes) -> Response<Body> {
+    let mut stream = GzipStream::new();
+    let mut packed = BytesMut::new();
+    for piece in body.chunks(64 * 1024) {
+        packed.extend_from_slice(&stream.push(piece));
+    }
+    packed.extend_from_slice(&stream.finish());
+    let mut response = Response::new(Body::from(packed.freeze()));
+    mark_compressed(&mut response);
+    response
+}
+
+/// Says that the body is compressed.
+pub fn mark_compressed(response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+}
+
+/// Compresses piece by piece.
+pub struct GzipStream(GzEncoder<Writer<BytesMut>>);
+
+impl GzipStream {
+    /// An empty stream.
+    pub fn new() -> Self {
+        Self(GzEncoder::new(BytesMut::new().writer(), Compression::new(1)))
+    }
+
+    /// Takes a piece in; returns what has come out so far.
+    pub fn push(&mut self, piece: &[u8]) -> Bytes {
+        // Writing to memory cannot fail.
+        let _ = self.0.write_all(piece);
+        self.0.get_mut().get_mut().split().freeze()
+    }
+
+    /// The rest.
+    pub fn finish(self) -> Bytes {
+        self.0.finish().map(|w| w.into_inner().freeze()).unwrap_or_default()
+    }
 }

@@ -11,14 +11,14 @@ use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
 use drydock_server::auth::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_server::auth::authz::Authorizer;
-use drydock_server::auth::review::Turns;
+use drydock_server::auth::review::ReviewLimiter;
 use drydock_server::chain::Chain;
 use drydock_server::chain::health::Health;
 use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
 use drydock_server::grpc::{Grpc, Mux, Service};
-use drydock_server::host::{self, Patience};
+use drydock_server::host::{self, KeepAlive};
 use drydock_server::metrics::Metrics;
-use drydock_server::sending::Sending;
+use drydock_server::responses::OpenResponses;
 use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
@@ -82,7 +82,7 @@ pub struct Settings {
     pub audit: Option<Arc<Audit>>,
     pub admission: Vec<Arc<dyn Admission>>,
     pub store: SqliteOptions,
-    pub sending: Sending,
+    pub responses: OpenResponses,
     pub service: Option<Arc<dyn Service>>,
 }
 
@@ -98,7 +98,7 @@ impl Default for Settings {
             audit,
             admission,
             store: SqliteOptions::default(),
-            sending: Sending::default(),
+            responses: OpenResponses::default(),
             service: None,
         }
     }
@@ -113,7 +113,7 @@ impl Port {
         let kinds = [Gadget::namespaced(), Gadget::cluster()];
         metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
         let (asked, tokens) = (Arc::default(), Arc::default());
-        settings.sending.register(metrics.registry());
+        settings.responses.register(metrics.registry());
         let (host_answers, answers) = watch::channel(true);
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
         let good_is_revoked = Arc::<AtomicBool>::default();
@@ -122,11 +122,11 @@ impl Port {
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
         let controllers = PriorityLevels::new([CONTROLLER.to_owned()]);
-        let turns = Arc::new(Turns::new(controllers.clone()));
+        let limiter = Arc::new(ReviewLimiter::new(controllers.clone()));
         let flow_control = Arc::new(FlowControl::new(controllers, limits));
         metrics.show_flow_control(flow_control.clone());
-        let sending = settings.sending.clone();
-        let _sweeper = AbortOnDropHandle::new(tokio::spawn(async move { sending.look_after().await }));
+        let responses = settings.responses.clone();
+        let _sweeper = AbortOnDropHandle::new(tokio::spawn(async move { responses.look_after().await }));
         let health = Health::default()
             .live("ping", Arc::new(|| Ok(())))
             .notice("storage-writes", Arc::new(move || backend.refuses_writes()));
@@ -135,17 +135,17 @@ impl Port {
         let chain = Chain {
             authenticator: Authenticator::new(
                 trusted.clone(),
-                Some(TokenReviewer::new(host.clone(), turns.clone())),
+                Some(TokenReviewer::new(host.clone(), limiter.clone())),
                 true,
             ),
-            authorizer: Arc::new(Authorizer::new(host, turns)),
+            authorizer: Arc::new(Authorizer::new(host, limiter)),
             flow_control,
             health,
             metrics,
             audit: settings.audit,
             api,
             request_timeout: settings.request_timeout,
-            sending: settings.sending,
+            responses: settings.responses,
         };
         let mux = Arc::new(Mux { chain: Arc::new(chain), grpc });
         let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
@@ -233,7 +233,7 @@ impl Port {
         let cluster = json!({
             "server": format!("https://{}", self.address), "tls-server-name": "localhost", "certificate-authority": ca,
         });
-        client_by(Patience::default(), cluster, json!({})).await
+        client_by(KeepAlive::default(), cluster, json!({})).await
     }
 
     /// The embedded store's file.
@@ -253,7 +253,7 @@ impl Port {
 }
 
 /// A client by a kubeconfig with this cluster and user.
-pub async fn client_by(patience: Patience, cluster: Value, user: Value) -> Client {
+pub async fn client_by(keep_alive: KeepAlive, cluster: Value, user: Value) -> Client {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "users": [{"name": "u", "user": user}], "clusters": [{"name": "c", "cluster": cluster}],
@@ -261,7 +261,7 @@ pub async fn client_by(patience: Patience, cluster: Value, user: Value) -> Clien
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), config.to_string()).unwrap();
-    host::client_with(patience, "--kubeconfig", Some(file.path())).await.unwrap()
+    host::client_with(keep_alive, "--kubeconfig", Some(file.path())).await.unwrap()
 }
 
 pub fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use drydock_server::host::{self, Patience};
+use drydock_server::host::{self, KeepAlive};
 use futures::{AsyncBufReadExt, StreamExt};
 use http::Request;
 use kube::Client;
@@ -49,10 +49,10 @@ impl Link {
     }
 
     /// Several hosts have no certificate in common.
-    async fn client(&self, patience: Patience) -> Client {
+    async fn client(&self, keep_alive: KeepAlive) -> Client {
         let cluster =
             json!({"server": format!("https://{}", self.address), "insecure-skip-tls-verify": true});
-        client_by(patience, cluster, json!({})).await
+        client_by(keep_alive, cluster, json!({})).await
     }
 }
 
@@ -90,7 +90,7 @@ async fn watch(client: &Client) -> impl Future<Output = ()> + use<> {
 async fn a_host_that_ends_in_order_is_asked_again_where_it_is_then() {
     let (first, second) = (Port::open(Settings::default()).await, Port::open(Settings::default()).await);
     let link = Link::to(&first).await;
-    let client = link.client(Patience::default()).await;
+    let client = link.client(KeepAlive::default()).await;
     let watching = watch(&client).await;
     link.way.send(Way::To(second.address)).unwrap();
     first.stop.cancel();
@@ -103,7 +103,7 @@ async fn a_host_that_ends_in_order_is_asked_again_where_it_is_then() {
 async fn a_connection_that_is_lost_is_made_again() {
     let port = Port::open(Settings::default()).await;
     let link = Link::to(&port).await;
-    let client = link.client(Patience::default()).await;
+    let client = link.client(KeepAlive::default()).await;
     let watching = watch(&client).await;
     link.way.send(Way::Cut).unwrap();
     watching.await;
@@ -117,8 +117,8 @@ async fn a_connection_that_is_lost_is_made_again() {
 async fn a_host_whose_machine_is_gone_is_not_waited_for() {
     let port = Port::open(Settings::default()).await;
     let link = Link::to(&port).await;
-    let patience = Patience { silent: Duration::from_millis(100), alive_within: Duration::from_secs(1) };
-    let client = link.client(patience).await;
+    let keep_alive = KeepAlive { interval: Duration::from_millis(100), timeout: Duration::from_secs(1) };
+    let client = link.client(keep_alive).await;
     let watching = watch(&client).await;
     link.way.send(Way::Silent).unwrap();
     assert!(get(&client, "/livez").await.is_err());
@@ -162,7 +162,7 @@ async fn a_write_of_unknown_outcome_is_sent_once() {
         for user in [json!({}), json!({"exec": plugin})] {
             let (address, requests) = refusing(answer).await;
             let cluster = json!({"server": format!("http://{address}")});
-            let client = client_by(Patience::default(), cluster, user.clone()).await;
+            let client = client_by(KeepAlive::default(), cluster, user.clone()).await;
             let create = Request::post("/api/v1/namespaces/ns/configmaps").body(b"{}".to_vec()).unwrap();
             assert!(client.request_text(create).await.is_err(), "{answer} {user}");
             assert_eq!(requests.load(SeqCst), 1, "{answer} {user}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_server::sending::{Limits, Sending};
+use drydock_server::responses::{Limits, OpenResponses};
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
@@ -99,13 +99,13 @@ async fn a_watch_that_is_not_read_ends_at_its_timeout() {
 }
 
 /// Waits until the open answers hold no more than this.
-async fn within(sending: &Sending, bytes: usize) {
+async fn within(responses: &OpenResponses, bytes: usize) {
     let freed = async {
-        while sending.held() > bytes {
+        while responses.held() > bytes {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(HANG, freed).await.unwrap_or_else(|_| panic!("{} are held", sending.held()));
+    tokio::time::timeout(HANG, freed).await.unwrap_or_else(|_| panic!("{} are held", responses.held()));
 }
 
 /// How many answers were ended for their user's share.
@@ -115,15 +115,15 @@ async fn ended(port: &Port) -> usize {
     metrics.lines().find_map(|line| line.strip_prefix(of)).map_or(0, |count| count.parse().unwrap())
 }
 
-fn roomy(bytes: usize) -> (Sending, Settings) {
-    let sending = Sending::new(Limits { bytes, ..Limits::default() });
-    (sending.clone(), Settings { in_flight: 10_000, sending, ..Settings::default() })
+fn roomy(bytes: usize) -> (OpenResponses, Settings) {
+    let responses = OpenResponses::new(Limits { bytes, ..Limits::default() });
+    (responses.clone(), Settings { in_flight: 10_000, responses, ..Settings::default() })
 }
 
 /// 400 answers of 20 KB on four connections held 8 MB until their deadline, however little room there was.
 #[tokio::test]
 async fn unread_answers_of_one_user_are_kept_to_its_share_and_cost_another_none() {
-    let (sending, settings) = roomy(2 << 20);
+    let (responses, settings) = roomy(2 << 20);
     let port = Port::open(settings).await;
     gadget(&port, "small", 20_000).await;
     gadget(&port, "large", 200_000).await;
@@ -138,7 +138,7 @@ async fn unread_answers_of_one_user_are_kept_to_its_share_and_cost_another_none(
         }
         clients.push(lazy);
     }
-    within(&sending, 2 << 20).await;
+    within(&responses, 2 << 20).await;
     assert!(ended(&port).await > 0);
     assert_eq!(reset(unread.swap_remove(0)).await, Some(Reason::CANCEL), "the oldest goes first");
     let mut read = 0;
@@ -154,7 +154,7 @@ async fn unread_answers_of_one_user_are_kept_to_its_share_and_cost_another_none(
 /// the connection frees it.
 #[tokio::test]
 async fn small_answers_that_http_has_taken_are_freed_with_their_connection() {
-    let (sending, settings) = roomy(1 << 20);
+    let (responses, settings) = roomy(1 << 20);
     let port = Port::open(settings).await;
     gadget(&port, "a", 3_000).await;
     let mallory = port.clients.issue("mallory", "g");
@@ -166,6 +166,6 @@ async fn small_answers_that_http_has_taken_are_freed_with_their_connection() {
         }
         clients.push(lazy);
     }
-    within(&sending, 1 << 20).await;
+    within(&responses, 1 << 20).await;
     assert!(ended(&port).await > 0);
 }

@@ -1,7 +1,6 @@
 //! Acting as somebody else: the caller asks for it by headers, and must be allowed to be each of the user, the groups
 //! and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
 
-mod extra;
 mod mode;
 mod wanted;
 
@@ -22,11 +21,11 @@ use mode::Question;
 
 /// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
 const MOST: usize = 128;
-/// Callers whose way is remembered.
+/// Callers whose mode is remembered.
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
-/// Decides who may act as whom, and remembers by name in which way each caller was last allowed to: that one is tried
-/// first, so that it costs no questions which are answered with no.
+/// Decides who may act as whom. It remembers, by name, the mode in which each caller was last allowed to, and tries that
+/// first: modes before it would cost reviews that are denied.
 pub struct Impersonation {
     last: Mutex<LruCache<String, Mode>>,
 }
@@ -96,7 +95,7 @@ impl Impersonation {
         wanted::strip(headers);
     }
 
-    /// The first way in which the caller may; the first refusal if there is none.
+    /// The first mode that the host allows; the first refusal if it allows none.
     async fn mode(
         &self,
         caller: &Caller,
@@ -117,7 +116,7 @@ impl Impersonation {
                 Err(error) => refusal.get_or_insert(error),
             };
         }
-        // The oldest way is for everybody: there is one.
+        // The legacy mode applies to every caller: there is a refusal.
         Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
     }
 }
@@ -166,7 +165,7 @@ async fn is_allowed(
     Ok(())
 }
 
-/// The group in which everybody of the kind is.
+/// Adds the group of all authenticated, or of all anonymous users.
 fn with_everybody(mut user: User) -> User {
     let everybody = if user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
     if !user.is_in(everybody) && !user.is_in(UNAUTHENTICATED) {

@@ -1,14 +1,14 @@
-//! The ways in which a caller may be allowed to act as somebody else, and what each asks
+//! The modes of impersonation, and what each asks the host
 //! (KEP-5284, Constrained Impersonation; k8s.io/apiserver pkg/endpoints/filters/impersonation/mode.go).
 //!
-//! Every way but the last asks whether the caller may do *this* as another, and then who that may be. The last is
-//! what there was before: leave to act as somebody is leave for everything that they may do.
+//! Every mode but the last asks whether the caller may do *this* as another user, and then which user. The last is the
+//! older one: a caller who may act as a user may do everything that the user may.
 
 use std::collections::BTreeMap;
 
 use drydock_machinery::{ApiError, names};
 
-use super::extra;
+use super::wanted;
 use crate::auth::authz::Attributes;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -21,10 +21,10 @@ const NODES: &str = "system:nodes";
 /// Where a service account's token names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const NODE_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
-/// From so many groups or extras on, leave for all of them at once is asked for first.
+/// From so many groups or extras on, the right to all of them is asked for first.
 const MANY: usize = 4;
 
-/// One way.
+/// One mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// A service account as the node on which its pod runs.
@@ -39,7 +39,7 @@ pub(crate) enum Mode {
     Legacy,
 }
 
-/// Something that a caller must be allowed. Where many may be asked for at once, leave for those is enough.
+/// Something that a caller must be allowed: all at once, or else each.
 pub(super) struct Question {
     pub(super) caller: User,
     pub(super) all_at_once: Option<Attributes>,
@@ -61,7 +61,7 @@ impl Mode {
         }
     }
 
-    /// The verb by which it is allowed, which the audit log tells unless it is the oldest.
+    /// The verb that allows it, which the audit log shows unless the mode is the legacy one.
     pub(crate) fn verb(self) -> String {
         match self {
             Self::Legacy => "impersonate".to_owned(),
@@ -69,7 +69,7 @@ impl Mode {
         }
     }
 
-    /// Whether it can make the caller who is wanted.
+    /// Whether the mode applies to this caller and this wanted user.
     pub(super) fn applies(self, caller: &User, wanted: &User) -> bool {
         let bare = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let (node, account) = (node(&wanted.name), service_account(&wanted.name));
@@ -86,8 +86,8 @@ impl Mode {
         }
     }
 
-    /// What the caller must be allowed, in the order in which it is asked; 403 at the place of whom nobody may be in
-    /// this way.
+    /// What the caller must be allowed, in the order in which it is asked; 403 in the place of a group or extra that
+    /// this mode never allows.
     pub(super) fn questions(
         self,
         caller: &User,
@@ -187,7 +187,7 @@ impl Mode {
             ..self.about(AUTHENTICATION, "userextras", value)
         };
         if self != Self::Legacy {
-            extra::check(&wanted.extra).map_err(|why| about("", "").forbidden(caller, &why))?;
+            wanted::check_extra(&wanted.extra).map_err(|why| about("", "").forbidden(caller, &why))?;
         }
         let values = || wanted.extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
         let many = wanted.extra.len() >= MANY || values().count() >= MANY;

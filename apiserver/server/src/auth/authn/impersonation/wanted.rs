@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use drydock_machinery::ApiError;
+use drydock_machinery::field::{Error, Path, aggregate};
 use drydock_machinery::quote::go_quote;
+use drydock_machinery::{ApiError, names};
 use http::{HeaderMap, HeaderName};
 
-use crate::auth::authn::headers::{first, keys_under};
+use crate::auth::authn::request_header::{first, keys_under};
 use crate::request::user::User;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
@@ -14,7 +15,7 @@ const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const EXTRA: &str = "impersonate-extra-";
 
-/// Whom the headers name; 400 if they name groups or more of nobody.
+/// The user that the headers name; 400 if they name groups, a uid or extras without a user.
 pub(super) fn read(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     let name = first(headers, USER.as_str());
     let groups = values(headers, &GROUP);
@@ -67,6 +68,52 @@ fn shown(user: &User) -> String {
     format!(
         "&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string{extra}}}"
     )
+}
+
+/// Returns why these extras may not be impersonated under a constraint (k8s.io/apiserver
+/// pkg/endpoints/filters/impersonation/mode.go, validateExtra).
+pub(super) fn check_extra(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
+    let not_allowed = |what: &str| Err(format!("impersonating {what} in extra is not allowed"));
+    for (key, values) in extra {
+        if key.is_empty() {
+            return not_allowed("the empty string key");
+        }
+        if let Some(why) = aggregate(&domain_prefixed(key)) {
+            return Err(format!("impersonating an invalid key in extra is not allowed: {why}"));
+        }
+        if key.to_lowercase() != *key {
+            return Err(format!("impersonating a non-lowercase key in extra is not allowed: {key:?}"));
+        }
+        if values.is_empty() {
+            return not_allowed("empty values");
+        }
+        if values.iter().any(String::is_empty) {
+            return not_allowed("the empty string value");
+        }
+    }
+    Ok(())
+}
+
+/// `domain/path` (k8s.io/apimachinery pkg/util/validation, IsDomainPrefixedPath).
+fn domain_prefixed(key: &str) -> Vec<Error> {
+    let path = || Path::new("extra").child("key");
+    let Some((domain, rest)) =
+        key.split_once('/').filter(|(domain, rest)| !domain.is_empty() && !rest.is_empty())
+    else {
+        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        return vec![Error::invalid(path(), key, detail)];
+    };
+    let mut errors: Vec<Error> =
+        names::dns1123_subdomain(domain).into_iter().map(|why| Error::invalid(path(), domain, why)).collect();
+    if !rest.bytes().all(is_path) {
+        let detail = names::regex_error("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", &[]);
+        errors.push(Error::invalid(path(), rest, detail));
+    }
+    errors
+}
+
+fn is_path(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)
 }
 
 #[cfg(test)]

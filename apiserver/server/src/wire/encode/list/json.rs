@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
-use crate::wire::encode::object::{ObjectView, partial};
-use crate::wire::encode::table;
+use crate::wire::encode::object::{ObjectView, partial, table_row};
 use crate::wire::negotiate::Transform;
 
 /// Makes a list as compact JSON.
@@ -66,7 +65,7 @@ impl Item {
     /// Appends an item. Returns how many bytes were decoded for it: none where its own could be copied.
     pub fn write(&self, stored: &Stored, out: &mut BytesMut) -> usize {
         let own = match self.view.output.transform {
-            Transform::Table(version) => table::row(stored, &self.view, version),
+            Transform::Table(version) => table_row(stored, &self.view, version),
             Transform::Partial(version) | Transform::PartialList(version) => {
                 partial(&stored.object_not_kept(), version)
             }

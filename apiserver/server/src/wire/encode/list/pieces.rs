@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 
-use crate::wire::encode::{compress, pretty};
+use crate::wire::encode::{pretty, response};
 
 /// Bytes of a piece, beside the object with which it ends.
 pub const PIECE: usize = 64 * 1024;
@@ -14,8 +14,8 @@ pub const PIECE: usize = 64 * 1024;
 /// Makes a list step by step.
 pub trait Steps: Send {
     /// Appends the next objects, at least one: about [`PIECE`] bytes at most, decoded from about
-    /// [`STEP`](drydock_storage::work_meter::STEP) bytes at most. Returns `false` after the end of the list, and is not called
-    /// again.
+    /// [`STEP`](drydock_storage::work_meter::STEP) bytes at most. Returns `false` after the end of the list, and is not
+    /// called again.
     fn step(&mut self, out: &mut BytesMut) -> bool;
 }
 
@@ -60,7 +60,7 @@ impl Pieces {
 
     /// The same compressed.
     pub fn compressed(self, first: Vec<Bytes>) -> Self {
-        let (first, stream) = (first.into_iter(), Some(compress::Stream::new()));
+        let (first, stream) = (first.into_iter(), Some(response::GzipStream::new()));
         let steps = Box::new(Compressed { first, inner: self.steps, stream });
         Self { steps: Some(steps), is_costly: true, is_begun: self.is_begun }
     }
@@ -71,7 +71,7 @@ struct Compressed {
     /// What was made before.
     first: std::vec::IntoIter<Bytes>,
     inner: Option<Box<dyn Steps>>,
-    stream: Option<compress::Stream>,
+    stream: Option<response::GzipStream>,
 }
 
 impl Steps for Compressed {
@@ -89,7 +89,7 @@ impl Steps for Compressed {
             out.extend_from_slice(&stream.push(&made));
             return true;
         }
-        let rest = self.stream.take().map(compress::Stream::finish);
+        let rest = self.stream.take().map(response::GzipStream::finish);
         out.extend_from_slice(&rest.unwrap_or_default());
         false
     }

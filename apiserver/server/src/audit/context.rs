@@ -1,0 +1,271 @@
+//! What becomes known of one request on its way, and the events that log it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use drydock_machinery::error::Status;
+use drydock_machinery::{ApiError, Object};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::body::LoggedBody;
+use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
+use super::policy::{Level, Stage, Verdict};
+use super::{Audit, headers};
+use crate::auth::authn::Peer;
+use crate::auth::authz::Decision;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
+use crate::responses::guards::guard;
+
+/// The audit context of one request; it is empty for one that is not logged.
+#[derive(Clone, Default)]
+pub struct AuditContext(Option<Arc<Record>>);
+
+struct Record {
+    audit: Arc<Audit>,
+    state: Mutex<State>,
+}
+
+struct State {
+    event: Event,
+    /// `None` until the policy has been asked.
+    verdict: Option<Verdict>,
+    /// What is read beside that which the event names.
+    also: Vec<Arc<RequestInfo>>,
+    /// Whether the last event has been made.
+    closed: bool,
+}
+
+impl AuditContext {
+    pub(super) fn begin(
+        audit: Arc<Audit>,
+        request: &Request<Body>,
+        info: &RequestInfo,
+        audit_id: &str,
+        peer: &Peer,
+    ) -> Self {
+        let mut event = Event::new(request, info, audit_id.to_owned());
+        event.source_ips = headers::addresses(request.headers(), peer.address());
+        let state = Mutex::new(State { event, verdict: None, also: Vec::new(), closed: false });
+        Self(Some(Arc::new(Record { audit, state })))
+    }
+
+    /// The request is about this, which was not known when it came, and reads others beside it. What the policy says of
+    /// each is [joined](Verdict::and).
+    pub fn about(&self, info: &RequestInfo, also: &[Arc<RequestInfo>]) {
+        self.visit(Level::Metadata, |event| event.about(info));
+        if let Some(record) = &self.0 {
+            record.state.lock().also = also.to_vec();
+        }
+    }
+
+    /// The request has come, from this user; only the first call counts. 500 if it must be logged first and cannot be.
+    pub async fn received(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
+        let Some(record) = &self.0 else { return Ok(()) };
+        if !record.judge(Some(user), info) {
+            return Ok(());
+        }
+        let Some(line) = record.line(Stage::RequestReceived) else { return Ok(()) };
+        if record.audit.log.write(line).await {
+            return Ok(());
+        }
+        record.audit.counts.rejected();
+        Err(ApiError::internal("failed to store audit event"))
+    }
+
+    /// The user acts as somebody else, under a constraint unless that is empty.
+    pub fn impersonated(&self, user: &User, constraint: &str) {
+        self.visit(Level::Metadata, |event| {
+            event.impersonated_user = Some(UserInfo::from(user));
+            event.authentication_metadata = AuthenticationMetadata::of(constraint);
+        });
+    }
+
+    /// The user may do it, or not (k8s.io/apiserver pkg/endpoints/filters/authorization.go).
+    pub fn authorized(&self, decision: &Result<Decision, ApiError>) {
+        match decision {
+            Ok(decision) => {
+                let word = if decision.allowed { "allow" } else { "forbid" };
+                self.annotate("authorization.k8s.io/decision", word);
+                self.annotate("authorization.k8s.io/reason", &decision.reason);
+            }
+            Err(_) => self.annotate("authorization.k8s.io/reason", "internal error"),
+        }
+    }
+
+    /// Adds an annotation under a key that names its author. The first value of a key counts.
+    pub fn annotate(&self, key: &str, value: &str) {
+        self.annotate_at(Level::Metadata, key, value);
+    }
+
+    /// The same for logs of this level and above: an annotation that shows parts of the object needs a level that shows
+    /// objects.
+    pub fn annotate_at(&self, level: Level, key: &str, value: &str) {
+        self.visit(level, |event| {
+            let kept = event.annotations.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+            if kept != value {
+                let id = &event.audit_id;
+                tracing::warn!(key, value, audit_id = id, "an audit annotation has another value already");
+            }
+        });
+    }
+
+    /// The object that was sent.
+    pub fn request(&self, object: &Object) {
+        self.visit(Level::Metadata, |event| {
+            let Some(about) = &mut event.object_ref else { return };
+            let fill = |slot: &mut String, text: &str| {
+                if slot.is_empty() {
+                    text.clone_into(slot);
+                }
+            };
+            fill(&mut about.namespace, object.namespace());
+            fill(&mut about.name, object.name());
+            fill(&mut about.uid, object.uid());
+            fill(&mut about.resource_version, object.resource_version());
+        });
+        self.with_body(Level::Request, |event, omit| {
+            event.request_object = LoggedBody::of_object(&object.to_json(), omit);
+        });
+    }
+
+    /// The patch, or the options of a delete, that was sent, asked for only if it is to be logged; YAML is written as
+    /// JSON.
+    pub fn request_body(&self, sent: impl FnOnce() -> Bytes) {
+        self.with_body(Level::Request, |event, _| event.request_object = LoggedBody::of_sent(&sent()));
+    }
+
+    /// The answer's body in JSON, asked for only if it is to be logged.
+    pub fn response(&self, json: impl FnOnce() -> Bytes) {
+        self.with_body(Level::RequestResponse, |event, omit| {
+            event.response_object = LoggedBody::of_object(&json(), omit);
+        });
+    }
+
+    /// The answer is a Status.
+    pub fn status(&self, status: &Status) {
+        self.visit(Level::Metadata, |event| event.response_status = Some(ResponseStatus::from(status)));
+        self.response(|| status.to_json());
+    }
+
+    /// The request panicked: this is its last event.
+    pub async fn panicked(&self, why: &str, info: &RequestInfo) {
+        let Some(record) = &self.0 else { return };
+        record.judge(None, info);
+        let message = format!("APIServer panic'd: {why}");
+        self.status(&ApiError::new(500, "InternalError", message, None).status);
+        if let Some(line) = record.line(Stage::Panic) {
+            record.audit.log.write(line).await;
+        }
+    }
+
+    /// The answer, which counts as `code`, with the events of its beginning and its end. An event of a request that was
+    /// not authenticated has no user, and only its beginning is logged (k8s.io/apiserver
+    /// pkg/endpoints/filters/authn_audit.go).
+    pub async fn answered(
+        &self,
+        response: Response<Body>,
+        code: StatusCode,
+        info: &RequestInfo,
+        streams: bool,
+    ) -> Response<Body> {
+        let Some(record) = &self.0 else { return response };
+        let unknown = record.judge(None, info);
+        if !record.is_at(Level::Metadata) {
+            return response;
+        }
+        record.state.lock().event.response_status.get_or_insert_default().code = code.as_u16();
+        if unknown || streams {
+            record.write(Stage::ResponseStarted).await;
+        }
+        if unknown {
+            record.state.lock().closed = true;
+            return response;
+        }
+        if !streams && response.body().size_hint().exact().is_some() {
+            record.write(Stage::ResponseComplete).await;
+            return response;
+        }
+        // Its last event is made when it has been sent.
+        guard(response, record.clone()).map(|body| Body::new(body.boxed_unsync()))
+    }
+
+    fn visit(&self, level: Level, change: impl FnOnce(&mut Event)) {
+        if let Some(record) = self.0.as_ref().filter(|record| record.is_at(level)) {
+            change(&mut record.state.lock().event);
+        }
+    }
+
+    /// The second argument of `change` is whether to leave managedFields out.
+    fn with_body(&self, level: Level, change: impl FnOnce(&mut Event, bool)) {
+        let Some(record) = self.0.as_ref().filter(|record| record.is_at(level)) else { return };
+        let state = &mut *record.state.lock();
+        let omit = state.verdict.as_ref().is_some_and(|verdict| verdict.omit_managed_fields);
+        change(&mut state.event, omit);
+    }
+}
+
+impl Drop for Record {
+    /// Logs the end of the request in every case: the answer has been sent, or the client is gone.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if state.closed || state.verdict.is_none() {
+            return;
+        }
+        state.event.response_status.get_or_insert_with(ResponseStatus::closed_early);
+        if let Some(line) = self.line(Stage::ResponseComplete) {
+            self.audit.log.write_later(line);
+        }
+    }
+}
+
+impl Record {
+    /// Asks the policy, unless it has been asked; returns whether it had not.
+    fn judge(&self, user: Option<&User>, info: &RequestInfo) -> bool {
+        let mut state = self.state.lock();
+        if state.verdict.is_some() {
+            return false;
+        }
+        let also = state.also.iter().map(|info| &**info);
+        let verdicts = std::iter::once(info).chain(also).map(|info| self.audit.policy.verdict(user, info));
+        let verdict = verdicts.reduce(Verdict::and).unwrap_or_default();
+        self.audit.counts.level(verdict.level);
+        state.event.level = verdict.level;
+        state.event.user = user.map(UserInfo::from).unwrap_or_default();
+        state.verdict = Some(verdict);
+        true
+    }
+
+    /// Whether this is to be logged. Before the policy has been asked, whatever is small is kept.
+    fn is_at(&self, level: Level) -> bool {
+        let known = self.state.lock().verdict.as_ref().map(|verdict| verdict.level);
+        known.map_or(level <= Level::Metadata, |known| known >= level)
+    }
+
+    /// The event of a stage, if it is logged.
+    fn line(&self, stage: Stage) -> Option<Vec<u8>> {
+        let state = &mut *self.state.lock();
+        state.closed |= matches!(stage, Stage::ResponseComplete | Stage::Panic);
+        let verdict = state.verdict.as_ref().filter(|verdict| verdict.level > Level::None)?;
+        if verdict.omit_stages.contains(&stage) {
+            return None;
+        }
+        let event = &mut state.event;
+        event.stage = stage;
+        let received = event.request_received_timestamp;
+        event.stage_timestamp = if stage == Stage::RequestReceived { received } else { Timestamp::now() };
+        self.audit.counts.event();
+        self.audit.lines.of(event)
+    }
+
+    async fn write(&self, stage: Stage) {
+        if let Some(line) = self.line(stage) {
+            self.audit.log.write(line).await;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The bounds on reviews: those of the host's components and of controllers, of all other users, and of strangers are
+//! apart, so that none of them waits for places of another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_machinery::ApiError;
+
+pub use super::fair_queues::Bounds;
+use super::fair_queues::PermitRequest;
+use super::payer::Payer;
+use super::queue::{Joined, Queue, ReviewPermit};
+pub use super::rate::Rate;
+use crate::auth::authn::{Caller, Origin};
+use crate::flow_control::PriorityLevels;
+use crate::request::user::User;
+
+/// No bound on the rate.
+const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
+
+/// Users of a level above everybody else's. The reviews in flight of all three classes together are fewer than the host
+/// takes at a time on the connection that they share with other requests (kube-apiserver,
+/// --http2-max-streams-per-connection: 100).
+const COMPONENTS: Bounds = Bounds {
+    in_flight: 32,
+    in_flight_per_payer: 16,
+    rate: ANY,
+    rate_per_payer: ANY,
+    waiting: 4096,
+    waiting_per_payer: 512,
+    joined: 4096,
+    joined_per_payer: 1024,
+};
+
+/// Everybody else. The host serves our reviews before the requests of its own users, so none of them may cause more than
+/// this of it: 100 a second, and 200 at once.
+const USERS: Bounds = Bounds {
+    in_flight: 40,
+    rate_per_payer: Rate { burst: 200, every: Duration::from_millis(10) },
+    ..COMPONENTS
+};
+
+/// No second has more than 198 starts.
+const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
+/// Each connection of an address that has authenticated no user may wait: there are no more of them
+/// (--max-connections-per-address).
+const STRANGERS: Bounds = Bounds {
+    in_flight: 24,
+    in_flight_per_payer: 8,
+    rate: STRANGERS_RATE,
+    rate_per_payer: STRANGERS_RATE,
+    waiting: 1024,
+    waiting_per_payer: 256,
+    joined: 2048,
+    joined_per_payer: 1024,
+};
+
+/// Decides who may start a review, and when. A program has one for the reviews of tokens and of access together.
+pub struct ReviewLimiter {
+    levels: PriorityLevels,
+    components: Arc<Queue>,
+    users: Arc<Queue>,
+    strangers: Arc<Queue>,
+}
+
+impl Default for ReviewLimiter {
+    fn default() -> Self {
+        Self::new(PriorityLevels::default())
+    }
+}
+
+impl ReviewLimiter {
+    /// With the usual bounds; `levels` tell whose reviews have no bound on their rate.
+    pub fn new(levels: PriorityLevels) -> Self {
+        let [components, users, strangers] =
+            [COMPONENTS, USERS, STRANGERS].map(|bounds| Arc::new(Queue::new(bounds)));
+        Self { levels, components, users, strangers }
+    }
+
+    /// The same with these bounds on the reviews of users and of strangers.
+    #[must_use]
+    pub fn bounded(self, users: Bounds, strangers: Bounds) -> Self {
+        let [users, strangers] = [users, strangers].map(|bounds| Arc::new(Queue::new(bounds)));
+        Self { users, strangers, ..self }
+    }
+
+    /// Who pays for the reviews of a request of `caller`.
+    pub(crate) fn payer(&self, caller: &Caller) -> Payer {
+        Payer::caller(caller, &self.levels)
+    }
+
+    /// Who pays for the reviews of `user`.
+    pub(crate) fn user(&self, user: &User) -> Payer {
+        Payer::user(user, &self.levels)
+    }
+
+    /// A permit for `payer` in a request from `origin`. It waits for at most a quarter of the time until the request's
+    /// deadline, and no longer than 10 s; 429 if it would have to wait longer.
+    pub(super) async fn permit(&self, payer: Payer, origin: &Origin) -> Result<ReviewPermit, ApiError> {
+        let connection = match &payer {
+            Payer::Component(_) | Payer::User(_) => 0,
+            Payer::Stranger(_) => origin.connection,
+        };
+        self.queue(&payer).permit(PermitRequest { payer, connection }, origin.deadline).await
+    }
+
+    /// A place for `payer` among the requests that wait for a review which another one started; 429 if there is none.
+    pub(super) fn join(&self, payer: &Payer) -> Result<Joined, ApiError> {
+        self.queue(payer).join(payer)
+    }
+
+    fn queue(&self, payer: &Payer) -> &Arc<Queue> {
+        match payer {
+            Payer::Component(_) => &self.components,
+            Payer::User(_) => &self.users,
+            Payer::Stranger(_) => &self.strangers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve;
+
+    #[test]
+    fn every_connection_of_an_address_may_wait() {
+        let connections = serve::Bounds::default().connections_per_address;
+        assert!(STRANGERS.waiting_per_payer >= connections, "{connections}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Fencing tokens: a writer that leads by a lease sends the number of its term, and a write with an older number than
+//! the newest known one of that writer is refused.
+//!
+//! The newest number is a key in storage by the writer's name, which is never removed. So only the users of the priority
+//! level of controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with
+//! 403 rather than let through: who sends the header relies on late writes being refused.
+
+use std::sync::Arc;
+
+use drydock_machinery::ApiError;
+use drydock_storage::backend::Guard;
+use drydock_storage::fence::{FenceError, Fences};
+use http::HeaderMap;
+
+use crate::flow_control::PriorityLevel;
+use crate::request::user::User;
+
+/// Carries the token, a number that grows with each term. Tokens belong to the user that writes: no user can make
+/// another one's outdated.
+pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
+
+/// The newest token of each writer.
+#[derive(Clone)]
+pub struct FencingTokens {
+    fences: Arc<Fences>,
+}
+
+/// The token of a write, as new as any known one.
+pub struct FencingToken {
+    fences: Arc<Fences>,
+    writer: String,
+    guard: Guard,
+}
+
+/// Why a write with a token is refused.
+pub enum FencingRefusal {
+    /// The header is not a number.
+    Malformed(ApiError),
+    /// The writer may not send tokens.
+    Stranger(String),
+    /// The token is outdated, or storage failed.
+    Fence(FenceError),
+}
+
+impl FencingTokens {
+    /// Tokens that `fences` keeps.
+    pub fn new(fences: Arc<Fences>) -> Self {
+        Self { fences }
+    }
+
+    /// The token of an authorized write, if its headers carry one.
+    pub async fn admit(
+        &self,
+        level: PriorityLevel,
+        user: &User,
+        headers: &HeaderMap,
+    ) -> Result<Option<FencingToken>, FencingRefusal> {
+        let Some(value) = headers.get(EPOCH_HEADER) else { return Ok(None) };
+        let token = value.to_str().ok().and_then(|text| text.parse::<u64>().ok()).ok_or_else(|| {
+            let message =
+                format!("the header {EPOCH_HEADER} is {value:?}: it takes a whole number from 0 on");
+            FencingRefusal::Malformed(ApiError::bad_request(message))
+        })?;
+        if !level.has_fencing_tokens() {
+            let why = format!(
+                "the header {EPOCH_HEADER} may be sent only by the users of --controller-users and system:masters"
+            );
+            return Err(FencingRefusal::Stranger(why));
+        }
+        let guard = self.fences.enter(&user.name, token).await.map_err(FencingRefusal::Fence)?;
+        Ok(Some(FencingToken { fences: self.fences.clone(), writer: user.name.clone(), guard }))
+    }
+}
+
+impl FencingToken {
+    /// What each write with the token depends on.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Forgets what is known of the writer: the guard has moved.
+    pub fn forget(&self) {
+        self.fences.forget(&self.writer);
+    }
+}

@@ -1,0 +1,177 @@
+//! A guaranteed update: from the present state of an object to its next one, though others write meanwhile
+//! (k8s.io/apiserver pkg/storage, GuaranteedUpdate).
+//!
+//! Admission may ask other servers, so it cannot run within the store's own compare-and-swap loop. The loop here
+//! reads, decides, and commits only onto the very revision that the decision was made on. The first read may be a
+//! little old, as Kubernetes' is: a refusal that it leads to is made again on the latest state before it counts. A dry
+//! run commits nothing that would show it, and reads the latest state (k8s.io/apiserver
+//! pkg/registry/generic/registry/dryrun.go).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::backend::{Priority, Revision, WriteContext};
+use drydock_storage::storage::{Change, ReadAt, StorageError, Stored};
+
+use super::context::RequestContext;
+use super::quota;
+use crate::request::spans;
+
+/// What is to become of an object.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// This state.
+    Write(Object),
+    /// Nothing; watchers see this last state.
+    Delete(Object),
+}
+
+/// What became of an object.
+pub enum Outcome {
+    /// It is stored (or would be).
+    Stored(Arc<Stored>),
+    /// It is gone (or would be); its last state.
+    Deleted(Arc<Stored>),
+    /// It is not there.
+    Missing,
+}
+
+/// Decides on the next state from the present one.
+pub trait Step {
+    /// How far it may go into the reserve of a full store, if the user has no say.
+    const PRIORITY: Priority = Priority::Ordinary;
+
+    /// The next state, or the refusal.
+    fn next(&self, present: &Stored) -> impl Future<Output = Result<Next, ApiError>> + Send;
+}
+
+/// Takes the object under `key` through `step`.
+pub async fn run<S: Step + Sync>(
+    request: &RequestContext,
+    key: &str,
+    operation: &'static str,
+    dry_run: bool,
+    step: &S,
+) -> Result<Outcome, ApiError> {
+    let context = request.write_context(S::PRIORITY);
+    let mut at = if dry_run { ReadAt::Latest } else { ReadAt::NotOlderThan(Revision(0)) };
+    let mut refused: Option<(Revision, ApiError)> = None;
+    loop {
+        let latest = at == ReadAt::Latest;
+        let present = match request.storage().get(key, at).await {
+            Ok(present) => present,
+            Err(StorageError::NotFound) if latest => return Ok(Outcome::Missing),
+            Err(error) if latest => return Err(request.storage_error(error, operation)),
+            Err(_) => {
+                at = ReadAt::Latest;
+                continue;
+            }
+        };
+        // It was the latest state after all: admission is not asked twice about it.
+        if let Some((revision, refusal)) = refused.take()
+            && revision == present.revision
+        {
+            return Err(refusal);
+        }
+        let next = match step.next(&present).await {
+            Ok(next) => next,
+            Err(refusal) if latest => return Err(refusal),
+            Err(refusal) => {
+                refused = Some((present.revision, refusal));
+                at = ReadAt::Latest;
+                continue;
+            }
+        };
+        if dry_run {
+            return Ok(would_be(request, &present, next));
+        }
+        if S::PRIORITY == Priority::Ordinary && matches!(next, Next::Write(_)) {
+            quota::check_history_share(request)?;
+        }
+        let committed = commit(request, key, context, &present, next).await;
+        if let Some(outcome) = committed.map_err(|error| request.storage_error(error, operation))? {
+            return Ok(outcome);
+        }
+        if Instant::now() >= request.caller.deadline() {
+            let message = format!("the {operation} lost every race for the object within its time");
+            return Err(ApiError::timeout(message, 1));
+        }
+        at = ReadAt::Latest;
+    }
+}
+
+fn would_be(request: &RequestContext, present: &Stored, next: Next) -> Outcome {
+    match next {
+        Next::Write(object) => Outcome::Stored(request.unstored(object, present.revision)),
+        Next::Delete(object) => Outcome::Deleted(request.unstored(object, present.revision)),
+    }
+}
+
+/// `None` if somebody else wrote first.
+async fn commit(
+    request: &RequestContext,
+    key: &str,
+    context: WriteContext<'_>,
+    present: &Stored,
+    next: Next,
+) -> Result<Option<Outcome>, StorageError> {
+    match next {
+        Next::Write(object) => {
+            let stored = write(request, key, context, present, object).await;
+            stored.map(|stored| stored.map(Outcome::Stored))
+        }
+        Next::Delete(object) => {
+            // The client gets the version at which it was last stored; watchers get that of the removal.
+            let last = request.unstored(object.clone(), present.revision);
+            let gone = swap(request, key, context, present, Change::Delete(object)).await;
+            gone.map(|gone| gone.map(|_| Outcome::Deleted(last)))
+        }
+    }
+}
+
+/// An object that is too large is stored without the record of who owns its fields.
+async fn write(
+    request: &RequestContext,
+    key: &str,
+    context: WriteContext<'_>,
+    present: &Stored,
+    object: Object,
+) -> Result<Option<Arc<Stored>>, StorageError> {
+    match swap(request, key, context, present, Change::Write(object)).await {
+        Err(StorageError::Oversized(mut object)) => {
+            object.remove_managed_fields();
+            swap(request, key, context, present, Change::Write(*object)).await
+        }
+        result => result,
+    }
+}
+
+/// `None` if the state is no longer `present`.
+async fn swap(
+    request: &RequestContext,
+    key: &str,
+    context: WriteContext<'_>,
+    present: &Stored,
+    change: Change,
+) -> Result<Option<Arc<Stored>>, StorageError> {
+    let (mut change, mut raced) = (Some(change), false);
+    let mut updater = |live: Option<&Stored>| {
+        let due = live.is_some_and(|live| live.revision == present.revision).then(|| change.take()).flatten();
+        raced = due.is_none();
+        Ok(due.unwrap_or(Change::Keep))
+    };
+    let result = request.storage().update(key, context, &mut updater).await;
+    if raced {
+        return match result {
+            Err(error @ StorageError::Backend(_)) => Err(error),
+            _ => Ok(None),
+        };
+    }
+    let (stored, written) = result?;
+    if written {
+        quota::note_replaced(request, present);
+        spans::stored(&request.info, &request.user.name, key, stored.revision);
+    }
+    Ok(Some(stored))
+}

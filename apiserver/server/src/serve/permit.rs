@@ -1,0 +1,171 @@
+//! The permit of one connection to be open: what its requests prove, and that it is closed or retired.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio_util::sync::CancellationToken;
+
+use super::connections::{Connections, Stage};
+use super::groups::Id;
+use crate::auth::authn::peer::{Observer, Proof};
+use crate::request::user::Network;
+
+type Table = Arc<Mutex<Connections<CancellationToken>>>;
+
+/// No request has been authenticated.
+const STRANGER: u8 = 0;
+/// A user has been authenticated.
+const USER: u8 = 1;
+/// The client is a verified front proxy.
+const FRONT_PROXY: u8 = 2;
+
+/// Permits for the connections of a port.
+#[derive(Clone)]
+pub(super) struct ConnectionPermits(Table);
+
+/// The permit of a connection to be open, held for as long as anything works for it.
+pub(super) struct ConnectionPermit {
+    /// Where it comes from.
+    pub(super) source: Network,
+    /// Its number.
+    pub(super) id: Id,
+    table: Table,
+    known: AtomicU8,
+    is_nobodys: AtomicBool,
+    closed: CancellationToken,
+    retired: CancellationToken,
+    since: OnceLock<Instant>,
+}
+
+impl ConnectionPermits {
+    /// See [`Connections::new`].
+    pub(super) fn new(permits: usize, per_address: usize) -> Self {
+        Self(Arc::new(Mutex::new(Connections::new(permits, per_address))))
+    }
+
+    /// Gives a permit to a new connection, which may close another one.
+    pub(super) fn take(&self, address: IpAddr) -> ConnectionPermit {
+        let (source, closed) = (Network::from(address), CancellationToken::new());
+        let (id, loses) = self.0.lock().take(source, closed.clone());
+        close(loses);
+        let (known, is_nobodys) = (AtomicU8::new(STRANGER), AtomicBool::new(false));
+        let (retired, since) = (CancellationToken::new(), OnceLock::new());
+        ConnectionPermit { source, id, table: self.0.clone(), known, is_nobodys, closed, retired, since }
+    }
+
+    /// Closes a connection that has authenticated no user, if there is one.
+    pub(super) fn relieve(&self) {
+        let loses = self.0.lock().relieve();
+        close(loses);
+    }
+}
+
+impl ConnectionPermit {
+    /// Ends when the connection must be closed at once.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Ends when the connection is to take no more requests than those that are under way.
+    pub(super) async fn retired(&self) {
+        self.retired.cancelled().await;
+    }
+
+    /// The connection has come to a stage, or begins another request, which may close another one; of no consequence
+    /// once it has authenticated somebody.
+    pub(super) fn comes_to(&self, stage: Stage) {
+        if self.known.load(Ordering::Relaxed) == STRANGER {
+            let loses = self.table.lock().comes_to(stage, self.id);
+            close(loses);
+        }
+    }
+
+    /// A head has begun on it and not ended, or has ended, which may close a connection.
+    pub(super) fn has_half_head(&self, is_half: bool) {
+        let loses = self.table.lock().has_half_head(self.id, is_half);
+        close(loses);
+    }
+
+    /// Retires the connection if a request on it was anonymous or refused, unless it has proved to be a front proxy's
+    /// since.
+    pub(super) fn retire_if_nobodys(&self) {
+        let is_proxied = self.known.load(Ordering::Relaxed) == FRONT_PROXY;
+        if self.is_nobodys.load(Ordering::Relaxed) && !is_proxied {
+            self.since.get_or_init(Instant::now);
+            self.retired.cancel();
+        }
+    }
+
+    /// Closes the connection if it was retired longer ago than `grace`: its client goes on after the farewell.
+    pub(super) fn close_if_overstayed(&self, grace: Duration) {
+        if self.since.get().is_some_and(|since| since.elapsed() > grace) {
+            self.closed.cancel();
+        }
+    }
+
+    fn learn(&self, what: u8) -> bool {
+        self.known.load(Ordering::Relaxed) < what && self.known.fetch_max(what, Ordering::Relaxed) < what
+    }
+}
+
+impl Observer for ConnectionPermit {
+    fn observe(&self, proof: Proof<'_>) {
+        match proof {
+            Proof::FrontProxy if self.learn(FRONT_PROXY) => self.table.lock().exempt(self.id),
+            Proof::User(user) if self.learn(USER) => {
+                let loses = self.table.lock().authenticated(self.id, user.flow());
+                close(loses);
+            }
+            Proof::Nobody => self.is_nobodys.store(true, Ordering::Relaxed),
+            Proof::Unasked if self.known.load(Ordering::Relaxed) == STRANGER => {
+                self.is_nobodys.store(true, Ordering::Relaxed);
+            }
+            Proof::FrontProxy | Proof::User(_) | Proof::Unasked => {}
+        }
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.table.lock().leave(self.id);
+    }
+}
+
+fn close(connection: Option<CancellationToken>) {
+    if let Some(connection) = connection {
+        tracing::debug!("a connection is closed for another one");
+        connection.cancel();
+    }
+}
+
+/// Raises the soft limit of open files to the hard one, as the runtime of Go does (os/rlimit.go): containers start with
+/// 1,024. Returns `connections`, or what three quarters of the limit allow.
+pub(super) fn allowed_connections(connections: usize) -> usize {
+    let Rlimit { maximum, current } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let limit = if raised { maximum } else { current };
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let allowed = connections.min(limit - limit / 4);
+    if allowed < connections {
+        tracing::info!(limit, allowed, wanted = connections, "the limit of open files bounds connections");
+    }
+    allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_everything_else() {
+        assert_eq!(allowed_connections(10), 10);
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        assert_eq!(current, maximum, "raised as far as may be");
+        let limit = current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        assert_eq!(allowed_connections(usize::MAX), limit - limit / 4);
+    }
+}
