@@ -2,26 +2,26 @@
 
 use drydock_api::node_maintenance::PodType;
 
-use crate::board::Board;
 use crate::catalog::Class;
 use crate::contradiction::{self, Forced};
 use crate::drain::Drain;
+use crate::planning::Planning;
 
 /// Moves every cursor as far as it may go. Returns those that went on because plans contradict each other. Ends, because
 /// each round moves a cursor and plans are finite.
-pub(crate) fn run(board: &mut Board) -> Vec<Forced> {
+pub(crate) fn run(planning: &mut Planning) -> Vec<Forced> {
     let mut all_forced = Vec::new();
-    board.raise_targets();
+    planning.raise_targets();
     loop {
-        let progress = Progress::of(board);
+        let progress = Progress::of(planning);
         let next: Vec<usize> =
-            (0..board.drains.len()).filter(|id| progress.may_advance(board, *id)).collect();
+            (0..planning.drains.len()).filter(|id| progress.may_advance(planning, *id)).collect();
         if !next.is_empty() {
-            board.step(&next);
+            planning.step(&next);
             continue;
         }
-        let Some(forced) = contradiction::find(board, &progress) else { return all_forced };
-        board.step(&[forced.drain]);
+        let Some(forced) = contradiction::find(planning, &progress) else { return all_forced };
+        planning.step(&[forced.drain]);
         all_forced.push(forced);
     }
 }
@@ -35,36 +35,37 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    fn of(board: &Board) -> Self {
-        let of_node: Vec<Option<PodType>> = board.nodes.iter().map(|n| board.first_targeted(n)).collect();
+    fn of(planning: &Planning) -> Self {
+        let of_node: Vec<Option<PodType>> =
+            planning.nodes.iter().map(|n| planning.first_targeted(n)).collect();
         let first_left =
             |drain: &Drain| drain.nodes.iter().filter_map(|n| of_node.get(*n).copied().flatten()).min();
         let done = |drain: &Drain| {
             let reached = |class: &Class| drain.reach.covers(class);
-            !board.nodes_of(drain).any(|node| node.classes.keys().any(reached))
+            !planning.nodes_of(drain).any(|node| node.classes.keys().any(reached))
         };
         Self {
-            first_left: board.drains.iter().map(first_left).collect(),
-            done: board.drains.iter().map(done).collect(),
+            first_left: planning.drains.iter().map(first_left).collect(),
+            done: planning.drains.iter().map(done).collect(),
         }
     }
 
     /// Whether a maintenance has another entry, and it and all that share a node with it and speak of the entry's type are
     /// finished: as far as this one can see, for which pods after its last type do not exist.
-    pub(crate) fn is_free(&self, board: &Board, id: usize) -> bool {
-        let Some(drain) = board.drains.get(id) else { return false };
+    pub(crate) fn is_free(&self, planning: &Planning, id: usize) -> bool {
+        let Some(drain) = planning.drains.get(id) else { return false };
         let Some(next) = drain.next_type() else { return false };
         let is_finished = |id: &usize| {
-            let Some(other) = board.drains.get(*id).filter(|other| other.drains(next)) else {
+            let Some(other) = planning.drains.get(*id).filter(|other| other.drains(next)) else {
                 return true;
             };
             let first = self.first_left.get(*id).copied().flatten();
             !first.is_some_and(|first| drain.drains(first) && other.drains(first))
         };
-        !drain.nodes.is_empty() && board.nodes_of(drain).all(|node| node.drains.iter().all(is_finished))
+        !drain.nodes.is_empty() && planning.nodes_of(drain).all(|node| node.drains.iter().all(is_finished))
     }
 
-    fn may_advance(&self, board: &Board, id: usize) -> bool {
-        self.done.get(id) == Some(&true) && self.is_free(board, id)
+    fn may_advance(&self, planning: &Planning, id: usize) -> bool {
+        self.done.get(id) == Some(&true) && self.is_free(planning, id)
     }
 }

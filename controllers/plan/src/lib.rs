@@ -64,7 +64,7 @@
 //! # Parts
 //!
 //! ```text
-//!   input ──▶ catalog (selectors as numbers) ──▶ board (pods counted by class, a node each)
+//!   input ──▶ catalog (selectors as numbers) ──▶ planning (pods counted by class, a node each)
 //!                                                  │ ▲
 //!                                      targets ◀───┘ └──── advance, contradiction (cursors to their fixed point)
 //!                                                  │
@@ -75,12 +75,12 @@ pub mod input;
 pub mod outcome;
 
 mod advance;
-mod board;
 mod catalog;
 mod contradiction;
 mod drain;
 mod message;
 mod plan;
+mod planning;
 mod targets;
 
 pub use input::{Maintenance, Pod, TargetsByNode};

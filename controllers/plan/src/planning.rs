@@ -13,17 +13,17 @@ use crate::targets::{Key, Targets};
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) name: String,
-    /// Indexes into [`Board::drains`], the oldest first.
+    /// Indexes into [`Planning::drains`], the oldest first.
     pub(crate) drains: Vec<usize>,
     pub(crate) targets: Targets,
     pub(crate) classes: BTreeMap<Class, usize>,
-    /// Index into [`Board::keys`].
+    /// Index into [`Planning::keys`].
     keys: usize,
 }
 
 /// Everything of one planning.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct Planning {
     pub(crate) catalog: Catalog,
     pub(crate) drains: Vec<Drain>,
     /// Ordered by name.
@@ -33,25 +33,25 @@ pub(crate) struct Board {
     keys: Vec<HashMap<Key, usize>>,
 }
 
-impl Board {
-    /// The board of these maintenances, with cursors at the first entry and targets as they are recorded.
+impl Planning {
+    /// The planning of these maintenances, with cursors at the first entry and targets as they are recorded.
     pub(crate) fn new(maintenances: &[Maintenance], ended: &TargetsByNode) -> Self {
-        let mut board = Self::default();
+        let mut planning = Self::default();
         let names: BTreeSet<&String> = maintenances.iter().flat_map(|m| &m.nodes).collect();
         for name in names {
-            board.node_ids.insert(name.clone(), board.nodes.len());
-            board.nodes.push(Node { name: name.clone(), ..Node::default() });
+            planning.node_ids.insert(name.clone(), planning.nodes.len());
+            planning.nodes.push(Node { name: name.clone(), ..Node::default() });
         }
         let mut by_age: Vec<&Maintenance> = maintenances.iter().collect();
         by_age.sort_by_key(|m| (m.started, m.created, &m.name));
         let ages: HashMap<&str, usize> =
             by_age.iter().enumerate().map(|(age, m)| (m.name.as_str(), age)).collect();
         for maintenance in maintenances {
-            board.add_drain(maintenance, ages.get(maintenance.name.as_str()).copied().unwrap_or_default());
+            planning.add_drain(maintenance, ages.get(maintenance.name.as_str()).copied().unwrap_or_default());
         }
-        board.add_keys();
-        board.remember(maintenances, ended);
-        board
+        planning.add_keys();
+        planning.remember(maintenances, ended);
+        planning
     }
 
     fn add_drain(&mut self, maintenance: &Maintenance, age: usize) {
