@@ -2,7 +2,7 @@
 
 use crate::advance::Progress;
 use crate::drain::Drain;
-use crate::planning::{Node, Planning};
+use crate::planning::{PlannedNode, Planning};
 
 /// A maintenance that took an entry although its plan was not that far.
 pub(crate) struct Forced {
@@ -53,7 +53,7 @@ fn waits_for(planning: &Planning, id: usize, other: usize) -> bool {
     let (Some(drain), Some(other_drain)) = (planning.drains.get(id), planning.drains.get(other)) else {
         return false;
     };
-    let holds = |node: &Node| {
+    let holds = |node: &PlannedNode| {
         node.drains.contains(&other)
             && node.classes.keys().filter(|class| other_drain.drains(class.pod_type)).any(|class| {
                 drain.reach.covers(class)

@@ -6,7 +6,7 @@ use drydock_api::node_maintenance::PodType;
 
 use crate::catalog::Tier;
 use crate::drain::Drain;
-use crate::planning::{Node, Planning};
+use crate::planning::{PlannedNode, Planning};
 
 /// What the messages of one planning are made from, each worked out once.
 pub(crate) struct Messages<'a> {
@@ -58,7 +58,7 @@ impl<'a> Messages<'a> {
     }
 
     /// The message of a maintenance for a node.
-    pub(crate) fn message(&self, id: usize, drain: &Drain, at: usize, node: &Node) -> String {
+    pub(crate) fn message(&self, id: usize, drain: &Drain, at: usize, node: &PlannedNode) -> String {
         if !self.is_busy(at, drain.last_pod_type) {
             return self.idle.get(id).map(|idle| idle.message.clone()).unwrap_or_default();
         }
@@ -79,7 +79,7 @@ impl<'a> Messages<'a> {
     fn of_idle(&self, id: usize) -> Idle {
         let said = |message: String, elsewhere| Idle { message, elsewhere };
         let Some(drain) = self.planning.drains.get(id) else { return Idle::default() };
-        let is_left = |node: &Node| node.classes.keys().any(|class| drain.drains(class.pod_type));
+        let is_left = |node: &PlannedNode| node.classes.keys().any(|class| drain.drains(class.pod_type));
         if !self.planning.nodes_of(drain).any(is_left) {
             return said("Drained".to_owned(), None);
         }
@@ -121,7 +121,7 @@ impl<'a> Messages<'a> {
 
 /// The maintenance that keeps a node from a target that this one has reached: of several the one with the lowest cursor,
 /// then the oldest.
-fn limited_by<'a>(planning: &'a Planning, drain: &Drain, node: &'a Node) -> Option<&'a Drain> {
+fn limited_by<'a>(planning: &'a Planning, drain: &Drain, node: &'a PlannedNode) -> Option<&'a Drain> {
     let hidden: Vec<Tier> =
         drain.reach.tiers().filter(|tier| !node.targets.includes(tier, &planning.catalog)).collect();
     let lacks = |other: &&Drain| {
@@ -136,7 +136,7 @@ fn limited_by<'a>(planning: &'a Planning, drain: &Drain, node: &'a Node) -> Opti
 pub(crate) fn fast_forwarded_by<'a>(
     planning: &'a Planning,
     drain: &Drain,
-    node: &'a Node,
+    node: &'a PlannedNode,
 ) -> Option<Option<&'a Drain>> {
     let spoken = node.targets.tiers().filter(|target| drain.drains(target.pod_type));
     let ahead: Vec<Tier> = spoken.filter(|target| !drain.reach.includes(target, &planning.catalog)).collect();

@@ -8,7 +8,7 @@ use crate::drain::Drain;
 use crate::input::{Maintenance, Pod, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
 use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
-use crate::planning::{Node, Planning};
+use crate::planning::{PlannedNode, Planning};
 
 /// Plans all maintenances in Drain together, since they share nodes. Pods on other nodes are not targeted.
 ///
@@ -34,8 +34,9 @@ pub fn plan(maintenances: &[Maintenance], ended: &TargetsByNode, pods: &[Pod<'_>
 fn newcomers(planning: &Planning, maintenances: &[Maintenance]) -> Vec<FastForward> {
     let mut found = Vec::new();
     for (id, (drain, maintenance)) in planning.drains.iter().zip(maintenances).enumerate() {
-        let is_new =
-            |node: &&Node| maintenance.position.is_none() || !maintenance.recorded.contains_key(&node.name);
+        let is_new = |node: &&PlannedNode| {
+            maintenance.position.is_none() || !maintenance.recorded.contains_key(&node.name)
+        };
         for node in planning.nodes_of(drain).filter(is_new) {
             let Some(by) = fast_forwarded_by(planning, drain, node) else { continue };
             let other = by.map(|other| seen_from(drain, other));
@@ -74,7 +75,7 @@ fn outcome(planning: &Planning, messages: &Messages<'_>, id: usize, drain: &Drai
     MaintenanceOutcome { cursor: drain.cursor, waits_for, nodes: shown.collect() }
 }
 
-fn by_entry(drain: &Drain, node: &Node) -> BTreeMap<usize, usize> {
+fn by_entry(drain: &Drain, node: &PlannedNode) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
     for (class, count) in &node.classes {
         if let Some(entry) = drain.first_entry(class) {

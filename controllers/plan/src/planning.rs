@@ -11,7 +11,7 @@ use crate::targets::{Key, Targets};
 
 /// A node with what is left on it.
 #[derive(Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct PlannedNode {
     pub(crate) name: String,
     /// Indexes into [`Planning::drains`], the oldest first.
     pub(crate) drains: Vec<usize>,
@@ -27,7 +27,7 @@ pub(crate) struct Planning {
     pub(crate) catalog: Catalog,
     pub(crate) drains: Vec<Drain>,
     /// Ordered by name.
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<PlannedNode>,
     node_ids: HashMap<String, usize>,
     /// What the plans on a node speak of, each with its place among them; nodes of the same maintenances share one.
     keys: Vec<HashMap<Key, usize>>,
@@ -40,7 +40,7 @@ impl Planning {
         let names: BTreeSet<&String> = maintenances.iter().flat_map(|m| &m.nodes).collect();
         for name in names {
             planning.node_ids.insert(name.clone(), planning.nodes.len());
-            planning.nodes.push(Node { name: name.clone(), ..Node::default() });
+            planning.nodes.push(PlannedNode { name: name.clone(), ..PlannedNode::default() });
         }
         let mut by_age: Vec<&Maintenance> = maintenances.iter().collect();
         by_age.sort_by_key(|m| (m.started, m.created, &m.name));
@@ -145,42 +145,42 @@ impl Planning {
     }
 
     /// The maintenances on a node.
-    pub(crate) fn drains_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Drain> {
+    pub(crate) fn drains_of<'a>(&'a self, node: &'a PlannedNode) -> impl Iterator<Item = &'a Drain> {
         node.drains.iter().filter_map(|id| self.drains.get(*id))
     }
 
-    pub(crate) fn nodes_of<'a>(&'a self, drain: &'a Drain) -> impl Iterator<Item = &'a Node> {
+    pub(crate) fn nodes_of<'a>(&'a self, drain: &'a Drain) -> impl Iterator<Item = &'a PlannedNode> {
         drain.nodes.iter().filter_map(|id| self.nodes.get(*id))
     }
 
     /// The maintenances on a node that drain pods of a type: to all others these pods do not exist.
     pub(crate) fn drains_of_type<'a>(
         &'a self,
-        node: &'a Node,
+        node: &'a PlannedNode,
         pod_type: PodType,
     ) -> impl Iterator<Item = &'a Drain> {
         self.drains_of(node).filter(move |drain| drain.drains(pod_type))
     }
 
     /// Whether pods of a class are to leave a node.
-    pub(crate) fn targets(&self, node: &Node, class: &Class) -> bool {
+    pub(crate) fn targets(&self, node: &PlannedNode, class: &Class) -> bool {
         node.targets.covers(class, &self.catalog)
     }
 
     /// The first type of the pods on a node that are to leave; none if none is.
-    pub(crate) fn first_targeted(&self, node: &Node) -> Option<PodType> {
+    pub(crate) fn first_targeted(&self, node: &PlannedNode) -> Option<PodType> {
         node.classes.keys().filter(|class| self.targets(node, class)).map(|class| class.pod_type).min()
     }
 
     /// The targets of a node as the status of a maintenance shows them: of the types of which it speaks.
-    pub(crate) fn entries(&self, drain: &Drain, node: &Node) -> Vec<DrainPlanEntry> {
+    pub(crate) fn entries(&self, drain: &Drain, node: &PlannedNode) -> Vec<DrainPlanEntry> {
         let Some(keys) = self.keys.get(node.keys) else { return Vec::new() };
         let mut entries = node.targets.entries(&self.catalog, keys);
         entries.retain(|entry| drain.drains(entry.pod_type));
         entries
     }
 
-    fn least(&self, node: &Node, key: Key) -> Option<i32> {
+    fn least(&self, node: &PlannedNode, key: Key) -> Option<i32> {
         self.drains_of_type(node, key.0).map(|drain| drain.reach.get(key)).min().flatten()
     }
 
