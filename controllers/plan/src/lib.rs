@@ -77,9 +77,9 @@ pub mod outcome;
 mod advance;
 mod catalog;
 mod contradiction;
-mod drain;
 mod message;
 mod plan;
+mod planned_maintenance;
 mod planning;
 mod targets;
 

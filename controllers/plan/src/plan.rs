@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::advance;
 use crate::contradiction::Forced;
-use crate::drain::Drain;
 use crate::input::{Maintenance, Pod, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
 use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
+use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
 
 /// Plans all maintenances in Drain together, since they share nodes. Pods on other nodes are not targeted.
@@ -33,13 +33,13 @@ pub fn plan(maintenances: &[Maintenance], ended: &TargetsByNode, pods: &[Pod<'_>
 /// Maintenances that have come to a node which is further along.
 fn newcomers(planning: &Planning, maintenances: &[Maintenance]) -> Vec<FastForward> {
     let mut found = Vec::new();
-    for (id, (drain, maintenance)) in planning.drains.iter().zip(maintenances).enumerate() {
+    for (id, (planned, maintenance)) in planning.maintenances.iter().zip(maintenances).enumerate() {
         let is_new = |node: &&PlannedNode| {
             maintenance.position.is_none() || !maintenance.recorded.contains_key(&node.name)
         };
-        for node in planning.nodes_of(drain).filter(is_new) {
-            let Some(by) = fast_forwarded_by(planning, drain, node) else { continue };
-            let other = by.map(|other| seen_from(drain, other));
+        for node in planning.nodes_of(planned).filter(is_new) {
+            let Some(by) = fast_forwarded_by(planning, planned, node) else { continue };
+            let other = by.map(|other| seen_from(planned, other));
             found.push(FastForward { maintenance: id, node: Some(node.name.clone()), other });
         }
     }
@@ -47,38 +47,49 @@ fn newcomers(planning: &Planning, maintenances: &[Maintenance]) -> Vec<FastForwa
 }
 
 fn contradiction(planning: &Planning, forced: &Forced) -> FastForward {
-    let both = planning.drains.get(forced.drain).zip(planning.drains.get(forced.waited_for));
-    let other = both.map(|(drain, other)| seen_from(drain, other));
-    FastForward { maintenance: forced.drain, node: None, other }
+    let both =
+        planning.maintenances.get(forced.maintenance).zip(planning.maintenances.get(forced.waited_for));
+    let other = both.map(|(planned, other)| seen_from(planned, other));
+    FastForward { maintenance: forced.maintenance, node: None, other }
 }
 
-fn seen_from(drain: &Drain, other: &Drain) -> Other {
-    Other { name: other.name.clone(), is_older: other.age < drain.age }
+fn seen_from(planned: &PlannedMaintenance, other: &PlannedMaintenance) -> Other {
+    Other { name: other.name.clone(), is_older: other.age < planned.age }
 }
 
 fn outcomes(planning: &Planning) -> Vec<MaintenanceOutcome> {
     let messages = Messages::new(planning);
-    planning.drains.iter().enumerate().map(|(id, drain)| outcome(planning, &messages, id, drain)).collect()
+    planning
+        .maintenances
+        .iter()
+        .enumerate()
+        .map(|(id, planned)| outcome(planning, &messages, id, planned))
+        .collect()
 }
 
-fn outcome(planning: &Planning, messages: &Messages<'_>, id: usize, drain: &Drain) -> MaintenanceOutcome {
-    let nodes = drain.nodes.iter().filter_map(|at| Some((*at, planning.nodes.get(*at)?)));
+fn outcome(
+    planning: &Planning,
+    messages: &Messages<'_>,
+    id: usize,
+    planned: &PlannedMaintenance,
+) -> MaintenanceOutcome {
+    let nodes = planned.nodes.iter().filter_map(|at| Some((*at, planning.nodes.get(*at)?)));
     let shown = nodes.map(|(at, node)| {
         let one = NodeOutcome {
-            drain_targets: planning.entries(drain, node),
-            drain_message: messages.message(id, drain, at, node),
-            by_entry: by_entry(drain, node),
+            drain_targets: planning.entries(planned, node),
+            drain_message: messages.message(id, planned, at, node),
+            by_entry: by_entry(planned, node),
         };
         (node.name.clone(), one)
     });
     let waits_for = messages.waits_for(id).map(str::to_owned);
-    MaintenanceOutcome { cursor: drain.cursor, waits_for, nodes: shown.collect() }
+    MaintenanceOutcome { cursor: planned.cursor, waits_for, nodes: shown.collect() }
 }
 
-fn by_entry(drain: &Drain, node: &PlannedNode) -> BTreeMap<usize, usize> {
+fn by_entry(planned: &PlannedMaintenance, node: &PlannedNode) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
     for (class, count) in &node.classes {
-        if let Some(entry) = drain.first_entry(class) {
+        if let Some(entry) = planned.first_entry(class) {
             *counts.entry(entry).or_default() += count;
         }
     }

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use crate::catalog::{Catalog, Class, Tier};
-use crate::drain::Drain;
 use crate::input::{Maintenance, Pod, TargetsByNode};
+use crate::planned_maintenance::PlannedMaintenance;
 use crate::targets::{Key, Targets};
 
 /// A node with what is left on it.
 #[derive(Debug, Default)]
 pub(crate) struct PlannedNode {
     pub(crate) name: String,
-    /// Indexes into [`Planning::drains`], the oldest first.
-    pub(crate) drains: Vec<usize>,
+    /// Indexes into [`Planning::maintenances`], the oldest first.
+    pub(crate) maintenances: Vec<usize>,
     pub(crate) targets: Targets,
     pub(crate) classes: BTreeMap<Class, usize>,
     /// Index into [`Planning::keys`].
@@ -25,7 +25,7 @@ pub(crate) struct PlannedNode {
 #[derive(Debug, Default)]
 pub(crate) struct Planning {
     pub(crate) catalog: Catalog,
-    pub(crate) drains: Vec<Drain>,
+    pub(crate) maintenances: Vec<PlannedMaintenance>,
     /// Ordered by name.
     pub(crate) nodes: Vec<PlannedNode>,
     node_ids: HashMap<String, usize>,
@@ -47,34 +47,37 @@ impl Planning {
         let ages: HashMap<&str, usize> =
             by_age.iter().enumerate().map(|(age, m)| (m.name.as_str(), age)).collect();
         for maintenance in maintenances {
-            planning.add_drain(maintenance, ages.get(maintenance.name.as_str()).copied().unwrap_or_default());
+            planning.add_maintenance(
+                maintenance,
+                ages.get(maintenance.name.as_str()).copied().unwrap_or_default(),
+            );
         }
         planning.add_keys();
         planning.remember(maintenances, ended);
         planning
     }
 
-    fn add_drain(&mut self, maintenance: &Maintenance, age: usize) {
+    fn add_maintenance(&mut self, maintenance: &Maintenance, age: usize) {
         let plan: Vec<Tier> = maintenance.plan.iter().map(|e| self.catalog.tier(e)).collect();
         let nodes: Vec<usize> =
             maintenance.nodes.iter().filter_map(|n| self.node_ids.get(n).copied()).collect();
         for id in &nodes {
             if let Some(node) = self.nodes.get_mut(*id) {
-                node.drains.push(self.drains.len());
+                node.maintenances.push(self.maintenances.len());
             }
         }
         let Maintenance { name, last_pod_type, .. } = maintenance;
-        self.drains.push(Drain::new(name.clone(), age, plan, *last_pod_type, nodes));
+        self.maintenances.push(PlannedMaintenance::new(name.clone(), age, plan, *last_pod_type, nodes));
     }
 
     fn add_keys(&mut self) {
         let mut sets: HashMap<Vec<usize>, usize> = HashMap::new();
         for node in &mut self.nodes {
-            node.drains.sort_by_key(|id| self.drains.get(*id).map(|d| d.age));
+            node.maintenances.sort_by_key(|id| self.maintenances.get(*id).map(|d| d.age));
             let next = sets.len();
-            node.keys = *sets.entry(node.drains.clone()).or_insert(next);
+            node.keys = *sets.entry(node.maintenances.clone()).or_insert(next);
             if node.keys == next {
-                let plans = node.drains.iter().filter_map(|id| self.drains.get(*id));
+                let plans = node.maintenances.iter().filter_map(|id| self.maintenances.get(*id));
                 let spoken = plans.flat_map(|d| d.plan.iter());
                 let mut keys = HashMap::new();
                 for key in spoken.flat_map(|t| [(t.pod_type, t.selector), (t.pod_type, None)]) {
@@ -133,33 +136,39 @@ impl Planning {
     /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor goes back to the
     /// first entry that covers one of its pods, so that this node is drained in the plan's order too.
     pub(crate) fn place_cursors(&mut self, maintenances: &[Maintenance]) {
-        for (drain, maintenance) in self.drains.iter_mut().zip(maintenances) {
+        for (planned, maintenance) in self.maintenances.iter_mut().zip(maintenances) {
             let Some(position) = maintenance.position else { continue };
-            let nodes = drain.nodes.iter().filter_map(|id| self.nodes.get(*id));
+            let nodes = planned.nodes.iter().filter_map(|id| self.nodes.get(*id));
             let joined = nodes.filter(|node| !maintenance.recorded.contains_key(&node.name));
-            let first = |class: &Class| drain.first_entry(class);
+            let first = |class: &Class| planned.first_entry(class);
             let earliest = joined.flat_map(|node| node.classes.keys()).filter_map(first).min();
-            let last = drain.plan.len().saturating_sub(1);
-            drain.place(earliest.unwrap_or(last).min(position).min(last));
+            let last = planned.plan.len().saturating_sub(1);
+            planned.place(earliest.unwrap_or(last).min(position).min(last));
         }
     }
 
     /// The maintenances on a node.
-    pub(crate) fn drains_of<'a>(&'a self, node: &'a PlannedNode) -> impl Iterator<Item = &'a Drain> {
-        node.drains.iter().filter_map(|id| self.drains.get(*id))
+    pub(crate) fn maintenances_on<'a>(
+        &'a self,
+        node: &'a PlannedNode,
+    ) -> impl Iterator<Item = &'a PlannedMaintenance> {
+        node.maintenances.iter().filter_map(|id| self.maintenances.get(*id))
     }
 
-    pub(crate) fn nodes_of<'a>(&'a self, drain: &'a Drain) -> impl Iterator<Item = &'a PlannedNode> {
-        drain.nodes.iter().filter_map(|id| self.nodes.get(*id))
+    pub(crate) fn nodes_of<'a>(
+        &'a self,
+        planned: &'a PlannedMaintenance,
+    ) -> impl Iterator<Item = &'a PlannedNode> {
+        planned.nodes.iter().filter_map(|id| self.nodes.get(*id))
     }
 
     /// The maintenances on a node that drain pods of a type: to all others these pods do not exist.
-    pub(crate) fn drains_of_type<'a>(
+    pub(crate) fn maintenances_draining<'a>(
         &'a self,
         node: &'a PlannedNode,
         pod_type: PodType,
-    ) -> impl Iterator<Item = &'a Drain> {
-        self.drains_of(node).filter(move |drain| drain.drains(pod_type))
+    ) -> impl Iterator<Item = &'a PlannedMaintenance> {
+        self.maintenances_on(node).filter(move |planned| planned.drains(pod_type))
     }
 
     /// Whether pods of a class are to leave a node.
@@ -173,15 +182,15 @@ impl Planning {
     }
 
     /// The targets of a node as the status of a maintenance shows them: of the types of which it speaks.
-    pub(crate) fn entries(&self, drain: &Drain, node: &PlannedNode) -> Vec<DrainPlanEntry> {
+    pub(crate) fn entries(&self, planned: &PlannedMaintenance, node: &PlannedNode) -> Vec<DrainPlanEntry> {
         let Some(keys) = self.keys.get(node.keys) else { return Vec::new() };
         let mut entries = node.targets.entries(&self.catalog, keys);
-        entries.retain(|entry| drain.drains(entry.pod_type));
+        entries.retain(|entry| planned.drains(entry.pod_type));
         entries
     }
 
     fn least(&self, node: &PlannedNode, key: Key) -> Option<i32> {
-        self.drains_of_type(node, key.0).map(|drain| drain.reach.get(key)).min().flatten()
+        self.maintenances_draining(node, key.0).map(|planned| planned.reach.get(key)).min().flatten()
     }
 
     /// Raises every node's targets to what all its maintenances have reached there.
@@ -195,12 +204,12 @@ impl Planning {
     /// These maintenances take their next entry each.
     pub(crate) fn step(&mut self, drains: &[usize]) {
         for id in drains {
-            let Some(drain) = self.drains.get_mut(*id) else { continue };
-            let Some(tier) = drain.step() else { continue };
+            let Some(planned) = self.maintenances.get_mut(*id) else { continue };
+            let Some(tier) = planned.step() else { continue };
             // Nothing else than what the entry speaks of can have changed.
             let concerns =
                 |key: &Key| key.0 == tier.pod_type && (tier.selector.is_none() || key.1 == tier.selector);
-            for node in drain.nodes.clone() {
+            for node in planned.nodes.clone() {
                 self.raise(node, concerns);
             }
         }
@@ -225,11 +234,11 @@ impl Planning {
     /// one target more, with all these selectors together.
     fn join_targets(&mut self) {
         for id in 0..self.nodes.len() {
-            let Some(node) = self.nodes.get(id).filter(|node| node.drains.len() > 1) else { continue };
+            let Some(node) = self.nodes.get(id).filter(|node| node.maintenances.len() > 1) else { continue };
             let missed = node.classes.keys().filter(|class| !self.targets(node, class));
             let shares = |class: &Class| {
-                let drains = self.drains_of_type(node, class.pod_type);
-                let shares = drains.map(|drain| drain.reach.share(class, &self.catalog));
+                let drains = self.maintenances_draining(node, class.pod_type);
+                let shares = drains.map(|planned| planned.reach.share(class, &self.catalog));
                 let shares = shares.collect::<Option<Vec<Tier>>>().filter(|tiers| !tiers.is_empty());
                 shares.map(|tiers| (class.pod_type, tiers))
             };

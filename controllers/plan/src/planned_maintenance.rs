@@ -7,7 +7,7 @@ use crate::targets::Reach;
 
 /// A maintenance in one planning.
 #[derive(Debug)]
-pub(crate) struct Drain {
+pub(crate) struct PlannedMaintenance {
     pub(crate) name: String,
     /// Lower is older; no two are equal.
     pub(crate) age: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Drain {
     pub(crate) nodes: Vec<usize>,
 }
 
-impl Drain {
+impl PlannedMaintenance {
     /// One that stands at its first entry.
     pub(crate) fn new(
         name: String,
@@ -30,9 +30,9 @@ impl Drain {
         last_pod_type: PodType,
         nodes: Vec<usize>,
     ) -> Self {
-        let mut drain = Self { name, age, plan, last_pod_type, cursor: 0, reach: Reach::default(), nodes };
-        drain.place(0);
-        drain
+        let mut planned = Self { name, age, plan, last_pod_type, cursor: 0, reach: Reach::default(), nodes };
+        planned.place(0);
+        planned
     }
 
     /// Whether it drains pods of a type.
