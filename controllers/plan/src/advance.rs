@@ -42,7 +42,7 @@ impl Progress {
             planned.nodes.iter().filter_map(|n| of_node.get(*n).copied().flatten()).min()
         };
         let done = |planned: &PlannedMaintenance| {
-            let reached = |class: &Class| planned.reach.covers(class);
+            let reached = |class: &Class| planned.reached.covers(class);
             !planning.nodes_of(planned).any(|node| node.classes.keys().any(reached))
         };
         Self {

@@ -59,8 +59,8 @@ fn waits_for(planning: &Planning, id: usize, other: usize) -> bool {
     let holds = |node: &PlannedNode| {
         node.maintenances.contains(&other)
             && node.classes.keys().filter(|class| other_planned.drains(class.pod_type)).any(|class| {
-                planned.reach.covers(class)
-                    && !other_planned.reach.covers(class)
+                planned.reached.covers(class)
+                    && !other_planned.reached.covers(class)
                     && !planning.targets(node, class)
             })
     };

@@ -140,10 +140,10 @@ fn limited_by<'a>(
     node: &'a PlannedNode,
 ) -> Option<&'a PlannedMaintenance> {
     let hidden: Vec<Tier> =
-        planned.reach.tiers().filter(|tier| !node.targets.includes(tier, &planning.catalog)).collect();
+        planned.reached.tiers().filter(|tier| !node.targets.includes(tier, &planning.catalog)).collect();
     let lacks = |other: &&PlannedMaintenance| {
         let spoken = hidden.iter().filter(|tier| other.drains(tier.pod_type));
-        spoken.into_iter().any(|tier| !other.reach.includes(tier, &planning.catalog))
+        spoken.into_iter().any(|tier| !other.reached.includes(tier, &planning.catalog))
     };
     lowest(planning.maintenances_on(node).filter(lacks))
 }
@@ -157,9 +157,9 @@ pub(crate) fn fast_forwarded_by<'a>(
 ) -> Option<Option<&'a PlannedMaintenance>> {
     let spoken = node.targets.tiers().filter(|target| planned.drains(target.pod_type));
     let ahead: Vec<Tier> =
-        spoken.filter(|target| !planned.reach.includes(target, &planning.catalog)).collect();
+        spoken.filter(|target| !planned.reached.includes(target, &planning.catalog)).collect();
     let has = |other: &&PlannedMaintenance| {
-        ahead.iter().any(|target| other.reach.includes(target, &planning.catalog))
+        ahead.iter().any(|target| other.reached.includes(target, &planning.catalog))
     };
     (!ahead.is_empty()).then(|| lowest(planning.maintenances_on(node).filter(has)))
 }

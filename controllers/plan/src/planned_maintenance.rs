@@ -3,7 +3,7 @@
 use drydock_api::node_maintenance::PodType;
 
 use crate::catalog::{Class, Tier};
-use crate::targets::Reach;
+use crate::targets::ReachedPriorities;
 
 /// A maintenance in one planning.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct PlannedMaintenance {
     pub(crate) last_pod_type: PodType,
     pub(crate) cursor: usize,
     /// What the entries up to the cursor cover.
-    pub(crate) reach: Reach,
+    pub(crate) reached: ReachedPriorities,
     /// Its nodes by index, in order of names.
     pub(crate) nodes: Vec<usize>,
 }
@@ -30,7 +30,8 @@ impl PlannedMaintenance {
         last_pod_type: PodType,
         nodes: Vec<usize>,
     ) -> Self {
-        let mut planned = Self { name, age, plan, last_pod_type, cursor: 0, reach: Reach::default(), nodes };
+        let mut planned =
+            Self { name, age, plan, last_pod_type, cursor: 0, reached: ReachedPriorities::default(), nodes };
         planned.place(0);
         planned
     }
@@ -48,14 +49,14 @@ impl PlannedMaintenance {
     /// Places the cursor.
     pub(crate) fn place(&mut self, cursor: usize) {
         self.cursor = cursor;
-        self.reach = Reach::of(self.plan.get(..=cursor).unwrap_or(&self.plan));
+        self.reached = ReachedPriorities::of(self.plan.get(..=cursor).unwrap_or(&self.plan));
     }
 
     /// Takes the next entry; returns it.
     pub(crate) fn step(&mut self) -> Option<Tier> {
         self.cursor += 1;
         let tier = self.plan.get(self.cursor).copied();
-        tier.iter().for_each(|tier| self.reach.add(tier));
+        tier.iter().for_each(|tier| self.reached.add(tier));
         tier
     }
 

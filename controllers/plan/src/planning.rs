@@ -190,7 +190,7 @@ impl Planning {
     }
 
     fn least(&self, node: &PlannedNode, key: Key) -> Option<i32> {
-        self.maintenances_draining(node, key.0).map(|planned| planned.reach.get(key)).min().flatten()
+        self.maintenances_draining(node, key.0).map(|planned| planned.reached.get(key)).min().flatten()
     }
 
     /// Raises every node's targets to what all its maintenances have reached there.
@@ -238,7 +238,7 @@ impl Planning {
             let missed = node.classes.keys().filter(|class| !self.targets(node, class));
             let shares = |class: &Class| {
                 let drains = self.maintenances_draining(node, class.pod_type);
-                let shares = drains.map(|planned| planned.reach.share(class, &self.catalog));
+                let shares = drains.map(|planned| planned.reached.share(class, &self.catalog));
                 let shares = shares.collect::<Option<Vec<Tier>>>().filter(|tiers| !tiers.is_empty());
                 shares.map(|tiers| (class.pod_type, tiers))
             };

@@ -89,13 +89,13 @@ impl Targets {
 
 /// What a maintenance has reached: the highest priority for each key among the entries up to its cursor.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reach(HashMap<Key, i32>);
+pub(crate) struct ReachedPriorities(HashMap<Key, i32>);
 
-impl Reach {
+impl ReachedPriorities {
     pub(crate) fn of(tiers: &[Tier]) -> Self {
-        let mut reach = Self::default();
-        tiers.iter().for_each(|tier| reach.add(tier));
-        reach
+        let mut reached = Self::default();
+        tiers.iter().for_each(|tier| reached.add(tier));
+        reached
     }
 
     pub(crate) fn add(&mut self, tier: &Tier) {
