@@ -7,7 +7,7 @@ use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use crate::catalog::{Catalog, Class, Tier};
 use crate::input::{Maintenance, Pod, TargetsByNode};
 use crate::planned_maintenance::PlannedMaintenance;
-use crate::targets::{Key, Targets};
+use crate::targets::{DrainTargets, TargetKey};
 
 /// A node with what is left on it.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct PlannedNode {
     pub(crate) name: String,
     /// Indexes into [`Planning::maintenances`], the oldest first.
     pub(crate) maintenances: Vec<usize>,
-    pub(crate) targets: Targets,
+    pub(crate) targets: DrainTargets,
     pub(crate) classes: BTreeMap<Class, usize>,
     /// Index into [`Planning::keys`].
     keys: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Planning {
     pub(crate) nodes: Vec<PlannedNode>,
     node_ids: HashMap<String, usize>,
     /// What the plans on a node speak of, each with its place among them; nodes of the same maintenances share one.
-    keys: Vec<HashMap<Key, usize>>,
+    keys: Vec<HashMap<TargetKey, usize>>,
 }
 
 impl Planning {
@@ -189,7 +189,7 @@ impl Planning {
         entries
     }
 
-    fn least(&self, node: &PlannedNode, key: Key) -> Option<i32> {
+    fn least(&self, node: &PlannedNode, key: TargetKey) -> Option<i32> {
         self.maintenances_draining(node, key.0).map(|planned| planned.reached.get(key)).min().flatten()
     }
 
@@ -207,8 +207,9 @@ impl Planning {
             let Some(planned) = self.maintenances.get_mut(*id) else { continue };
             let Some(tier) = planned.step() else { continue };
             // Nothing else than what the entry speaks of can have changed.
-            let concerns =
-                |key: &Key| key.0 == tier.pod_type && (tier.selector.is_none() || key.1 == tier.selector);
+            let concerns = |key: &TargetKey| {
+                key.0 == tier.pod_type && (tier.selector.is_none() || key.1 == tier.selector)
+            };
             for node in planned.nodes.clone() {
                 self.raise(node, concerns);
             }
@@ -216,11 +217,11 @@ impl Planning {
         self.join_targets();
     }
 
-    fn raise(&mut self, id: usize, concerned: impl Fn(&Key) -> bool) {
+    fn raise(&mut self, id: usize, concerned: impl Fn(&TargetKey) -> bool) {
         let Some(node) = self.nodes.get(id) else { return };
         let Some(keys) = self.keys.get(node.keys) else { return };
-        let keys: Vec<Key> = keys.keys().filter(|key| concerned(key)).copied().collect();
-        let raised: Vec<(Key, i32)> =
+        let keys: Vec<TargetKey> = keys.keys().filter(|key| concerned(key)).copied().collect();
+        let raised: Vec<(TargetKey, i32)> =
             keys.iter().filter_map(|key| Some((*key, self.least(node, *key)?))).collect();
         let Some(node) = self.nodes.get_mut(id) else { return };
         raised.into_iter().for_each(|(key, priority)| node.targets.raise(key, priority));
