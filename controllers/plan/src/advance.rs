@@ -3,17 +3,17 @@
 use drydock_api::node_maintenance::PodType;
 
 use crate::catalog::Class;
-use crate::contradiction::{self, Forced};
+use crate::contradiction::{self, ForcedAdvance};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::Planning;
 
 /// Moves every cursor as far as it may go. Returns those that went on because plans contradict each other. Ends, because
 /// each round moves a cursor and plans are finite.
-pub(crate) fn run(planning: &mut Planning) -> Vec<Forced> {
+pub(crate) fn run(planning: &mut Planning) -> Vec<ForcedAdvance> {
     let mut all_forced = Vec::new();
     planning.raise_targets();
     loop {
-        let progress = Progress::of(planning);
+        let progress = DrainProgress::of(planning);
         let next: Vec<usize> =
             (0..planning.maintenances.len()).filter(|id| progress.may_advance(planning, *id)).collect();
         if !next.is_empty() {
@@ -27,14 +27,14 @@ pub(crate) fn run(planning: &mut Planning) -> Vec<Forced> {
 }
 
 /// What the rules ask of each maintenance, at one moment.
-pub(crate) struct Progress {
+pub(crate) struct DrainProgress {
     /// The first type of the targeted pods that are left on its nodes. It is finished if there is none of which it speaks.
     first_left: Vec<Option<PodType>>,
     /// No pod that it has reached is left on any of its nodes.
     done: Vec<bool>,
 }
 
-impl Progress {
+impl DrainProgress {
     fn of(planning: &Planning) -> Self {
         let of_node: Vec<Option<PodType>> =
             planning.nodes.iter().map(|n| planning.first_targeted(n)).collect();

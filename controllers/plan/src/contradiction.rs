@@ -1,11 +1,11 @@
 //! Maintenances that wait for each other in a cycle: one of them has to go on before its plan says so.
 
-use crate::advance::Progress;
+use crate::advance::DrainProgress;
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
 
 /// A maintenance that took an entry although its plan was not that far.
-pub(crate) struct Forced {
+pub(crate) struct ForcedAdvance {
     pub(crate) maintenance: usize,
     /// The one of the cycle that it waited for.
     pub(crate) waited_for: usize,
@@ -14,14 +14,14 @@ pub(crate) struct Forced {
 /// The maintenance that is to go on when none may: of those that are the youngest of a cycle and are finished, as is each that
 /// shares a node with them, the oldest. One that stands on no cycle is never forced, and one that is not finished elsewhere
 /// holds no cycle up.
-pub(crate) fn find(planning: &Planning, progress: &Progress) -> Option<Forced> {
+pub(crate) fn find(planning: &Planning, progress: &DrainProgress) -> Option<ForcedAdvance> {
     let mut by_age: Vec<(usize, &PlannedMaintenance)> = planning.maintenances.iter().enumerate().collect();
     by_age.sort_by_key(|(_, planned)| planned.age);
     let free = by_age.iter().filter(|(id, _)| progress.is_free(planning, *id));
     free.filter_map(|(id, _)| {
         let waited_for =
             by_age.iter().map(|(other, _)| *other).find(|other| closes(planning, *id, *other))?;
-        Some(Forced { maintenance: *id, waited_for })
+        Some(ForcedAdvance { maintenance: *id, waited_for })
     })
     .next()
 }

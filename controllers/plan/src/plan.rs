@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::advance;
-use crate::contradiction::Forced;
+use crate::contradiction::ForcedAdvance;
 use crate::input::{Maintenance, Pod, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
 use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
@@ -46,7 +46,7 @@ fn newcomers(planning: &Planning, maintenances: &[Maintenance]) -> Vec<FastForwa
     found
 }
 
-fn contradiction(planning: &Planning, forced: &Forced) -> FastForward {
+fn contradiction(planning: &Planning, forced: &ForcedAdvance) -> FastForward {
     let both =
         planning.maintenances.get(forced.maintenance).zip(planning.maintenances.get(forced.waited_for));
     let other = both.map(|(planned, other)| seen_from(planned, other));
