@@ -10,7 +10,7 @@ pub type TargetsByNode = BTreeMap<String, Vec<DrainPlanEntry>>;
 /// A maintenance in Drain. The older one of two is the one whose Drain stage started first, then the one that was created
 /// first, then the one with the lesser name.
 #[derive(Clone, Debug)]
-pub struct Maintenance {
+pub struct DrainingMaintenance {
     /// Its name, which no other has.
     pub name: String,
     /// When its Drain stage started, in any unit.

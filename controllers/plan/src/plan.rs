@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::advance;
 use crate::contradiction::ForcedAdvance;
-use crate::input::{Maintenance, Pod, TargetsByNode};
+use crate::input::{DrainingMaintenance, Pod, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
 use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
 use crate::planned_maintenance::PlannedMaintenance;
@@ -15,7 +15,7 @@ use crate::planning::{PlannedNode, Planning};
 /// Nothing is remembered: what has to survive stands in the positions and targets of the statuses, so that a restart
 /// changes nothing. `ended` are the targets that maintenances show which are in Drain no longer and whose status still
 /// stands.
-pub fn plan(maintenances: &[Maintenance], ended: &TargetsByNode, pods: &[Pod<'_>]) -> Outcome {
+pub fn plan(maintenances: &[DrainingMaintenance], ended: &TargetsByNode, pods: &[Pod<'_>]) -> Outcome {
     let mut planning = Planning::new(maintenances, ended);
     let placed = planning.count(pods);
     planning.place_cursors(maintenances);
@@ -31,7 +31,7 @@ pub fn plan(maintenances: &[Maintenance], ended: &TargetsByNode, pods: &[Pod<'_>
 }
 
 /// Maintenances that have come to a node which is further along.
-fn newcomers(planning: &Planning, maintenances: &[Maintenance]) -> Vec<FastForward> {
+fn newcomers(planning: &Planning, maintenances: &[DrainingMaintenance]) -> Vec<FastForward> {
     let mut found = Vec::new();
     for (id, (planned, maintenance)) in planning.maintenances.iter().zip(maintenances).enumerate() {
         let is_new = |node: &&PlannedNode| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use crate::catalog::{Catalog, Class, Tier};
-use crate::input::{Maintenance, Pod, TargetsByNode};
+use crate::input::{DrainingMaintenance, Pod, TargetsByNode};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::targets::{DrainTargets, TargetKey};
 
@@ -35,14 +35,14 @@ pub(crate) struct Planning {
 
 impl Planning {
     /// The planning of these maintenances, with cursors at the first entry and targets as they are recorded.
-    pub(crate) fn new(maintenances: &[Maintenance], ended: &TargetsByNode) -> Self {
+    pub(crate) fn new(maintenances: &[DrainingMaintenance], ended: &TargetsByNode) -> Self {
         let mut planning = Self::default();
         let names: BTreeSet<&String> = maintenances.iter().flat_map(|m| &m.nodes).collect();
         for name in names {
             planning.node_ids.insert(name.clone(), planning.nodes.len());
             planning.nodes.push(PlannedNode { name: name.clone(), ..PlannedNode::default() });
         }
-        let mut by_age: Vec<&Maintenance> = maintenances.iter().collect();
+        let mut by_age: Vec<&DrainingMaintenance> = maintenances.iter().collect();
         by_age.sort_by_key(|m| (m.started, m.created, &m.name));
         let ages: HashMap<&str, usize> =
             by_age.iter().enumerate().map(|(age, m)| (m.name.as_str(), age)).collect();
@@ -57,7 +57,7 @@ impl Planning {
         planning
     }
 
-    fn add_maintenance(&mut self, maintenance: &Maintenance, age: usize) {
+    fn add_maintenance(&mut self, maintenance: &DrainingMaintenance, age: usize) {
         let plan: Vec<Tier> = maintenance.plan.iter().map(|e| self.catalog.tier(e)).collect();
         let nodes: Vec<usize> =
             maintenance.nodes.iter().filter_map(|n| self.node_ids.get(n).copied()).collect();
@@ -66,7 +66,7 @@ impl Planning {
                 node.maintenances.push(self.maintenances.len());
             }
         }
-        let Maintenance { name, last_pod_type, .. } = maintenance;
+        let DrainingMaintenance { name, last_pod_type, .. } = maintenance;
         self.maintenances.push(PlannedMaintenance::new(name.clone(), age, plan, *last_pod_type, nodes));
     }
 
@@ -92,7 +92,7 @@ impl Planning {
     /// Nodes have the targets that the maintenances which select them have recorded. What one that has left or ended has
     /// recorded counts where another one that speaks of the type was on the node already: otherwise the last maintenance
     /// of the node that drains such pods has ended.
-    fn remember(&mut self, maintenances: &[Maintenance], ended: &TargetsByNode) {
+    fn remember(&mut self, maintenances: &[DrainingMaintenance], ended: &TargetsByNode) {
         for maintenance in maintenances {
             let stays = |(node, _): &(&String, &Vec<_>)| maintenance.nodes.contains(*node);
             let last = Some(maintenance.last_pod_type);
@@ -100,7 +100,7 @@ impl Planning {
             recorded.for_each(|(node, targets)| self.raise_to(node, targets, last));
         }
         let known = |node: &str| {
-            let is_there = |m: &&Maintenance| m.nodes.contains(node) && m.recorded.contains_key(node);
+            let is_there = |m: &&DrainingMaintenance| m.nodes.contains(node) && m.recorded.contains_key(node);
             maintenances.iter().filter(is_there).map(|m| m.last_pod_type).max()
         };
         let left = maintenances.iter().flat_map(|m| m.recorded.iter().filter(|(n, _)| !m.nodes.contains(*n)));
@@ -135,7 +135,7 @@ impl Planning {
 
     /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor goes back to the
     /// first entry that covers one of its pods, so that this node is drained in the plan's order too.
-    pub(crate) fn place_cursors(&mut self, maintenances: &[Maintenance]) {
+    pub(crate) fn place_cursors(&mut self, maintenances: &[DrainingMaintenance]) {
         for (planned, maintenance) in self.maintenances.iter_mut().zip(maintenances) {
             let Some(position) = maintenance.position else { continue };
             let nodes = planned.nodes.iter().filter_map(|id| self.nodes.get(*id));

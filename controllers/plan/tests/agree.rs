@@ -73,9 +73,18 @@ fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>
     }
 }
 
-fn for_planner(m: Maintenance) -> drydock_plan::Maintenance {
+fn for_planner(m: Maintenance) -> drydock_plan::DrainingMaintenance {
     let Maintenance { name, started, created, plan, last: last_pod_type, nodes, position, recorded } = m;
-    drydock_plan::Maintenance { name, started, created, plan, last_pod_type, nodes, position, recorded }
+    drydock_plan::DrainingMaintenance {
+        name,
+        started,
+        created,
+        plan,
+        last_pod_type,
+        nodes,
+        position,
+        recorded,
+    }
 }
 
 fn of_planner(m: drydock_plan::MaintenanceOutcome) -> model::MaintenanceOutcome {

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::Maintenance;
+use drydock_plan::DrainingMaintenance;
 
 #[test]
 fn a_pod_that_appears_later_and_is_already_reached_is_targeted_too() {
@@ -87,7 +87,7 @@ fn selected(pod_type: PodType, priority: i32, key: &str, value: &str) -> DrainPl
 }
 
 /// Whether the targets that the statuses show of its node cover a pod: all that an interceptor sees.
-fn shows(all: &[Maintenance], pod: &TestPod) -> bool {
+fn shows(all: &[DrainingMaintenance], pod: &TestPod) -> bool {
     let on_node = all.iter().filter_map(|m| m.recorded.get(&pod.node)).flatten();
     on_node.into_iter().any(|target| target.covers(pod.pod_type, pod.priority, &pod.labels))
 }

@@ -5,15 +5,15 @@ mod common;
 
 use common::*;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::Maintenance;
+use drydock_plan::DrainingMaintenance;
 
 const MAX: i32 = i32::MAX;
 
 /// A maintenance of these nodes with one entry for each type up to the last.
-fn up_to(last: PodType, name: &str, created: i64, nodes: &[&str]) -> Maintenance {
+fn up_to(last: PodType, name: &str, created: i64, nodes: &[&str]) -> DrainingMaintenance {
     let types = [Plain, DaemonSet, Static].into_iter().filter(|t| *t <= last);
     let plan: Vec<DrainPlanEntry> = types.map(|t| entry(t, MAX)).collect();
-    Maintenance { last_pod_type: last, ..maintenance(name, created, &plan, nodes) }
+    DrainingMaintenance { last_pod_type: last, ..maintenance(name, created, &plan, nodes) }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
 };
 use drydock_api::time::truncate_to_seconds;
-use drydock_plan::{Maintenance, TargetsByNode};
+use drydock_plan::{DrainingMaintenance, TargetsByNode};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
@@ -18,12 +18,16 @@ use crate::world::View;
 use crate::world::World;
 
 /// A maintenance in Drain, as the plan looks at it.
-pub(crate) fn plan_input(maintenance: &NodeMaintenance, nodes: &[&Arc<Node>], now: Timestamp) -> Maintenance {
+pub(crate) fn plan_input(
+    maintenance: &NodeMaintenance,
+    nodes: &[&Arc<Node>],
+    now: Timestamp,
+) -> DrainingMaintenance {
     let status = &maintenance.status;
     let position = status.drain_plan_position.and_then(|at| usize::try_from(at).ok());
     let planned = status.node_statuses.iter().filter(|s| !s.drain_targets.is_empty());
     let started = status.started(Stage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
-    Maintenance {
+    DrainingMaintenance {
         name: maintenance.metadata.name.clone(),
         started: started.as_second(),
         created: maintenance.metadata.creation_timestamp.map_or(i64::MAX, Timestamp::as_second),
@@ -65,7 +69,7 @@ pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'
 
 /// Drain targets recorded by maintenances in Complete that still have their finalizer; only on nodes that a maintenance of
 /// `draining` had recorded before that one completed: to one that came later they mean nothing.
-pub(crate) fn ended(world: &World, draining: &[Maintenance]) -> TargetsByNode {
+pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
         let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage, node_selector};
-use drydock_plan::{Maintenance, Outcome};
+use drydock_plan::{DrainingMaintenance, Outcome};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
@@ -86,7 +86,7 @@ impl<'a> View<'a> {
         let in_drain = |(i, m): &(usize, &Arc<NodeMaintenance>)| {
             recorded::plan_input(m, &recorded::with_room(self, *i), self.now)
         };
-        let input: Vec<Maintenance> = draining.iter().map(in_drain).collect();
+        let input: Vec<DrainingMaintenance> = draining.iter().map(in_drain).collect();
         let nodes: HashSet<&str> = input.iter().flat_map(|m| &m.nodes).map(String::as_str).collect();
         let pods: Vec<&Arc<Pod>> = self
             .counted

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::{FastForward, Maintenance, MaintenanceOutcome, Outcome, Pod};
+use drydock_plan::{DrainingMaintenance, FastForward, MaintenanceOutcome, Outcome, Pod};
 
 pub use drydock_api::node_maintenance::PodType::{DaemonSet, Default as Plain, Static};
 
@@ -19,8 +19,8 @@ pub fn app(pod_type: PodType, priority: i32, app: &str) -> DrainPlanEntry {
     DrainPlanEntry { pod_selector, pod_priority: priority, pod_type }
 }
 
-pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&str]) -> Maintenance {
-    Maintenance {
+pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&str]) -> DrainingMaintenance {
+    DrainingMaintenance {
         name: name.to_owned(),
         started: created,
         created,
@@ -51,7 +51,7 @@ pub fn app_pod(node: &str, pod_type: PodType, priority: i32, app: &str) -> TestP
 }
 
 /// Plans, and writes the outcome into the statuses.
-pub fn plan(maintenances: &mut [Maintenance], pods: &[TestPod]) -> Outcome {
+pub fn plan(maintenances: &mut [DrainingMaintenance], pods: &[TestPod]) -> Outcome {
     let outcome = look(maintenances, pods);
     for (maintenance, outcome) in maintenances.iter_mut().zip(&outcome.maintenances) {
         record(maintenance, outcome);
@@ -60,7 +60,7 @@ pub fn plan(maintenances: &mut [Maintenance], pods: &[TestPod]) -> Outcome {
 }
 
 /// Plans, and writes nothing.
-pub fn look(maintenances: &[Maintenance], pods: &[TestPod]) -> Outcome {
+pub fn look(maintenances: &[DrainingMaintenance], pods: &[TestPod]) -> Outcome {
     let pods = pods.iter();
     let pods: Vec<Pod<'_>> = pods
         .map(|p| Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
@@ -69,7 +69,7 @@ pub fn look(maintenances: &[Maintenance], pods: &[TestPod]) -> Outcome {
 }
 
 /// Writes an outcome into a maintenance, as a status would.
-pub fn record(maintenance: &mut Maintenance, outcome: &MaintenanceOutcome) {
+pub fn record(maintenance: &mut DrainingMaintenance, outcome: &MaintenanceOutcome) {
     maintenance.position = Some(outcome.cursor);
     let shown = outcome.nodes.iter().map(|(name, node)| (name.clone(), node.drain_targets.clone()));
     maintenance.recorded = shown.collect();
