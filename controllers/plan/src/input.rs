@@ -32,7 +32,7 @@ pub struct DrainingMaintenance {
 
 /// A pod that counts: on a node, not terminal, not of the node agent's own.
 #[derive(Clone, Copy, Debug)]
-pub struct Pod<'a> {
+pub struct CountedPod<'a> {
     /// The node that it is bound to.
     pub node: &'a str,
     /// Its type.

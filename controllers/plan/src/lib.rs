@@ -83,6 +83,6 @@ mod planned_maintenance;
 mod planning;
 mod targets;
 
-pub use input::{DrainingMaintenance, Pod, TargetsByNode};
+pub use input::{CountedPod, DrainingMaintenance, TargetsByNode};
 pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
 pub use plan::plan;

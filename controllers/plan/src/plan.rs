@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::advance;
 use crate::contradiction::ForcedAdvance;
-use crate::input::{DrainingMaintenance, Pod, TargetsByNode};
+use crate::input::{CountedPod, DrainingMaintenance, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
 use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
 use crate::planned_maintenance::PlannedMaintenance;
@@ -15,7 +15,7 @@ use crate::planning::{PlannedNode, Planning};
 /// Nothing is remembered: what has to survive stands in the positions and targets of the statuses, so that a restart
 /// changes nothing. `ended` are the targets that maintenances show which are in Drain no longer and whose status still
 /// stands.
-pub fn plan(maintenances: &[DrainingMaintenance], ended: &TargetsByNode, pods: &[Pod<'_>]) -> Outcome {
+pub fn plan(maintenances: &[DrainingMaintenance], ended: &TargetsByNode, pods: &[CountedPod<'_>]) -> Outcome {
     let mut planning = Planning::new(maintenances, ended);
     let placed = planning.count(pods);
     planning.place_cursors(maintenances);

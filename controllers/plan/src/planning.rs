@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use crate::catalog::{Catalog, Class, Tier};
-use crate::input::{DrainingMaintenance, Pod, TargetsByNode};
+use crate::input::{CountedPod, DrainingMaintenance, TargetsByNode};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::targets::{DrainTargets, TargetKey};
 
@@ -120,7 +120,7 @@ impl Planning {
     }
 
     /// Counts the pods. Returns each pod's node and class; none for a pod on another node.
-    pub(crate) fn count(&mut self, pods: &[Pod<'_>]) -> Vec<Option<(usize, Class)>> {
+    pub(crate) fn count(&mut self, pods: &[CountedPod<'_>]) -> Vec<Option<(usize, Class)>> {
         let mut placed = Vec::with_capacity(pods.len());
         for pod in pods {
             let id = self.node_ids.get(pod.node).copied();

@@ -58,7 +58,7 @@ fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>
     let all: Vec<_> = maintenances.iter().cloned().map(for_planner).collect();
     let pods: Vec<_> = pods
         .iter()
-        .map(|p| drydock_plan::Pod {
+        .map(|p| drydock_plan::CountedPod {
             node: p.node,
             pod_type: p.pod_type,
             priority: p.priority,

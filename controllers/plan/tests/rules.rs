@@ -228,7 +228,7 @@ fn the_targets_of_one_that_ended_stay_while_another_was_there_before() {
     let pods = [pod("n", Plain, 20), pod("n", Plain, 5)];
     let pods: Vec<_> = pods
         .iter()
-        .map(|p| drydock_plan::Pod {
+        .map(|p| drydock_plan::CountedPod {
             node: &p.node,
             pod_type: p.pod_type,
             priority: p.priority,

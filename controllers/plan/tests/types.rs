@@ -76,8 +76,12 @@ fn what_a_node_shows_of_a_type_ends_with_the_last_maintenance_that_speaks_of_it(
     assert_eq!(plan(&mut all, &pods).targeted, [true]);
     let long = all.pop().unwrap();
     let p = &pods[0];
-    let seen =
-        drydock_plan::Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels };
+    let seen = drydock_plan::CountedPod {
+        node: &p.node,
+        pod_type: p.pod_type,
+        priority: p.priority,
+        labels: &p.labels,
+    };
     let outcome = drydock_plan::plan(&all, &long.recorded, &[seen]);
     assert_eq!(outcome.targeted, [false]);
     assert_eq!(outcome.maintenances[0].nodes["n"].drain_targets, [entry(Plain, MAX)]);

@@ -94,7 +94,7 @@ impl<'a> View<'a> {
             .filter(|(node, _)| nodes.contains(*node))
             .flat_map(|(_, pods)| pods.clone())
             .collect();
-        let as_input = |pod: &&'a Arc<Pod>| drydock_plan::Pod {
+        let as_input = |pod: &&'a Arc<Pod>| drydock_plan::CountedPod {
             node: &pod.node_name,
             pod_type: pod.pod_type(),
             priority: pod.priority,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::{DrainingMaintenance, FastForward, MaintenanceOutcome, Outcome, Pod};
+use drydock_plan::{CountedPod, DrainingMaintenance, FastForward, MaintenanceOutcome, Outcome};
 
 pub use drydock_api::node_maintenance::PodType::{DaemonSet, Default as Plain, Static};
 
@@ -62,8 +62,8 @@ pub fn plan(maintenances: &mut [DrainingMaintenance], pods: &[TestPod]) -> Outco
 /// Plans, and writes nothing.
 pub fn look(maintenances: &[DrainingMaintenance], pods: &[TestPod]) -> Outcome {
     let pods = pods.iter();
-    let pods: Vec<Pod<'_>> = pods
-        .map(|p| Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
+    let pods: Vec<CountedPod<'_>> = pods
+        .map(|p| CountedPod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
         .collect();
     drydock_plan::plan(maintenances, &BTreeMap::new(), &pods)
 }
