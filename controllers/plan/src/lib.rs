@@ -84,5 +84,5 @@ mod planning;
 mod targets;
 
 pub use input::{CountedPod, DrainingMaintenance, TargetsByNode};
-pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
+pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome};
 pub use plan::plan;

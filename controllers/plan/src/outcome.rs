@@ -6,7 +6,7 @@ use drydock_api::node_maintenance::DrainPlanEntry;
 
 /// The result of one planning.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct PlanOutcome {
     /// One per maintenance, in the order in which they were given.
     pub maintenances: Vec<MaintenanceOutcome>,
     /// One per pod, in the order in which they were given: whether it is to leave now.

@@ -6,7 +6,7 @@ use crate::advance;
 use crate::contradiction::ForcedAdvance;
 use crate::input::{CountedPod, DrainingMaintenance, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
-use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
+use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
 
@@ -15,7 +15,11 @@ use crate::planning::{PlannedNode, Planning};
 /// Nothing is remembered: what has to survive stands in the positions and targets of the statuses, so that a restart
 /// changes nothing. `ended` are the targets that maintenances show which are in Drain no longer and whose status still
 /// stands.
-pub fn plan(maintenances: &[DrainingMaintenance], ended: &TargetsByNode, pods: &[CountedPod<'_>]) -> Outcome {
+pub fn plan(
+    maintenances: &[DrainingMaintenance],
+    ended: &TargetsByNode,
+    pods: &[CountedPod<'_>],
+) -> PlanOutcome {
     let mut planning = Planning::new(maintenances, ended);
     let placed = planning.count(pods);
     planning.place_cursors(maintenances);
@@ -27,7 +31,7 @@ pub fn plan(maintenances: &[DrainingMaintenance], ended: &TargetsByNode, pods: &
     let targeted = targeted.collect();
     let mut fast_forwards = newcomers(&planning, maintenances);
     fast_forwards.extend(forced.iter().map(|forced| contradiction(&planning, forced)));
-    Outcome { maintenances: outcomes(&planning), targeted, fast_forwards }
+    PlanOutcome { maintenances: outcomes(&planning), targeted, fast_forwards }
 }
 
 /// Maintenances that have come to a node which is further along.

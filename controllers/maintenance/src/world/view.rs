@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage, node_selector};
-use drydock_plan::{DrainingMaintenance, Outcome};
+use drydock_plan::{DrainingMaintenance, PlanOutcome};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
@@ -28,7 +28,7 @@ pub(crate) struct View<'a> {
     /// Pods that count, of each node that is looked at, by their type.
     pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
     /// The planning of the maintenances in Drain.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PlanOutcome,
     /// Place of a maintenance in `outcome`.
     pub(crate) planned: HashMap<usize, usize>,
     /// UIDs of the pods that are to leave now: the stored drain targets of their nodes cover them.
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
             last_types: last_types(world, &holders),
             holders,
             counted,
-            outcome: Outcome::default(),
+            outcome: PlanOutcome::default(),
             planned: HashMap::new(),
             targeted: HashSet::new(),
             waiting: None,
