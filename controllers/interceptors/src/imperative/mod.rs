@@ -7,7 +7,6 @@
 //! ```
 
 pub(crate) mod answer;
-mod board;
 mod evict;
 mod gate;
 mod let_go;
@@ -16,6 +15,7 @@ mod metrics;
 mod plan;
 mod pool;
 mod refused;
+mod retry_tracker;
 #[cfg(test)]
 mod testing;
 mod worker;

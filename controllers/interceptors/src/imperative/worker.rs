@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::board::Board;
 use super::gate::{Gate, Relief, covering, gate};
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
 use super::pool::{Lane, Pool};
+use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
 use crate::report::{News, REFUSED};
 use crate::reporter::{Audience, Error, Reporter, at, earliest};
@@ -25,7 +25,7 @@ use crate::responsible::target_of;
 /// Reports of one request are not closer than this, but for the first and the last.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Locks: `board` and `pool` are never held together, nor across an await.
+/// Locks: `tracker` and `pool` are never held together, nor across an await.
 pub(super) struct Worker {
     pub(super) context: Context,
     pub(super) queue: Queue<ObjectKey>,
@@ -33,7 +33,7 @@ pub(super) struct Worker {
     /// Somebody was put into the pool, or a slot became free.
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
-    pub(super) board: Mutex<Board>,
+    pub(super) tracker: Mutex<RetryTracker>,
     reporter: Reporter,
 }
 
@@ -53,23 +53,23 @@ impl Worker {
             pool: Mutex::default(),
             pool_changed: Notify::new(),
             metrics,
-            board: Mutex::default(),
+            tracker: Mutex::default(),
         }
     }
 
     pub(super) fn knows(&self, key: &ObjectKey) -> bool {
-        self.board.lock().knows(key)
+        self.tracker.lock().knows(key)
     }
 
     /// A budget has changed in favour of its pods.
     pub(super) fn wake(&self, budget: &ObjectKey, relief: Relief) {
-        let woken = self.board.lock().wake(budget, relief, Instant::now());
+        let woken = self.tracker.lock().wake(budget, relief, Instant::now());
         woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
     /// A budget has let a pod go, by whosever eviction.
     pub(super) fn note_let_go(&self, budget: &ObjectKey) {
-        self.board.lock().let_go.note(budget, clock::now());
+        self.tracker.lock().let_go.note(budget, clock::now());
     }
 
     /// The request, while it is ours, and its surroundings.
@@ -110,38 +110,38 @@ impl Worker {
 
     /// In which words an event says what blocks, if it was a refusal; and when the budget let an eviction go last.
     fn about(&self, key: &ObjectKey, seen: &Seen, news: &News) -> (Option<String>, Option<Timestamp>) {
-        let mut board = self.board.lock();
-        let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
+        let mut tracker = self.tracker.lock();
+        let let_go = tracker.let_go.last(&key.namespace, news.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
-        let refused = board.get_mut(key).and_then(|memory| memory.tried.refused.as_ref());
+        let refused = tracker.get_mut(key).and_then(|tracked| tracked.tried.refused.as_ref());
         (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.gate)), let_go)
     }
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
-        let mut board = self.board.lock();
-        let memory = board.recall(key);
-        memory.tried.update(&seen.gate);
-        let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
-        memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let (waits, awaits_room) = (plan.wake.is_some(), memory.tried.awaits_room());
-        let is_kept = memory.tried.is_kept_by_budgets();
-        plan.ask = plan.ask && board.ask(key);
-        let claims = board.is_asking(key) || (waits && awaits_room);
+        let mut tracker = self.tracker.lock();
+        let tracked = tracker.track(key);
+        tracked.tried.update(&seen.gate);
+        let mut plan = plan(seen.pod.as_deref(), &seen.gate, &tracked.tried, now);
+        tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
+        let (waits, awaits_room) = (plan.wake.is_some(), tracked.tried.awaits_room());
+        let is_kept = tracked.tried.is_kept_by_budgets();
+        plan.ask = plan.ask && tracker.ask(key);
+        let claims = tracker.is_asking(key) || (waits && awaits_room);
         if waits && is_kept {
-            board.wait_for(key, &seen.gate);
+            tracker.wait_for(key, &seen.gate);
         } else {
-            board.stop_waiting(key);
+            tracker.stop_waiting(key);
         }
-        let next = board.claim(key, seen.gate.budget().filter(|_| claims));
-        drop(board);
+        let next = tracker.claim(key, seen.gate.budget().filter(|_| claims));
+        drop(tracker);
         self.wake_next(next);
         plan
     }
 
     /// What was tried for a request that waited in the pool, if it is still to be asked for.
     pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Tried> {
-        let mut board = self.board.lock();
-        let tried = &board.get_mut(key)?.tried;
+        let mut tracker = self.tracker.lock();
+        let tried = &tracker.get_mut(key)?.tried;
         plan(seen.pod.as_deref(), &seen.gate, tried, clock::now()).ask.then(|| tried.clone())
     }
 
@@ -153,34 +153,34 @@ impl Worker {
     /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
     /// for, if it was.
     pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, Gate)>) {
-        let mut board = self.board.lock();
+        let mut tracker = self.tracker.lock();
         // Whoever was not asked for after all has not taken it either.
         let mut leaves_room = answer.is_none();
-        board.asked(key);
-        if let Some((memory, (answer, gate))) = board.get_mut(key).zip(answer) {
+        tracker.asked(key);
+        if let Some((tracked, (answer, gate))) = tracker.get_mut(key).zip(answer) {
             if answer.blocks() {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
-                self.metrics.failed_for(key, &memory.pod);
+                self.metrics.failed_for(key, &tracked.pod);
             }
             leaves_room = answer.leaves_room();
             let (is_taken, budget, now) = (answer == Answer::Accepted, gate.budget().cloned(), clock::now());
-            memory.tried.learn(answer, gate, now);
+            tracked.tried.learn(answer, gate, now);
             if is_taken {
-                board.take_room(key);
-                budget.into_iter().for_each(|budget| board.let_go.note(&budget, now));
+                tracker.take_room(key);
+                budget.into_iter().for_each(|budget| tracker.let_go.note(&budget, now));
             }
         }
-        let next = if leaves_room { board.claim(key, None) } else { None };
-        drop(board);
+        let next = if leaves_room { tracker.claim(key, None) } else { None };
+        drop(tracker);
         self.wake_next(next);
         self.queue.add(key.clone());
     }
 
     fn forget(&self, key: &ObjectKey) {
-        let mut board = self.board.lock();
-        let next = board.forget(key);
+        let mut tracker = self.tracker.lock();
+        let next = tracker.forget(key);
         self.metrics.forget(key);
-        drop(board);
+        drop(tracker);
         self.reporter.forget(key);
         self.wake_next(next);
     }

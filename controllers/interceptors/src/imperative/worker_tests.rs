@@ -112,7 +112,7 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
         state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
         ..Default::default()
     };
-    let lets_go = || worker.board.lock().let_go.last("ns", Some(&by)).is_some();
+    let lets_go = || worker.tracker.lock().let_go.last("ns", Some(&by)).is_some();
     context.caches.budgets.apply(budget("b", "1", 1));
     assert!(!lets_go());
     context.caches.budgets.apply(Budget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });

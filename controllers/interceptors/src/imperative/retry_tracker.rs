@@ -19,18 +19,18 @@ const ALL_WOKEN: Duration = Duration::from_secs(1);
 
 /// What is remembered of one request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct TrackedRequest {
     pub(crate) tried: Tried,
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingFor>,
     /// The budget whose room it waits or asks for.
     claim: Option<ObjectKey>,
 }
 
 /// What a request waits for.
 #[derive(Clone, Debug)]
-enum Waiting {
+enum WaitingFor {
     /// Room in this budget; with the place in its queue.
     Room(ObjectKey, u64),
     /// That these two budgets no longer both cover its pod. While they do, other budgets change nothing.
@@ -38,8 +38,8 @@ enum Waiting {
 }
 
 #[derive(Default)]
-pub(crate) struct Board {
-    memories: HashMap<ObjectKey, Memory>,
+pub(crate) struct RetryTracker {
+    requests: HashMap<ObjectKey, TrackedRequest>,
     /// Those who wait for room, by the budget and in the order in which they came.
     room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
     /// Those who wait for fewer budgets, by each of these. Apart from the others, whom they would keep from being woken.
@@ -53,18 +53,18 @@ pub(crate) struct Board {
     pub(super) let_go: LetGo,
 }
 
-impl Board {
+impl RetryTracker {
     /// What is known of a request.
-    pub(crate) fn recall(&mut self, key: &ObjectKey) -> &mut Memory {
-        self.memories.entry(key.clone()).or_default()
+    pub(crate) fn track(&mut self, key: &ObjectKey) -> &mut TrackedRequest {
+        self.requests.entry(key.clone()).or_default()
     }
 
-    pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Memory> {
-        self.memories.get_mut(key)
+    pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut TrackedRequest> {
+        self.requests.get_mut(key)
     }
 
     pub(crate) fn knows(&self, key: &ObjectKey) -> bool {
-        self.memories.contains_key(key)
+        self.requests.contains_key(key)
     }
 
     /// Takes in that a request is to be asked for; returns whether it is not already.
@@ -86,49 +86,49 @@ impl Board {
     pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
         self.stop_waiting(key);
         let next = self.claim(key, None);
-        self.memories.remove(key);
+        self.requests.remove(key);
         next
     }
 
     /// Takes in whose room a request waits or asks for. Whoever was woken for the room of another budget before has not
     /// taken it: returns who waits longest for that. The budget need not change again, and would wake nobody.
     pub(crate) fn claim(&mut self, key: &ObjectKey, budget: Option<&ObjectKey>) -> Option<ObjectKey> {
-        let memory = self.memories.get_mut(key).filter(|memory| memory.claim.as_ref() != budget)?;
-        let before = std::mem::replace(&mut memory.claim, budget.cloned())?;
+        let tracked = self.requests.get_mut(key).filter(|tracked| tracked.claim.as_ref() != budget)?;
+        let before = std::mem::replace(&mut tracked.claim, budget.cloned())?;
         self.room.get(&before)?.first().map(|(_, key)| key.clone())
     }
 
     /// The room that a request was woken for is taken: nobody else is to have it.
     pub(crate) fn take_room(&mut self, key: &ObjectKey) {
-        if let Some(memory) = self.memories.get_mut(key) {
-            memory.claim = None;
+        if let Some(tracked) = self.requests.get_mut(key) {
+            tracked.claim = None;
         }
     }
 
     /// Lets a request wait for the budgets in its way to change; it keeps its place if it waits for them already.
     pub(crate) fn wait_for(&mut self, key: &ObjectKey, gate: &Gate) {
-        match (self.memories.get(key).and_then(|m| m.waiting.as_ref()), gate) {
-            (Some(Waiting::Room(waited, _)), _) if gate.budget() == Some(waited) => return,
-            (Some(Waiting::Fewer(waited)), Gate::Many(budgets)) if waited == budgets => return,
+        match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), gate) {
+            (Some(WaitingFor::Room(waited, _)), _) if gate.budget() == Some(waited) => return,
+            (Some(WaitingFor::Fewer(waited)), Gate::Many(budgets)) if waited == budgets => return,
             _ => self.stop_waiting(key),
         }
-        let Some(memory) = self.memories.get_mut(key) else { return };
+        let Some(tracked) = self.requests.get_mut(key) else { return };
         if let Gate::Many(budgets) = gate {
-            memory.waiting = Some(Waiting::Fewer(budgets.clone()));
+            tracked.waiting = Some(WaitingFor::Fewer(budgets.clone()));
             for budget in budgets {
                 self.fewer.entry(budget.clone()).or_default().insert(key.clone());
             }
         } else if let Some(budget) = gate.budget() {
             self.sequence += 1;
-            memory.waiting = Some(Waiting::Room(budget.clone(), self.sequence));
+            tracked.waiting = Some(WaitingFor::Room(budget.clone(), self.sequence));
             self.room.entry(budget.clone()).or_default().insert((self.sequence, key.clone()));
         }
     }
 
     pub(crate) fn stop_waiting(&mut self, key: &ObjectKey) {
-        match self.memories.get_mut(key).and_then(|m| m.waiting.take()) {
-            Some(Waiting::Room(budget, place)) => take_out(&mut self.room, &budget, &(place, key.clone())),
-            Some(Waiting::Fewer(budgets)) => {
+        match self.requests.get_mut(key).and_then(|m| m.waiting.take()) {
+            Some(WaitingFor::Room(budget, place)) => take_out(&mut self.room, &budget, &(place, key.clone())),
+            Some(WaitingFor::Fewer(budgets)) => {
                 budgets.iter().for_each(|budget| take_out(&mut self.fewer, budget, key));
             }
             None => {}
@@ -191,53 +191,53 @@ mod tests {
         Gate::Open(Some(Covering { key: key(budget), version: "1".into() }))
     }
 
-    fn woken(board: &mut Board, budget: &str, relief: Relief) -> Vec<ObjectKey> {
-        board.wake(&key(budget), relief, Instant::now()).into_iter().map(|(key, _)| key).collect()
+    fn woken(tracker: &mut RetryTracker, budget: &str, relief: Relief) -> Vec<ObjectKey> {
+        tracker.wake(&key(budget), relief, Instant::now()).into_iter().map(|(key, _)| key).collect()
     }
 
-    fn waiting(names: &[&str], gate: &Gate, board: &mut Board) {
+    fn waiting(names: &[&str], gate: &Gate, tracker: &mut RetryTracker) {
         for name in names {
-            board.recall(&key(name));
-            board.wait_for(&key(name), gate);
+            tracker.track(&key(name));
+            tracker.wait_for(&key(name), gate);
         }
     }
 
     #[test]
     fn longest_waiting_are_woken_first_and_all_when_the_budget_is_gone() {
-        let mut board = Board::default();
+        let mut tracker = RetryTracker::default();
         for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &behind("b"), &mut board);
+            waiting(&[&format!("{i:03}")], &behind("b"), &mut tracker);
         }
-        board.wait_for(&key("000"), &behind("b"));
-        let some = woken(&mut board, "b", Relief::Some(1));
+        tracker.wait_for(&key("000"), &behind("b"));
+        let some = woken(&mut tracker, "b", Relief::Some(1));
         assert_eq!((some.len(), &*some[0].name, &*some[63].name), (64, "000", "063"));
-        assert_eq!(woken(&mut board, "b", Relief::Any).len(), 100);
+        assert_eq!(woken(&mut tracker, "b", Relief::Any).len(), 100);
     }
 
     #[test]
     fn those_whom_several_budgets_keep_are_woken_when_one_is_gone_and_not_when_one_has_room() {
-        let mut board = Board::default();
+        let mut tracker = RetryTracker::default();
         let both = Gate::Many([key("a"), key("b")]);
-        waiting(&["several"], &both, &mut board);
-        waiting(&["one"], &behind("b"), &mut board);
-        assert_eq!(woken(&mut board, "b", Relief::Some(1)), [key("one")]);
-        assert_eq!(woken(&mut board, "b", Relief::Any), [key("one"), key("several")]);
-        assert_eq!(woken(&mut board, "a", Relief::Any), [key("several")]);
-        board.wait_for(&key("several"), &behind("a"));
-        assert_eq!(woken(&mut board, "b", Relief::Any), [key("one")], "it waits for what is left");
-        assert_eq!(woken(&mut board, "a", Relief::Some(1)), [key("several")]);
+        waiting(&["several"], &both, &mut tracker);
+        waiting(&["one"], &behind("b"), &mut tracker);
+        assert_eq!(woken(&mut tracker, "b", Relief::Some(1)), [key("one")]);
+        assert_eq!(woken(&mut tracker, "b", Relief::Any), [key("one"), key("several")]);
+        assert_eq!(woken(&mut tracker, "a", Relief::Any), [key("several")]);
+        tracker.wait_for(&key("several"), &behind("a"));
+        assert_eq!(woken(&mut tracker, "b", Relief::Any), [key("one")], "it waits for what is left");
+        assert_eq!(woken(&mut tracker, "a", Relief::Some(1)), [key("several")]);
     }
 
     /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
     #[test]
     fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
-        let mut board = Board::default();
+        let mut tracker = RetryTracker::default();
         for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &Gate::Many([key("a"), key("b")]), &mut board);
+            waiting(&[&format!("{i:03}")], &Gate::Many([key("a"), key("b")]), &mut tracker);
         }
         let now = Instant::now();
         let mut at_once = |budget: &str, millis: u64| {
-            let woken = board.wake(&key(budget), Relief::Any, now + Duration::from_millis(millis));
+            let woken = tracker.wake(&key(budget), Relief::Any, now + Duration::from_millis(millis));
             let delays: BTreeSet<Duration> = woken.iter().map(|(_, delay)| *delay).collect();
             assert_eq!(woken.len(), 100);
             (woken.iter().filter(|(_, delay)| delay.is_zero()).count(), delays.last().copied().unwrap())
@@ -251,36 +251,36 @@ mod tests {
     /// Each request was kept under each of its budgets: ten million entries for 10,000 budgets and 1,000 pods.
     #[test]
     fn a_request_that_several_budgets_keep_waits_for_two_of_them() {
-        let mut board = Board::default();
-        waiting(&["p"], &Gate::Many([key("a"), key("b")]), &mut board);
-        assert_eq!((board.fewer.len(), board.room.len()), (2, 0));
-        assert_eq!(woken(&mut board, "c", Relief::Any), []);
+        let mut tracker = RetryTracker::default();
+        waiting(&["p"], &Gate::Many([key("a"), key("b")]), &mut tracker);
+        assert_eq!((tracker.fewer.len(), tracker.room.len()), (2, 0));
+        assert_eq!(woken(&mut tracker, "c", Relief::Any), []);
     }
 
     #[test]
     fn forgotten_request_waits_nowhere() {
         for gate in [behind("b"), Gate::Many([key("a"), key("b")])] {
-            let mut board = Board::default();
-            waiting(&["a"], &gate, &mut board);
-            assert_eq!((board.forget(&key("a")), board.memories.len()), (None, 0));
-            assert!(board.room.is_empty() && board.fewer.is_empty());
+            let mut tracker = RetryTracker::default();
+            waiting(&["a"], &gate, &mut tracker);
+            assert_eq!((tracker.forget(&key("a")), tracker.requests.len()), (None, 0));
+            assert!(tracker.room.is_empty() && tracker.fewer.is_empty());
         }
     }
 
     #[test]
     fn a_claim_that_is_given_up_is_for_who_waits_longest_and_one_that_was_taken_for_nobody() {
-        let mut board = Board::default();
-        waiting(&["first", "next"], &behind("b"), &mut board);
-        board.recall(&key("asks"));
+        let mut tracker = RetryTracker::default();
+        waiting(&["first", "next"], &behind("b"), &mut tracker);
+        tracker.track(&key("asks"));
         for (given_up_for, next) in
             [(Some("a"), None), (Some("b"), None), (Some("b"), None), (None, Some(key("first")))]
         {
-            assert_eq!(board.claim(&key("asks"), given_up_for.map(key).as_ref()), next);
+            assert_eq!(tracker.claim(&key("asks"), given_up_for.map(key).as_ref()), next);
         }
-        board.claim(&key("asks"), Some(&key("b")));
-        board.take_room(&key("asks"));
-        assert_eq!(board.forget(&key("asks")), None);
-        board.claim(&key("first"), Some(&key("b")));
-        assert_eq!(board.forget(&key("first")), Some(key("next")));
+        tracker.claim(&key("asks"), Some(&key("b")));
+        tracker.take_room(&key("asks"));
+        assert_eq!(tracker.forget(&key("asks")), None);
+        tracker.claim(&key("first"), Some(&key("b")));
+        assert_eq!(tracker.forget(&key("first")), Some(key("next")));
     }
 }
