@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::answer::{Answer, read};
-use super::gate::Gate;
+use super::budget_check::BudgetCheck;
 use super::worker::Worker;
 
 /// An eviction that lost many races may sleep inside the host for about half a minute.
@@ -66,7 +66,7 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
     // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
     let asked = AssertUnwindSafe(ask(&worker, &key)).catch_unwind().await.unwrap_or_else(|_| {
         error!(request = %key, "the eviction panicked; it is tried again");
-        Some((Answer::Unclear, Gate::Open(None)))
+        Some((Answer::Unclear, BudgetCheck::Allows(None)))
     });
     let answer = asked.as_ref().map(|(answer, _)| answer);
     {
@@ -82,23 +82,23 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
 }
 
 /// Asks the host, unless the request is no longer ours or the pod is already going.
-async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
+async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, BudgetCheck)> {
     let (request, seen) = worker.fetch(key)?;
     let tried = worker.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
     if !worker.context.may_write() {
-        return Some((Answer::TryAgain, seen.gate));
+        return Some((Answer::TryAgain, seen.check));
     }
     let target = Worker::pod_of(&request);
     if tried.may_be_accepted()
         && let Some(answer) = look_live(&worker.context, &target, &pod.uid).await
     {
-        return Some((answer, seen.gate));
+        return Some((answer, seen.check));
     }
     let answer = evict(&worker.context, &target, &pod.uid).await;
     debug!(request = %key, pod = %target, answer = answer.kind(), "eviction");
     worker.metrics.answered(answer.kind());
-    Some((answer, seen.gate))
+    Some((answer, seen.check))
 }
 
 /// What became of an eviction that the host may have accepted, though the cache does not show it; none if the pod is there

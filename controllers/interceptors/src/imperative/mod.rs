@@ -7,8 +7,8 @@
 //! ```
 
 pub(crate) mod answer;
+mod budget_check;
 mod evict;
-mod gate;
 mod let_go;
 mod limit;
 mod metrics;
@@ -83,10 +83,10 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
         let worker = worker.clone();
         move |change: &Change<Budget>| {
             let Some(budget) = change.latest() else { return };
-            if gate::lets_go(change.old.as_deref(), change.new.as_deref()) {
+            if budget_check::lets_go(change.old.as_deref(), change.new.as_deref()) {
                 worker.note_let_go(&budget.key());
             }
-            if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
+            if let Some(relief) = budget_check::relief(change.old.as_deref(), change.new.as_deref()) {
                 worker.wake(&budget.key(), relief);
             }
         }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::NAME;
 use super::answer::Answer;
-use super::gate::Gate;
+use super::budget_check::BudgetCheck;
 use super::refused::Refused;
 use crate::report::News;
 use crate::responsible::responsible;
@@ -35,12 +35,12 @@ pub(crate) struct Tried {
     /// When it came.
     at: Option<Timestamp>,
     /// What the cache knew of the budgets when it was asked for.
-    asked_at: Option<Gate>,
+    asked_at: Option<BudgetCheck>,
 }
 
 impl Tried {
     /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
-    pub(crate) fn learn(&mut self, answer: Answer, asked_at: Gate, now: Timestamp) {
+    pub(crate) fn learn(&mut self, answer: Answer, asked_at: BudgetCheck, now: Timestamp) {
         let is_race = matches!(answer, Answer::TryAgain | Answer::Unclear);
         self.races = if is_race { self.races.saturating_add(1) } else { 0 };
         if answer.blocks() {
@@ -55,23 +55,23 @@ impl Tried {
     }
 
     /// Takes in how the budgets stand: what was once otherwise has changed, though it be as it was again.
-    pub(crate) fn update(&mut self, gate: &Gate) {
-        self.asked_at.take_if(|asked_at| asked_at != gate);
+    pub(crate) fn update(&mut self, check: &BudgetCheck) {
+        self.asked_at.take_if(|asked_at| asked_at != check);
         if let Some(refused) = &mut self.refused {
-            refused.update(gate);
+            refused.update(check);
         }
     }
 
     /// When to try again, unless a budget's change comes first. An answer from the future came before the clock was set
     /// back, nobody knows how long before: it holds nothing up.
-    fn next(&self, gate: &Gate, now: Timestamp) -> Option<Timestamp> {
+    fn next(&self, check: &BudgetCheck, now: Timestamp) -> Option<Timestamp> {
         let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {
             Answer::Accepted | Answer::Gone => SHOWS_WITHIN,
             Answer::TryAgain | Answer::Unclear => RACE.delay(self.races.saturating_sub(1)),
             Answer::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
             // Known to allow nothing: asked again when it opens, and once in a while to be sure.
-            Answer::Budget(_) | Answer::ManyBudgets if gate.is_closed() => BLOCKED.max,
+            Answer::Budget(_) | Answer::ManyBudgets if check.refuses() => BLOCKED.max,
             // By what blocks now: many refusals of a budget do not make a webhook's first one last a quarter of an hour.
             _ => BLOCKED.delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
         };
@@ -80,8 +80,8 @@ impl Tried {
 
     /// Whether budgets that refused are open and not as they were when they were asked. The state that refused need not
     /// have been seen: the cache learns of it after the refusal, or never if its watch broke off meanwhile.
-    fn has_opened(&self, gate: &Gate) -> bool {
-        self.is_kept_by_budgets() && !gate.is_closed() && self.asked_at.as_ref() != Some(gate)
+    fn has_opened(&self, check: &BudgetCheck) -> bool {
+        self.is_kept_by_budgets() && !check.refuses() && self.asked_at.as_ref() != Some(check)
     }
 
     /// Whether room in a budget would be taken as soon as there is some.
@@ -113,7 +113,7 @@ pub(crate) struct Plan {
 }
 
 /// Plans. `pod` is none when the pod is gone or terminal.
-pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp) -> Plan {
+pub(crate) fn plan(pod: Option<&Pod>, check: &BudgetCheck, tried: &Tried, now: Timestamp) -> Plan {
     let Some(pod) = pod else {
         return Plan { news: Some(terminating::gone()), ..Plan::default() };
     };
@@ -131,11 +131,11 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
         let wake = pod.overdue_at().filter(|due| *due > now);
         return Plan { news: Some(terminating::terminating(pod, "", now)), ask: false, wake };
     }
-    match tried.next(gate, now) {
-        Some(next) if next > now && !tried.has_opened(gate) => {
-            Plan { news: news_of(tried, gate), ask: false, wake: Some(next) }
+    match tried.next(check, now) {
+        Some(next) if next > now && !tried.has_opened(check) => {
+            Plan { news: news_of(tried, check), ask: false, wake: Some(next) }
         }
-        _ => Plan { news: news_of(tried, gate), ask: true, wake: None },
+        _ => Plan { news: news_of(tried, check), ask: true, wake: None },
     }
 }
 
@@ -144,13 +144,13 @@ fn say(message: String) -> Plan {
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
-fn news_of(tried: &Tried, gate: &Gate) -> Option<News> {
+fn news_of(tried: &Tried, check: &BudgetCheck) -> Option<News> {
     if tried.last == Some(Answer::Accepted) {
         return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
     }
     let refused = tried.refused.as_ref()?;
-    let message = refused.message(tried.retries, gate);
-    Some(News { message, blocked: Some(refused.blocked(gate)), ..News::default() })
+    let message = refused.message(tried.retries, check);
+    Some(News { message, blocked: Some(refused.blocked(check)), ..News::default() })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use drydock_api::eviction_request::blocked::{NEVER_ALLOWS, SHORT_NOW};
 use drydock_runtime::ObjectKey;
 use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 
-use super::super::gate::Covering;
+use super::super::budget_check::CoveringBudget;
 use super::*;
 
 fn at(second: i64) -> Timestamp {
@@ -17,34 +17,34 @@ fn pod() -> Pod {
     Pod { name: "p".into(), namespace: "ns".into(), node_name: "n1".into(), ..Default::default() }
 }
 
-fn covering(version: u64) -> Covering {
-    Covering { key: ObjectKey::new("ns", "b"), version: version.to_string() }
+fn covering(version: u64) -> CoveringBudget {
+    CoveringBudget { key: ObjectKey::new("ns", "b"), version: version.to_string() }
 }
 
-fn closed() -> Gate {
-    Gate::Closed { budget: covering(2), state: SHORT_NOW, why: "why".into() }
+fn closed() -> BudgetCheck {
+    BudgetCheck::Refuses { budget: covering(2), state: SHORT_NOW, why: "why".into() }
 }
 
-fn open() -> Gate {
+fn open() -> BudgetCheck {
     open_as_of(1)
 }
 
-fn open_as_of(version: u64) -> Gate {
-    Gate::Open(Some(covering(version)))
+fn open_as_of(version: u64) -> BudgetCheck {
+    BudgetCheck::Allows(Some(covering(version)))
 }
 
-fn several(names: [&str; 2]) -> Gate {
-    Gate::Many(names.map(|name| ObjectKey::new("ns", name)))
+fn several(names: [&str; 2]) -> BudgetCheck {
+    BudgetCheck::Several(names.map(|name| ObjectKey::new("ns", name)))
 }
 
 fn budget() -> Answer {
     Answer::Budget("in its words".into())
 }
 
-fn after(answers: &[(Answer, Gate, i64)]) -> Tried {
+fn after(answers: &[(Answer, BudgetCheck, i64)]) -> Tried {
     let mut tried = Tried::default();
-    for (answer, gate, second) in answers {
-        tried.learn(answer.clone(), gate.clone(), at(*second));
+    for (answer, check, second) in answers {
+        tried.learn(answer.clone(), check.clone(), at(*second));
     }
     tried
 }
@@ -55,9 +55,9 @@ fn message(plan: &Plan) -> &str {
 
 #[test]
 fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
-    for gate in [open(), closed(), several(["a", "b"])] {
+    for check in [open(), closed(), several(["a", "b"])] {
         assert_eq!(
-            plan(Some(&pod()), &gate, &Tried::default(), at(0)),
+            plan(Some(&pod()), &check, &Tried::default(), at(0)),
             Plan { ask: true, ..Plan::default() }
         );
     }
@@ -115,11 +115,11 @@ fn closed_budget_is_not_asked_again_until_its_status_changes() {
 #[test]
 fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
     let tried = after(&[(budget(), open_as_of(1), 0)]);
-    let asks = |gate: Gate| plan(Some(&pod()), &gate, &tried, at(1)).ask;
+    let asks = |check: BudgetCheck| plan(Some(&pod()), &check, &tried, at(1)).ask;
     assert!(!asks(open_as_of(1)), "the cache has yet to learn of the state that refused");
     assert!(!asks(closed()));
     assert!(asks(open_as_of(3)), "whether or not the closed one between them was seen");
-    assert!(asks(Gate::Open(None)), "the budget is gone");
+    assert!(asks(BudgetCheck::Allows(None)), "the budget is gone");
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn opened_budget_is_asked_at_once() {
 fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while() {
     let both = several(["a", "b"]);
     let tried = after(&[(Answer::ManyBudgets, both.clone(), 0)]);
-    let asks = |gate: &Gate, second| plan(Some(&pod()), gate, &tried, at(second)).ask;
+    let asks = |check: &BudgetCheck, second| plan(Some(&pod()), check, &tried, at(second)).ask;
     assert!(!asks(&both, 899) && asks(&both, 900), "the guess may be wrong");
     assert!(!asks(&several(["b", "c"]), 1), "they are still several");
     assert!(!asks(&closed(), 1), "the one that is left allows nothing");
-    assert!(asks(&open(), 1) && asks(&Gate::Open(None), 1));
+    assert!(asks(&open(), 1) && asks(&BudgetCheck::Allows(None), 1));
 }
 
 /// A second budget that came and went between two looks at the cache left the first as it was when it was asked: the pod
@@ -145,12 +145,12 @@ fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while(
 #[test]
 fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     for (refused, between) in [(Answer::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
-        for gate in [open(), Gate::Open(None)] {
-            let mut tried = after(&[(refused.clone(), gate.clone(), 0)]);
-            tried.update(&gate);
-            assert!(!plan(Some(&pod()), &gate, &tried, at(1)).ask);
+        for check in [open(), BudgetCheck::Allows(None)] {
+            let mut tried = after(&[(refused.clone(), check.clone(), 0)]);
+            tried.update(&check);
+            assert!(!plan(Some(&pod()), &check, &tried, at(1)).ask);
             tried.update(&between);
-            assert!(plan(Some(&pod()), &gate, &tried, at(1)).ask);
+            assert!(plan(Some(&pod()), &check, &tried, at(1)).ask);
         }
     }
 }
@@ -222,8 +222,8 @@ fn several_budgets_and_webhooks_are_told_apart() {
 }
 
 /// What blocks, as `reason name state`.
-fn blocked(pod: &Pod, gate: &Gate, tried: &Tried) -> String {
-    let news = plan(Some(pod), gate, tried, at(1)).news;
+fn blocked(pod: &Pod, check: &BudgetCheck, tried: &Tried) -> String {
+    let news = plan(Some(pod), check, tried, at(1)).news;
     let said = news.and_then(|news| news.blocked);
     said.map_or_else(String::new, |blocked| format!("{} {} {}", blocked.reason, blocked.name, blocked.state))
 }
@@ -232,13 +232,14 @@ fn blocked(pod: &Pod, gate: &Gate, tried: &Tried) -> String {
 #[test]
 fn what_blocks_is_said_for_programs_by_its_kind_and_name() {
     let both = several(["a", "b"]);
-    let of = |answer: Answer, gate: &Gate| blocked(&pod(), gate, &after(&[(answer, gate.clone(), 0)]));
+    let of =
+        |answer: Answer, check: &BudgetCheck| blocked(&pod(), check, &after(&[(answer, check.clone(), 0)]));
     let host = |name: &str| {
         Answer::Budget(format!("The disruption budget {name} needs 2 healthy pods and has 1 currently"))
     };
     assert_eq!(of(budget(), &closed()), "PodDisruptionBudget b ShortNow");
     assert_eq!(
-        of(host("cert-manager-webhook"), &Gate::Open(None)),
+        of(host("cert-manager-webhook"), &BudgetCheck::Allows(None)),
         "PodDisruptionBudget cert-manager-webhook ShortNow"
     );
     assert_eq!(of(Answer::ManyBudgets, &both), "PodDisruptionBudget a,b SeveralBudgets");
@@ -262,14 +263,15 @@ fn what_blocks_is_said_for_programs_by_its_kind_and_name() {
 
 #[test]
 fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_of_the_refusal() {
-    let never = Gate::Closed { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
+    let never = BudgetCheck::Refuses { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
     let mut tried = after(&[(budget(), never.clone(), 0)]);
-    for gate in [open_as_of(3), never.clone(), open_as_of(4)] {
-        tried.update(&gate);
-        assert_eq!(blocked(&pod(), &gate, &tried), "PodDisruptionBudget b NeverAllows", "{gate:?}");
+    for check in [open_as_of(3), never.clone(), open_as_of(4)] {
+        tried.update(&check);
+        assert_eq!(blocked(&pod(), &check, &tried), "PodDisruptionBudget b NeverAllows", "{check:?}");
     }
-    let told = |gate: &Gate| message(&plan(Some(&pod()), gate, &tried, at(1))).to_owned();
-    let later = Gate::Closed { budget: covering(5), state: NEVER_ALLOWS, why: "other numbers".into() };
+    let told = |check: &BudgetCheck| message(&plan(Some(&pod()), check, &tried, at(1))).to_owned();
+    let later =
+        BudgetCheck::Refuses { budget: covering(5), state: NEVER_ALLOWS, why: "other numbers".into() };
     assert!(told(&later).starts_with("why. "), "{}", told(&later));
     for nothing in [Answer::TryAgain, Answer::Unclear, Answer::Throttled(None)] {
         tried.learn(nothing, open_as_of(4), at(0));
@@ -282,9 +284,9 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
 fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     let both = several(["a", "b"]);
     let tried = after(&[(Answer::ManyBudgets, both.clone(), 0), (Answer::ManyBudgets, open(), 1)]);
-    for gate in [both.clone(), open()] {
-        assert_eq!(blocked(&pod(), &gate, &tried), "PodDisruptionBudget a,b SeveralBudgets");
-        let told = plan(Some(&pod()), &gate, &tried, at(1));
+    for check in [both.clone(), open()] {
+        assert_eq!(blocked(&pod(), &check, &tried), "PodDisruptionBudget a,b SeveralBudgets");
+        let told = plan(Some(&pod()), &check, &tried, at(1));
         assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
     }
     let tried = after(&[(budget(), closed(), 0)]);
@@ -296,7 +298,7 @@ fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
 /// Its minAvailable was lowered, others took the room, and it was still shown as one that never allows an eviction.
 #[test]
 fn a_budget_that_had_room_when_it_was_asked_is_not_one_that_never_allows() {
-    let never = Gate::Closed { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
+    let never = BudgetCheck::Refuses { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
     let mut tried = after(&[(budget(), never, 0)]);
     tried.learn(budget(), open_as_of(3), at(1));
     assert_eq!(blocked(&pod(), &open_as_of(3), &tried), "PodDisruptionBudget b ShortNow");

@@ -8,7 +8,7 @@ use drydock_api::eviction_request::refusal::{self, RefusedBy};
 use drydock_runtime::ObjectKey;
 
 use super::answer::{Answer, named_budget, named_webhook};
-use super::gate::Gate;
+use super::budget_check::BudgetCheck;
 
 /// The last refusal. Races that are lost and evictions that are throttled after it change nothing of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,16 +26,16 @@ pub(super) struct Refused {
 
 impl Refused {
     /// The refusal that `answer` is, after another one.
-    pub(super) fn new(answer: &Answer, asked_at: &Gate, before: Option<Self>) -> Self {
+    pub(super) fn new(answer: &Answer, asked_at: &BudgetCheck, before: Option<Self>) -> Self {
         let in_a_row =
             before.as_ref().filter(|before| before.answer.kind() == answer.kind()).map_or(0, |b| b.in_a_row);
         let why = match asked_at {
-            Gate::Closed { budget, why, .. } => Some((budget.key.clone(), why.clone())),
+            BudgetCheck::Refuses { budget, why, .. } => Some((budget.key.clone(), why.clone())),
             _ => None,
         };
         let several = before.as_ref().and_then(|before| before.several.clone());
         // One that had room when it was asked is not in its old state any more, whatever that was.
-        let closed = before.and_then(|before| before.closed).filter(|_| asked_at.is_closed());
+        let closed = before.and_then(|before| before.closed).filter(|_| asked_at.refuses());
         let in_a_row = in_a_row.saturating_add(1);
         let mut refused = Self { answer: answer.clone(), in_a_row, why, several, closed };
         refused.update(asked_at);
@@ -43,33 +43,33 @@ impl Refused {
     }
 
     /// Takes in how the budgets stand.
-    pub(super) fn update(&mut self, gate: &Gate) {
-        match gate {
-            Gate::Closed { budget, state, .. } => self.closed = Some((budget.key.clone(), state)),
-            Gate::Many(budgets) => self.several = Some(budgets.clone()),
-            Gate::Open(_) => {}
+    pub(super) fn update(&mut self, check: &BudgetCheck) {
+        match check {
+            BudgetCheck::Refuses { budget, state, .. } => self.closed = Some((budget.key.clone(), state)),
+            BudgetCheck::Several(budgets) => self.several = Some(budgets.clone()),
+            BudgetCheck::Allows(_) => {}
         }
     }
 
     /// The message of the status: the numbers are those of the refusal.
-    pub(super) fn message(&self, retries: u32, gate: &Gate) -> String {
-        let (by, words) = self.why(gate);
+    pub(super) fn message(&self, retries: u32, check: &BudgetCheck) -> String {
+        let (by, words) = self.why(check);
         refusal::message(retries, by, &words)
     }
 
     /// What an event says: as the message, without the number of retries.
-    pub(super) fn cause(&self, gate: &Gate) -> String {
-        let (by, words) = self.why(gate);
+    pub(super) fn cause(&self, check: &BudgetCheck) -> String {
+        let (by, words) = self.why(check);
         refusal::cause(by, &words)
     }
 
     /// Who refuses, and in which words: of the same budgets as [`Refused::blocked`] names.
-    fn why(&self, gate: &Gate) -> (RefusedBy, String) {
-        match (&self.answer, gate) {
+    fn why(&self, check: &BudgetCheck) -> (RefusedBy, String) {
+        match (&self.answer, check) {
             (Answer::Admission(words), _) => (RefusedBy::Admission, words.clone()),
             (Answer::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
-            (_, Gate::Many(budgets)) => (RefusedBy::Budget, several(Some(budgets))),
-            (Answer::Budget(words), Gate::Closed { budget, why, .. }) => {
+            (_, BudgetCheck::Several(budgets)) => (RefusedBy::Budget, several(Some(budgets))),
+            (Answer::Budget(words), BudgetCheck::Refuses { budget, why, .. }) => {
                 let same = self.why.as_ref().filter(|(key, _)| *key == budget.key).map(|(_, why)| why);
                 let by_host = Some(words).filter(|words| named_budget(words) == &*budget.key.name);
                 (RefusedBy::Budget, same.or(by_host).unwrap_or(why).clone())
@@ -78,28 +78,28 @@ impl Refused {
                 (RefusedBy::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
             }
             // The one that is left.
-            (_, Gate::Closed { why, .. }) => (RefusedBy::Budget, why.clone()),
+            (_, BudgetCheck::Refuses { why, .. }) => (RefusedBy::Budget, why.clone()),
             _ => (RefusedBy::Budget, several(self.several.as_ref())),
         }
     }
 
     /// For programs: which one refuses, and in what way; without the time.
-    pub(super) fn blocked(&self, gate: &Gate) -> Blocked {
-        let (reason, name, state) = match (&self.answer, gate) {
+    pub(super) fn blocked(&self, check: &BudgetCheck) -> Blocked {
+        let (reason, name, state) = match (&self.answer, check) {
             (Answer::Admission(words), _) => (ADMISSION_WEBHOOK, named_webhook(words).to_owned(), ""),
             (Answer::Refused(_), _) => (OTHER, String::new(), ""),
-            (_, Gate::Many(budgets)) => (POD_DISRUPTION_BUDGET, joined(budgets), SEVERAL_BUDGETS),
-            (_, Gate::Closed { budget, state, .. }) => {
+            (_, BudgetCheck::Several(budgets)) => (POD_DISRUPTION_BUDGET, joined(budgets), SEVERAL_BUDGETS),
+            (_, BudgetCheck::Refuses { budget, state, .. }) => {
                 (POD_DISRUPTION_BUDGET, budget.key.name.to_string(), *state)
             }
-            (Answer::ManyBudgets, Gate::Open(_)) => {
+            (Answer::ManyBudgets, BudgetCheck::Allows(_)) => {
                 let names = self.several.as_ref().map(joined).unwrap_or_default();
                 (POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS)
             }
             // It has room, and the next eviction may take it; or the cache does not have it yet.
-            (Answer::Budget(words), Gate::Open(_)) => {
+            (Answer::Budget(words), BudgetCheck::Allows(_)) => {
                 let name =
-                    gate.budget().map_or_else(|| named_budget(words).to_owned(), |key| key.name.to_string());
+                    check.budget().map_or_else(|| named_budget(words).to_owned(), |key| key.name.to_string());
                 let closed = self.closed.as_ref().filter(|(key, _)| *key.name == *name);
                 (POD_DISRUPTION_BUDGET, name, closed.map_or(SHORT_NOW, |(_, state)| state))
             }

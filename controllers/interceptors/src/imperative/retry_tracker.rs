@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
-use super::gate::{Gate, Relief};
+use super::budget_check::{BudgetCheck, Relief};
 use super::let_go::LetGo;
 use super::plan::Tried;
 
@@ -106,19 +106,19 @@ impl RetryTracker {
     }
 
     /// Lets a request wait for the budgets in its way to change; it keeps its place if it waits for them already.
-    pub(crate) fn wait_for(&mut self, key: &ObjectKey, gate: &Gate) {
-        match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), gate) {
-            (Some(WaitingFor::Room(waited, _)), _) if gate.budget() == Some(waited) => return,
-            (Some(WaitingFor::Fewer(waited)), Gate::Many(budgets)) if waited == budgets => return,
+    pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
+        match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
+            (Some(WaitingFor::Room(waited, _)), _) if check.budget() == Some(waited) => return,
+            (Some(WaitingFor::Fewer(waited)), BudgetCheck::Several(budgets)) if waited == budgets => return,
             _ => self.stop_waiting(key),
         }
         let Some(tracked) = self.requests.get_mut(key) else { return };
-        if let Gate::Many(budgets) = gate {
+        if let BudgetCheck::Several(budgets) = check {
             tracked.waiting = Some(WaitingFor::Fewer(budgets.clone()));
             for budget in budgets {
                 self.fewer.entry(budget.clone()).or_default().insert(key.clone());
             }
-        } else if let Some(budget) = gate.budget() {
+        } else if let Some(budget) = check.budget() {
             self.sequence += 1;
             tracked.waiting = Some(WaitingFor::Room(budget.clone(), self.sequence));
             self.room.entry(budget.clone()).or_default().insert((self.sequence, key.clone()));
@@ -180,25 +180,25 @@ fn take_out<T: Ord>(queues: &mut HashMap<ObjectKey, BTreeSet<T>>, budget: &Objec
 
 #[cfg(test)]
 mod tests {
-    use super::super::gate::Covering;
+    use super::super::budget_check::CoveringBudget;
     use super::*;
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::new("ns", name)
     }
 
-    fn behind(budget: &str) -> Gate {
-        Gate::Open(Some(Covering { key: key(budget), version: "1".into() }))
+    fn behind(budget: &str) -> BudgetCheck {
+        BudgetCheck::Allows(Some(CoveringBudget { key: key(budget), version: "1".into() }))
     }
 
     fn woken(tracker: &mut RetryTracker, budget: &str, relief: Relief) -> Vec<ObjectKey> {
         tracker.wake(&key(budget), relief, Instant::now()).into_iter().map(|(key, _)| key).collect()
     }
 
-    fn waiting(names: &[&str], gate: &Gate, tracker: &mut RetryTracker) {
+    fn waiting(names: &[&str], check: &BudgetCheck, tracker: &mut RetryTracker) {
         for name in names {
             tracker.track(&key(name));
-            tracker.wait_for(&key(name), gate);
+            tracker.wait_for(&key(name), check);
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn those_whom_several_budgets_keep_are_woken_when_one_is_gone_and_not_when_one_has_room() {
         let mut tracker = RetryTracker::default();
-        let both = Gate::Many([key("a"), key("b")]);
+        let both = BudgetCheck::Several([key("a"), key("b")]);
         waiting(&["several"], &both, &mut tracker);
         waiting(&["one"], &behind("b"), &mut tracker);
         assert_eq!(woken(&mut tracker, "b", Relief::Some(1)), [key("one")]);
@@ -233,7 +233,7 @@ mod tests {
     fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
         let mut tracker = RetryTracker::default();
         for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &Gate::Many([key("a"), key("b")]), &mut tracker);
+            waiting(&[&format!("{i:03}")], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
         }
         let now = Instant::now();
         let mut at_once = |budget: &str, millis: u64| {
@@ -252,16 +252,16 @@ mod tests {
     #[test]
     fn a_request_that_several_budgets_keep_waits_for_two_of_them() {
         let mut tracker = RetryTracker::default();
-        waiting(&["p"], &Gate::Many([key("a"), key("b")]), &mut tracker);
+        waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
         assert_eq!((tracker.fewer.len(), tracker.room.len()), (2, 0));
         assert_eq!(woken(&mut tracker, "c", Relief::Any), []);
     }
 
     #[test]
     fn forgotten_request_waits_nowhere() {
-        for gate in [behind("b"), Gate::Many([key("a"), key("b")])] {
+        for check in [behind("b"), BudgetCheck::Several([key("a"), key("b")])] {
             let mut tracker = RetryTracker::default();
-            waiting(&["a"], &gate, &mut tracker);
+            waiting(&["a"], &check, &mut tracker);
             assert_eq!((tracker.forget(&key("a")), tracker.requests.len()), (None, 0));
             assert!(tracker.room.is_empty() && tracker.fewer.is_empty());
         }

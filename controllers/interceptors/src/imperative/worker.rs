@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::gate::{Gate, Relief, covering, gate};
+use super::budget_check::{BudgetCheck, Relief, check, covering};
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
 use super::pool::{Lane, Pool};
@@ -40,7 +40,7 @@ pub(super) struct Worker {
 /// What was seen of a request's surroundings.
 pub(super) struct Seen {
     pub(super) pod: Option<Arc<Pod>>,
-    pub(super) gate: Gate,
+    pub(super) check: BudgetCheck,
 }
 
 impl Worker {
@@ -78,8 +78,8 @@ impl Worker {
         request.spec.target.pod.as_ref()?;
         let pod = target_of(&request, &self.context.caches.pods);
         let budgets = &self.context.caches.budgets;
-        let gate = pod.as_ref().map_or(Gate::Open(None), |pod| gate(pod, &covering(pod, budgets)));
-        Some((request, Seen { pod, gate }))
+        let check = pod.as_ref().map_or(BudgetCheck::Allows(None), |pod| check(pod, &covering(pod, budgets)));
+        Some((request, Seen { pod, check }))
     }
 
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
@@ -89,10 +89,10 @@ impl Worker {
         };
         let now = clock::now();
         let plan = self.plan(&key, &request, &seen, now);
-        let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
+        let lane = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
             self.submit(&key, &lane);
-        } else if plan.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
+        } else if plan.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check) {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
         }
@@ -114,25 +114,25 @@ impl Worker {
         let let_go = tracker.let_go.last(&key.namespace, news.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
         let refused = tracker.get_mut(key).and_then(|tracked| tracked.tried.refused.as_ref());
-        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.gate)), let_go)
+        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), let_go)
     }
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
         let mut tracker = self.tracker.lock();
         let tracked = tracker.track(key);
-        tracked.tried.update(&seen.gate);
-        let mut plan = plan(seen.pod.as_deref(), &seen.gate, &tracked.tried, now);
+        tracked.tried.update(&seen.check);
+        let mut plan = plan(seen.pod.as_deref(), &seen.check, &tracked.tried, now);
         tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
         let (waits, awaits_room) = (plan.wake.is_some(), tracked.tried.awaits_room());
         let is_kept = tracked.tried.is_kept_by_budgets();
         plan.ask = plan.ask && tracker.ask(key);
         let claims = tracker.is_asking(key) || (waits && awaits_room);
         if waits && is_kept {
-            tracker.wait_for(key, &seen.gate);
+            tracker.wait_for(key, &seen.check);
         } else {
             tracker.stop_waiting(key);
         }
-        let next = tracker.claim(key, seen.gate.budget().filter(|_| claims));
+        let next = tracker.claim(key, seen.check.budget().filter(|_| claims));
         drop(tracker);
         self.wake_next(next);
         plan
@@ -142,7 +142,7 @@ impl Worker {
     pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Tried> {
         let mut tracker = self.tracker.lock();
         let tried = &tracker.get_mut(key)?.tried;
-        plan(seen.pod.as_deref(), &seen.gate, tried, clock::now()).ask.then(|| tried.clone())
+        plan(seen.pod.as_deref(), &seen.check, tried, clock::now()).ask.then(|| tried.clone())
     }
 
     fn submit(&self, key: &ObjectKey, lane: &Lane) {
@@ -152,19 +152,19 @@ impl Worker {
 
     /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
     /// for, if it was.
-    pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, Gate)>) {
+    pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, BudgetCheck)>) {
         let mut tracker = self.tracker.lock();
         // Whoever was not asked for after all has not taken it either.
         let mut leaves_room = answer.is_none();
         tracker.asked(key);
-        if let Some((tracked, (answer, gate))) = tracker.get_mut(key).zip(answer) {
+        if let Some((tracked, (answer, check))) = tracker.get_mut(key).zip(answer) {
             if answer.blocks() {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
                 self.metrics.failed_for(key, &tracked.pod);
             }
             leaves_room = answer.leaves_room();
-            let (is_taken, budget, now) = (answer == Answer::Accepted, gate.budget().cloned(), clock::now());
-            tracked.tried.learn(answer, gate, now);
+            let (is_taken, budget, now) = (answer == Answer::Accepted, check.budget().cloned(), clock::now());
+            tracked.tried.learn(answer, check, now);
             if is_taken {
                 tracker.take_room(key);
                 budget.into_iter().for_each(|budget| tracker.let_go.note(&budget, now));

@@ -74,7 +74,7 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
         worker.reconcile(key.clone()).await.unwrap();
     }
     assert_eq!(take(), None);
-    worker.answered(&key, Some((Answer::Accepted, Gate::Open(None))));
+    worker.answered(&key, Some((Answer::Accepted, BudgetCheck::Allows(None))));
     worker.reconcile(key.clone()).await.unwrap();
     assert_eq!(take(), None);
 }

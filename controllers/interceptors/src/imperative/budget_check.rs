@@ -16,37 +16,37 @@ const MAX_COMPARISONS: usize = 10_000;
 /// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between, or when
 /// the same two were found to cover it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
+pub(crate) enum BudgetCheck {
     /// No budget is in the way; the one that covers the pod, if any.
-    Open(Option<Covering>),
+    Allows(Option<CoveringBudget>),
     /// This budget allows nothing, in this way (a state of `blocked`); for people, with its numbers.
-    Closed { budget: Covering, state: &'static str, why: String },
+    Refuses { budget: CoveringBudget, state: &'static str, why: String },
     /// Several budgets cover the pod, these two among them; what they say does not matter while there is more than one.
-    Many([ObjectKey; 2]),
+    Several([ObjectKey; 2]),
 }
 
 /// The one budget that covers a pod, as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Covering {
+pub(crate) struct CoveringBudget {
     /// Which.
     pub(crate) key: ObjectKey,
     /// Its resourceVersion.
     pub(crate) version: String,
 }
 
-impl Gate {
+impl BudgetCheck {
     /// The one budget that covers the pod.
     pub(crate) fn budget(&self) -> Option<&ObjectKey> {
         match self {
-            Self::Open(budget) => budget.as_ref().map(|budget| &budget.key),
-            Self::Closed { budget, .. } => Some(&budget.key),
-            Self::Many(_) => None,
+            Self::Allows(budget) => budget.as_ref().map(|budget| &budget.key),
+            Self::Refuses { budget, .. } => Some(&budget.key),
+            Self::Several(_) => None,
         }
     }
 
     /// Whether a budget is known to be in the way.
-    pub(crate) fn is_closed(&self) -> bool {
-        !matches!(self, Self::Open(_))
+    pub(crate) fn refuses(&self) -> bool {
+        !matches!(self, Self::Allows(_))
     }
 }
 
@@ -71,16 +71,16 @@ pub(crate) fn covering(pod: &Pod, budgets: &Store<Budget>) -> Vec<Arc<Budget>> {
 }
 
 /// Guesses from the budgets that cover the pod.
-pub(crate) fn gate(pod: &Pod, covering: &[Arc<Budget>]) -> Gate {
+pub(crate) fn check(pod: &Pod, covering: &[Arc<Budget>]) -> BudgetCheck {
     let budget = match covering {
-        [] => return Gate::Open(None),
+        [] => return BudgetCheck::Allows(None),
         [budget] => budget,
-        [first, second, ..] => return Gate::Many([first.key(), second.key()]),
+        [first, second, ..] => return BudgetCheck::Several([first.key(), second.key()]),
     };
-    let covering = Covering { key: budget.key(), version: budget.resource_version.clone() };
+    let covering = CoveringBudget { key: budget.key(), version: budget.resource_version.clone() };
     match obstacle(budget, pod) {
-        None => Gate::Open(Some(covering)),
-        Some((state, why)) => Gate::Closed { budget: covering, state, why },
+        None => BudgetCheck::Allows(Some(covering)),
+        Some((state, why)) => BudgetCheck::Refuses { budget: covering, state, why },
     }
 }
 
@@ -153,5 +153,5 @@ pub(crate) fn relief(old: Option<&Budget>, new: Option<&Budget>) -> Option<Relie
 }
 
 #[cfg(test)]
-#[path = "gate_tests.rs"]
+#[path = "budget_check_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! What closes the gate, what opens it, and who is woken then.
+//! Which budgets refuse an eviction, which allow it, and who is woken then.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -22,18 +22,18 @@ fn pod(ready: bool) -> Pod {
     Pod { name: "p".into(), namespace: "ns".into(), phase: Phase::Running, ready, ..Default::default() }
 }
 
-fn why(gate: Gate) -> String {
-    match gate {
-        Gate::Closed { why, .. } => why,
+fn why(check: BudgetCheck) -> String {
+    match check {
+        BudgetCheck::Refuses { why, .. } => why,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
-    let covering = Covering { key: ObjectKey::new("ns", "b"), version: "5".into() };
-    assert_eq!(gate(&pod(true), &[budget("b", 1)]), Gate::Open(Some(covering)));
-    let why = why(gate(&pod(true), &[budget("b", 0)]));
+    let covering = CoveringBudget { key: ObjectKey::new("ns", "b"), version: "5".into() };
+    assert_eq!(check(&pod(true), &[budget("b", 1)]), BudgetCheck::Allows(Some(covering)));
+    let why = why(check(&pod(true), &[budget("b", 0)]));
     assert_eq!(
         why,
         "PodDisruptionBudget \"b\" allows 0 disruptions (2 of 3 needed pods are healthy, 4 expected)"
@@ -42,13 +42,13 @@ fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
 
 #[test]
 fn unhealthy_pod_goes_by_the_policy_of_its_budget() {
-    let kept = why(gate(&pod(false), &[budget("b", 0)]));
+    let kept = why(check(&pod(false), &[budget("b", 0)]));
     assert!(kept.contains("IfHealthyBudget"));
     let always =
         Arc::new(Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*budget("b", 0)).clone() });
-    assert!(matches!(gate(&pod(false), &[always]), Gate::Open(_)));
+    assert!(matches!(check(&pod(false), &[always]), BudgetCheck::Allows(_)));
     let met = Arc::new(Budget { current_healthy: 3, ..(*budget("b", 0)).clone() });
-    assert!(matches!(gate(&pod(false), &[met]), Gate::Open(_)));
+    assert!(matches!(check(&pod(false), &[met]), BudgetCheck::Allows(_)));
 }
 
 fn store(budgets: impl IntoIterator<Item = Budget>) -> Store<Budget> {
@@ -67,14 +67,14 @@ fn pending_pod_passes_every_budget() {
     let budgets = store([(*budget("a", 0)).clone()]);
     assert_eq!(names(&covering(&pod(false), &budgets)), ["a"]);
     assert!(covering(&pending, &budgets).is_empty());
-    assert_eq!(gate(&pending, &[]), Gate::Open(None));
+    assert_eq!(check(&pending, &[]), BudgetCheck::Allows(None));
 }
 
 #[test]
 fn of_several_budgets_the_first_two_by_name_are_enough() {
     let budgets = store(["c", "b", "a"].map(|name| (*budget(name, 1)).clone()));
-    let gate = gate(&pod(true), &covering(&pod(true), &budgets));
-    assert_eq!(gate, Gate::Many([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
+    let check = check(&pod(true), &covering(&pod(true), &budgets));
+    assert_eq!(check, BudgetCheck::Several([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
 }
 
 /// A selector may be as long as a megabyte, and there may be hundreds: each look at each pod went through them all.
@@ -97,7 +97,7 @@ fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
 #[test]
 fn budget_that_is_not_observed_yet_closes_the_gate() {
     let fresh = Arc::new(Budget { generation: 2, observed_generation: 1, ..(*budget("b", 1)).clone() });
-    assert!(why(gate(&pod(true), &[fresh])).contains("still being processed"));
+    assert!(why(check(&pod(true), &[fresh])).contains("still being processed"));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
     }
 }
 
-/// Every state of a budget that the gate tells apart.
+/// Every state of a budget that the check tells apart.
 fn states() -> impl Iterator<Item = Budget> {
     let policies = [UnhealthyPolicy::IfHealthyBudget, UnhealthyPolicy::AlwaysAllow];
     policies.into_iter().flat_map(|unhealthy_policy| {
@@ -146,8 +146,8 @@ fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
     for (old, new, ready) in states().flat_map(|old| {
         states().flat_map(move |new| [true, false].map(|ready| (old.clone(), new.clone(), ready)))
     }) {
-        let is_closed = |budget: &Budget| gate(&pod(ready), &[Arc::new(budget.clone())]).is_closed();
-        if is_closed(&old) && !is_closed(&new) {
+        let refuses = |budget: &Budget| check(&pod(ready), &[Arc::new(budget.clone())]).refuses();
+        if refuses(&old) && !refuses(&new) {
             opened += 1;
             assert!(relief(Some(&old), Some(&new)).is_some(), "ready {ready}: {old:?} to {new:?}");
         }
@@ -155,7 +155,7 @@ fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
     assert_eq!(opened, 24 * 8 + 9 * 23, "of 2,048 pairs");
 }
 
-/// It was taken for the default, which opens the gate for a pod that is not ready as soon as the budget is met.
+/// It was taken for the default, by which a pod that is not ready may go as soon as the budget is met.
 #[test]
 fn pods_that_are_not_ready_stay_under_a_policy_that_is_not_known() {
     let of = |policy: &str| {
@@ -165,14 +165,14 @@ fn pods_that_are_not_ready_stay_under_a_policy_that_is_not_known() {
     assert_eq!(of("IfHealthyBudget"), UnhealthyPolicy::IfHealthyBudget);
     assert_eq!(of("AlwaysAllow"), UnhealthyPolicy::AlwaysAllow);
     let met = Budget { unhealthy_policy: of("NeverAllow"), current_healthy: 3, ..(*budget("b", 1)).clone() };
-    assert!(!gate(&pod(true), &[Arc::new(met.clone())]).is_closed());
-    assert!(why(gate(&pod(false), &[Arc::new(met)])).contains("does not know"));
+    assert!(!check(&pod(true), &[Arc::new(met.clone())]).refuses());
+    assert!(why(check(&pod(false), &[Arc::new(met)])).contains("does not know"));
 }
 
 #[test]
 fn a_closed_budget_blocks_in_one_of_four_ways() {
-    let state = |ready: bool, changed: Budget| match gate(&pod(ready), &[Arc::new(changed)]) {
-        Gate::Closed { state, .. } => state,
+    let state = |ready: bool, changed: Budget| match check(&pod(ready), &[Arc::new(changed)]) {
+        BudgetCheck::Refuses { state, .. } => state,
         other => panic!("{other:?}"),
     };
     let of = || (*budget("b", 0)).clone();
