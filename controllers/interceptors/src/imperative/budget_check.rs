@@ -127,11 +127,11 @@ fn is_met(budget: &Budget) -> bool {
 
 /// Which pods a budget's change may let go that were kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relief {
+pub(crate) enum ReleasedPods {
     /// Any: the budget is gone, or no longer covers the same pods, or no longer keeps those that are not ready.
     Any,
     /// So many of those that it alone covers.
-    Some(usize),
+    AtMost(usize),
 }
 
 /// Whether a budget has let a pod go in between, by whosever eviction: the host notes each in its status, and forgets it when
@@ -142,14 +142,14 @@ pub(crate) fn lets_go(old: Option<&Budget>, new: Option<&Budget>) -> bool {
 }
 
 /// What a budget's change does for the pods that it kept.
-pub(crate) fn relief(old: Option<&Budget>, new: Option<&Budget>) -> Option<Relief> {
-    let (Some(old), Some(new)) = (old, new) else { return old.map(|_| Relief::Any) };
+pub(crate) fn released_pods(old: Option<&Budget>, new: Option<&Budget>) -> Option<ReleasedPods> {
+    let (Some(old), Some(new)) = (old, new) else { return old.map(|_| ReleasedPods::Any) };
     let is_another = new.selector != old.selector || new.unhealthy_policy != old.unhealthy_policy;
     if is_another || (is_met(new) && !is_met(old)) {
-        return Some(Relief::Any);
+        return Some(ReleasedPods::Any);
     }
     let allowed = usize::try_from(new.disruptions_allowed).unwrap_or_default();
-    (allowed > 0).then_some(Relief::Some(allowed))
+    (allowed > 0).then_some(ReleasedPods::AtMost(allowed))
 }
 
 #[cfg(test)]

@@ -103,22 +103,22 @@ fn budget_that_is_not_observed_yet_closes_the_gate() {
 #[test]
 fn only_changes_that_may_help_wake_those_who_wait() {
     let (none, one) = (budget("b", 0), budget("b", 1));
-    assert_eq!(relief(Some(&none), Some(&one)), Some(Relief::Some(1)));
-    assert_eq!(relief(Some(&one), Some(&none)), None);
-    assert_eq!(relief(None, Some(&one)), None);
+    assert_eq!(released_pods(Some(&none), Some(&one)), Some(ReleasedPods::AtMost(1)));
+    assert_eq!(released_pods(Some(&one), Some(&none)), None);
+    assert_eq!(released_pods(None, Some(&one)), None);
 }
 
 /// A budget that no longer covers its pods woke as many as a budget with room does: the others waited on.
 #[test]
 fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
     let none = budget("b", 0);
-    assert_eq!(relief(Some(&none), None), Some(Relief::Any));
+    assert_eq!(released_pods(Some(&none), None), Some(ReleasedPods::Any));
     for changed in [
         Budget { selector: None, ..(*none).clone() },
         Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*none).clone() },
         Budget { current_healthy: 3, ..(*none).clone() },
     ] {
-        assert_eq!(relief(Some(&none), Some(&changed)), Some(Relief::Any), "{changed:?}");
+        assert_eq!(released_pods(Some(&none), Some(&changed)), Some(ReleasedPods::Any), "{changed:?}");
     }
 }
 
@@ -149,7 +149,7 @@ fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
         let refuses = |budget: &Budget| check(&pod(ready), &[Arc::new(budget.clone())]).refuses();
         if refuses(&old) && !refuses(&new) {
             opened += 1;
-            assert!(relief(Some(&old), Some(&new)).is_some(), "ready {ready}: {old:?} to {new:?}");
+            assert!(released_pods(Some(&old), Some(&new)).is_some(), "ready {ready}: {old:?} to {new:?}");
         }
     }
     assert_eq!(opened, 24 * 8 + 9 * 23, "of 2,048 pairs");

@@ -86,8 +86,10 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
             if budget_check::lets_go(change.old.as_deref(), change.new.as_deref()) {
                 worker.note_let_go(&budget.key());
             }
-            if let Some(relief) = budget_check::relief(change.old.as_deref(), change.new.as_deref()) {
-                worker.wake(&budget.key(), relief);
+            if let Some(released_pods) =
+                budget_check::released_pods(change.old.as_deref(), change.new.as_deref())
+            {
+                worker.wake(&budget.key(), released_pods);
             }
         }
     });

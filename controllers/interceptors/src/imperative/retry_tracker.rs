@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
-use super::budget_check::{BudgetCheck, Relief};
+use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::let_go::LetGo;
 use super::plan::Tried;
 
@@ -140,12 +140,12 @@ impl RetryTracker {
     pub(crate) fn wake(
         &mut self,
         budget: &ObjectKey,
-        relief: Relief,
+        released_pods: ReleasedPods,
         now: Instant,
     ) -> Vec<(ObjectKey, Duration)> {
         let room = self.room.get(budget).into_iter().flatten().map(|(_, key)| key);
         let at_once = |key: &ObjectKey| (key.clone(), Duration::ZERO);
-        let Relief::Some(allowed) = relief else {
+        let ReleasedPods::AtMost(allowed) = released_pods else {
             let all: Vec<_> = room.chain(self.fewer.get(budget).into_iter().flatten()).map(at_once).collect();
             return self.paced(budget, all, now);
         };
@@ -191,8 +191,8 @@ mod tests {
         BudgetCheck::Allows(Some(CoveringBudget { key: key(budget), version: "1".into() }))
     }
 
-    fn woken(tracker: &mut RetryTracker, budget: &str, relief: Relief) -> Vec<ObjectKey> {
-        tracker.wake(&key(budget), relief, Instant::now()).into_iter().map(|(key, _)| key).collect()
+    fn woken(tracker: &mut RetryTracker, budget: &str, released_pods: ReleasedPods) -> Vec<ObjectKey> {
+        tracker.wake(&key(budget), released_pods, Instant::now()).into_iter().map(|(key, _)| key).collect()
     }
 
     fn waiting(names: &[&str], check: &BudgetCheck, tracker: &mut RetryTracker) {
@@ -209,9 +209,9 @@ mod tests {
             waiting(&[&format!("{i:03}")], &behind("b"), &mut tracker);
         }
         tracker.wait_for(&key("000"), &behind("b"));
-        let some = woken(&mut tracker, "b", Relief::Some(1));
+        let some = woken(&mut tracker, "b", ReleasedPods::AtMost(1));
         assert_eq!((some.len(), &*some[0].name, &*some[63].name), (64, "000", "063"));
-        assert_eq!(woken(&mut tracker, "b", Relief::Any).len(), 100);
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any).len(), 100);
     }
 
     #[test]
@@ -220,12 +220,12 @@ mod tests {
         let both = BudgetCheck::Several([key("a"), key("b")]);
         waiting(&["several"], &both, &mut tracker);
         waiting(&["one"], &behind("b"), &mut tracker);
-        assert_eq!(woken(&mut tracker, "b", Relief::Some(1)), [key("one")]);
-        assert_eq!(woken(&mut tracker, "b", Relief::Any), [key("one"), key("several")]);
-        assert_eq!(woken(&mut tracker, "a", Relief::Any), [key("several")]);
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::AtMost(1)), [key("one")]);
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any), [key("one"), key("several")]);
+        assert_eq!(woken(&mut tracker, "a", ReleasedPods::Any), [key("several")]);
         tracker.wait_for(&key("several"), &behind("a"));
-        assert_eq!(woken(&mut tracker, "b", Relief::Any), [key("one")], "it waits for what is left");
-        assert_eq!(woken(&mut tracker, "a", Relief::Some(1)), [key("several")]);
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any), [key("one")], "it waits for what is left");
+        assert_eq!(woken(&mut tracker, "a", ReleasedPods::AtMost(1)), [key("several")]);
     }
 
     /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
@@ -237,7 +237,7 @@ mod tests {
         }
         let now = Instant::now();
         let mut at_once = |budget: &str, millis: u64| {
-            let woken = tracker.wake(&key(budget), Relief::Any, now + Duration::from_millis(millis));
+            let woken = tracker.wake(&key(budget), ReleasedPods::Any, now + Duration::from_millis(millis));
             let delays: BTreeSet<Duration> = woken.iter().map(|(_, delay)| *delay).collect();
             assert_eq!(woken.len(), 100);
             (woken.iter().filter(|(_, delay)| delay.is_zero()).count(), delays.last().copied().unwrap())
@@ -254,7 +254,7 @@ mod tests {
         let mut tracker = RetryTracker::default();
         waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
         assert_eq!((tracker.fewer.len(), tracker.room.len()), (2, 0));
-        assert_eq!(woken(&mut tracker, "c", Relief::Any), []);
+        assert_eq!(woken(&mut tracker, "c", ReleasedPods::Any), []);
     }
 
     #[test]

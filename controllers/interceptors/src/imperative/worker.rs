@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::budget_check::{BudgetCheck, Relief, check, covering};
+use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
 use super::pool::{Lane, Pool};
@@ -62,8 +62,8 @@ impl Worker {
     }
 
     /// A budget has changed in favour of its pods.
-    pub(super) fn wake(&self, budget: &ObjectKey, relief: Relief) {
-        let woken = self.tracker.lock().wake(budget, relief, Instant::now());
+    pub(super) fn wake(&self, budget: &ObjectKey, released_pods: ReleasedPods) {
+        let woken = self.tracker.lock().wake(budget, released_pods, Instant::now());
         woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
