@@ -62,11 +62,11 @@ impl OwnerNotice {
         self.last.as_ref()
     }
 
-    /// Takes in what blocks; `let_go` is when its budget let an eviction go last.
+    /// Takes in what blocks; `last_eviction` is when its budget let an eviction go last.
     pub(crate) fn update(
         &mut self,
         blocked: Option<&Blocked>,
-        let_go: Option<Timestamp>,
+        last_eviction: Option<Timestamp>,
         now: Timestamp,
     ) -> Tell {
         let Some(blocked) = blocked else {
@@ -87,7 +87,7 @@ impl OwnerNotice {
         if cause.is_told {
             return Tell::Nothing;
         }
-        let stands_since = let_go.map_or(cause.since, |at| at.max(cause.since));
+        let stands_since = last_eviction.map_or(cause.since, |at| at.max(cause.since));
         let due = stands_since.checked_add(STANDSTILL).unwrap_or(Timestamp::MAX);
         if now < due && !lasts(blocked) {
             return Tell::Later(due);

@@ -92,19 +92,19 @@ impl Reporter {
     }
 
     /// Tells the pod's owner what concerns him, whoever has the turn; and reports, if it is the interceptor's. `words` are those of
-    /// the event that something blocks, if they are not the message; `let_go` is when its budget let an eviction go last.
+    /// the event that something blocks, if they are not the message; `last_eviction` is when its budget let an eviction go last.
     pub(crate) async fn tell(
         &self,
         request: &EvictionRequest,
         mut news: News,
         audience: Audience,
         words: Option<String>,
-        let_go: Option<Timestamp>,
+        last_eviction: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Reported, Error> {
         let tell = self.remember(request, |memory| {
             let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
-            let tell = memory.notice.update(blocked, let_go, now);
+            let tell = memory.notice.update(blocked, last_eviction, now);
             news.told = memory.notice.last().cloned();
             tell
         });

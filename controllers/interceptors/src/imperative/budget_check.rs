@@ -136,7 +136,7 @@ pub(crate) enum ReleasedPods {
 
 /// Whether a budget has let a pod go in between, by whosever eviction: the host notes each in its status, and forgets it when
 /// the pod is gone. Of a budget that is seen for the first time it is not known.
-pub(crate) fn lets_go(old: Option<&Budget>, new: Option<&Budget>) -> bool {
+pub(crate) fn has_evicted(old: Option<&Budget>, new: Option<&Budget>) -> bool {
     let both = old.zip(new).filter(|(old, new)| old.uid == new.uid);
     both.is_some_and(|(old, new)| new.last_disruption > old.last_disruption)
 }

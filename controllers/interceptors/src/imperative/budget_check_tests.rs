@@ -197,9 +197,9 @@ fn a_budget_lets_go_when_a_later_disruption_shows_whoever_caused_it() {
     for (old, new, lets) in
         [(None, Some(5), true), (Some(5), Some(6), true), (Some(5), Some(5), false), (Some(5), None, false)]
     {
-        assert_eq!(lets_go(Some(&at(old)), Some(&at(new))), lets, "{old:?} {new:?}");
+        assert_eq!(has_evicted(Some(&at(old)), Some(&at(new))), lets, "{old:?} {new:?}");
     }
-    assert!(!lets_go(None, Some(&at(Some(5)))));
+    assert!(!has_evicted(None, Some(&at(Some(5)))));
     let anew = Budget { uid: "anew".into(), ..at(Some(6)) };
-    assert!(!lets_go(Some(&at(Some(5))), Some(&anew)));
+    assert!(!has_evicted(Some(&at(Some(5))), Some(&anew)));
 }

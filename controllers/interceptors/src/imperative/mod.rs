@@ -9,7 +9,7 @@
 pub(crate) mod answer;
 mod budget_check;
 mod evict;
-mod let_go;
+mod last_evictions;
 mod limit;
 mod metrics;
 mod plan;
@@ -83,8 +83,8 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
         let worker = worker.clone();
         move |change: &Change<Budget>| {
             let Some(budget) = change.latest() else { return };
-            if budget_check::lets_go(change.old.as_deref(), change.new.as_deref()) {
-                worker.note_let_go(&budget.key());
+            if budget_check::has_evicted(change.old.as_deref(), change.new.as_deref()) {
+                worker.note_eviction(&budget.key());
             }
             if let Some(released_pods) =
                 budget_check::released_pods(change.old.as_deref(), change.new.as_deref())

@@ -8,7 +8,7 @@ use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
 use super::budget_check::{BudgetCheck, ReleasedPods};
-use super::let_go::LetGo;
+use super::last_evictions::LastEvictions;
 use super::plan::Tried;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
@@ -50,7 +50,7 @@ pub(crate) struct RetryTracker {
     sequence: u64,
     /// When all who wait were last woken, by namespace; for [`ALL_WOKEN`].
     all_woken: HashMap<Arc<str>, Instant>,
-    pub(super) let_go: LetGo,
+    pub(super) last_evictions: LastEvictions,
 }
 
 impl RetryTracker {

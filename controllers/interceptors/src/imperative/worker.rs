@@ -68,8 +68,8 @@ impl Worker {
     }
 
     /// A budget has let a pod go, by whosever eviction.
-    pub(super) fn note_let_go(&self, budget: &ObjectKey) {
-        self.tracker.lock().let_go.note(budget, clock::now());
+    pub(super) fn note_eviction(&self, budget: &ObjectKey) {
+        self.tracker.lock().last_evictions.note(budget, clock::now());
     }
 
     /// The request, while it is ours, and its surroundings.
@@ -98,8 +98,8 @@ impl Worker {
         }
         let mut wake = plan.wake;
         if let Some(news) = plan.news {
-            let (words, let_go) = self.about(&key, &seen, &news);
-            let told = self.reporter.tell(&request, news, Audience::Owner, words, let_go, now).await?;
+            let (words, last_eviction) = self.about(&key, &seen, &news);
+            let told = self.reporter.tell(&request, news, Audience::Owner, words, last_eviction, now).await?;
             wake = earliest(wake, told.wake);
             if told.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());
@@ -111,10 +111,10 @@ impl Worker {
     /// In which words an event says what blocks, if it was a refusal; and when the budget let an eviction go last.
     fn about(&self, key: &ObjectKey, seen: &Seen, news: &News) -> (Option<String>, Option<Timestamp>) {
         let mut tracker = self.tracker.lock();
-        let let_go = tracker.let_go.last(&key.namespace, news.blocked.as_ref());
+        let last_eviction = tracker.last_evictions.last(&key.namespace, news.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
         let refused = tracker.get_mut(key).and_then(|tracked| tracked.tried.refused.as_ref());
-        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), let_go)
+        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
     }
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
@@ -167,7 +167,7 @@ impl Worker {
             tracked.tried.learn(answer, check, now);
             if is_taken {
                 tracker.take_room(key);
-                budget.into_iter().for_each(|budget| tracker.let_go.note(&budget, now));
+                budget.into_iter().for_each(|budget| tracker.last_evictions.note(&budget, now));
             }
         }
         let next = if leaves_room { tracker.claim(key, None) } else { None };

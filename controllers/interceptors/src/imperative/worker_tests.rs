@@ -112,9 +112,9 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
         state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
         ..Default::default()
     };
-    let lets_go = || worker.tracker.lock().let_go.last("ns", Some(&by)).is_some();
+    let has_evicted = || worker.tracker.lock().last_evictions.last("ns", Some(&by)).is_some();
     context.caches.budgets.apply(budget("b", "1", 1));
-    assert!(!lets_go());
+    assert!(!has_evicted());
     context.caches.budgets.apply(Budget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
-    assert!(lets_go());
+    assert!(has_evicted());
 }

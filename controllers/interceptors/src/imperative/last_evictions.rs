@@ -15,14 +15,14 @@ const FEW: usize = 64;
 /// many as were left the last time, and once in [`STANDSTILL`], so that each note costs little however many budgets there
 /// are.
 #[derive(Debug, Default)]
-pub(crate) struct LetGo {
+pub(crate) struct LastEvictions {
     last: HashMap<ObjectKey, Timestamp>,
     /// How many were left when it was pruned last, and when that was.
     left: usize,
     pruned: Option<Timestamp>,
 }
 
-impl LetGo {
+impl LastEvictions {
     /// A budget has let a pod go.
     pub(crate) fn note(&mut self, budget: &ObjectKey, now: Timestamp) {
         self.last.insert(budget.clone(), now);
@@ -51,16 +51,16 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_millis(milli)
     }
 
-    fn note(let_go: &mut LetGo, budget: i64, milli: i64) {
-        let_go.note(&ObjectKey::new("ns", &budget.to_string()), at(milli));
+    fn note(last_eviction: &mut LastEvictions, budget: i64, milli: i64) {
+        last_eviction.note(&ObjectKey::new("ns", &budget.to_string()), at(milli));
     }
 
     #[test]
     fn budgets_that_have_stood_still_are_forgotten() {
-        let mut let_go = LetGo::default();
+        let mut last_eviction = LastEvictions::default();
         for second in 0..1000 {
-            note(&mut let_go, second, 1000 * second);
-            assert!(let_go.last.len() <= 2 * FEW, "{}", let_go.last.len());
+            note(&mut last_eviction, second, 1000 * second);
+            assert!(last_eviction.last.len() <= 2 * FEW, "{}", last_eviction.last.len());
         }
         let by = |name: &str| Blocked {
             reason: POD_DISRUPTION_BUDGET.into(),
@@ -68,22 +68,22 @@ mod tests {
             state: SHORT_NOW.into(),
             since_time: None,
         };
-        assert_eq!(let_go.last("ns", Some(&by("999"))), Some(at(999_000)));
-        assert_eq!(let_go.last("ns", Some(&by("1"))), None);
-        assert_eq!(let_go.last("other", Some(&by("999"))), None);
+        assert_eq!(last_eviction.last("ns", Some(&by("999"))), Some(at(999_000)));
+        assert_eq!(last_eviction.last("ns", Some(&by("1"))), None);
+        assert_eq!(last_eviction.last("other", Some(&by("999"))), None);
     }
 
     /// With a budget for each pod all that were known were looked through at each pod that went.
     #[test]
     fn many_budgets_are_not_looked_through_at_each_note() {
-        let mut let_go = LetGo::default();
+        let mut last_eviction = LastEvictions::default();
         let mut pruned = 0;
         for budget in 0..10_000 {
-            let before = let_go.pruned;
-            note(&mut let_go, budget, budget);
-            pruned += usize::from(let_go.pruned != before);
+            let before = last_eviction.pruned;
+            note(&mut last_eviction, budget, budget);
+            pruned += usize::from(last_eviction.pruned != before);
         }
-        assert_eq!(let_go.last.len(), 10_000, "all within a minute");
+        assert_eq!(last_eviction.last.len(), 10_000, "all within a minute");
         assert!(pruned <= 10, "{pruned}");
     }
 }
