@@ -9,8 +9,8 @@
 pub(crate) mod answer;
 mod budget_check;
 mod evict;
+mod in_flight_limit;
 mod last_evictions;
-mod limit;
 mod metrics;
 mod plan;
 mod pool;

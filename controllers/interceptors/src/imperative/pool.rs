@@ -9,7 +9,7 @@ use drydock_runtime::ObjectKey;
 use drydock_runtime::round_robin::RoundRobin;
 use tokio::time::Instant;
 
-use super::limit::Limit;
+use super::in_flight_limit::InFlightLimit;
 
 /// Pods that the same budget covers; the pods of a namespace without one.
 pub(crate) type Lane = ObjectKey;
@@ -34,8 +34,8 @@ pub(crate) struct Pool {
     queued: HashSet<ObjectKey>,
     in_flight: usize,
     /// Of all namespaces together; lowered when the host asks to send less.
-    limit: Limit,
-    rested: HashMap<Arc<str>, (Limit, Instant)>,
+    limit: InFlightLimit,
+    rested: HashMap<Arc<str>, (InFlightLimit, Instant)>,
     /// After the host asked to wait.
     paused_until: Option<Instant>,
 }
@@ -45,7 +45,7 @@ struct Namespace {
     lanes: RoundRobin<Lane, ObjectKey>,
     in_flight: usize,
     /// Of this namespace; lowered when its evictions are answered slowly.
-    limit: Limit,
+    limit: InFlightLimit,
 }
 
 impl Pool {

@@ -12,18 +12,18 @@ const CUT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A limit between 4 and 64, at first 64.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub(crate) struct InFlightLimit {
     value: f64,
     last_cut: Option<Instant>,
 }
 
-impl Default for Limit {
+impl Default for InFlightLimit {
     fn default() -> Self {
         Self { value: MOST, last_cut: None }
     }
 }
 
-impl Limit {
+impl InFlightLimit {
     /// The limit now.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn get(&self) -> usize {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn too_much_lowers_it_once_a_second_and_success_raises_it_again() {
-        let mut limit = Limit::default();
+        let mut limit = InFlightLimit::default();
         let now = Instant::now();
         (0..64).for_each(|_| limit.learn(true, now));
         assert_eq!(limit.get(), 44);
