@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::in_flight_limit::InFlightLimit;
 
 /// Pods that the same budget covers; the pods of a namespace without one.
-pub(crate) type Lane = ObjectKey;
+pub(crate) type FlowKey = ObjectKey;
 
 /// An answer that takes longer says that the budgets of the namespace are contended, or that the host is loaded.
 const SLOW: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct Namespace {
-    lanes: RoundRobin<Lane, ObjectKey>,
+    flows: RoundRobin<FlowKey, ObjectKey>,
     in_flight: usize,
     /// Of this namespace; lowered when its evictions are answered slowly.
     limit: InFlightLimit,
@@ -50,7 +50,7 @@ struct Namespace {
 
 impl Pool {
     /// Takes in a request, unless it waits already.
-    pub(crate) fn submit(&mut self, lane: &Lane, key: ObjectKey) {
+    pub(crate) fn submit(&mut self, flow: &FlowKey, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {
             return;
         }
@@ -59,10 +59,10 @@ impl Pool {
             let limit = rested.remove(&key.namespace).map(|(limit, _)| limit).unwrap_or_default();
             Namespace { limit, ..Namespace::default() }
         });
-        if namespace.lanes.is_empty() {
+        if namespace.flows.is_empty() {
             self.turns.push_back(key.namespace.clone());
         }
-        namespace.lanes.push(lane, key);
+        namespace.flows.push(flow, key);
     }
 
     /// The next one to evict, if a slot is free.
@@ -75,9 +75,9 @@ impl Pool {
         let turn = self.turns.iter().position(|name| self.namespaces.get(name).is_some_and(has_room))?;
         let name = self.turns.remove(turn)?;
         let namespace = self.namespaces.get_mut(&name)?;
-        let key = namespace.lanes.pop()?;
+        let key = namespace.flows.pop()?;
         namespace.in_flight += 1;
-        if !namespace.lanes.is_empty() {
+        if !namespace.flows.is_empty() {
             self.turns.push_back(name);
         }
         self.queued.remove(&key);
@@ -103,7 +103,7 @@ impl Pool {
         let Some(namespace) = self.namespaces.get_mut(&key.namespace) else { return };
         namespace.in_flight = namespace.in_flight.saturating_sub(1);
         namespace.limit.learn(latency >= SLOW, now);
-        if namespace.in_flight == 0 && namespace.lanes.is_empty() {
+        if namespace.in_flight == 0 && namespace.flows.is_empty() {
             self.rest(&key.namespace, now);
         }
     }

@@ -15,7 +15,7 @@ use super::answer::Answer;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
-use super::pool::{Lane, Pool};
+use super::pool::{FlowKey, Pool};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
 use crate::report::{News, REFUSED};
@@ -89,9 +89,9 @@ impl Worker {
         };
         let now = clock::now();
         let plan = self.plan(&key, &request, &seen, now);
-        let lane = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
+        let flow = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
-            self.submit(&key, &lane);
+            self.submit(&key, &flow);
         } else if plan.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check) {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
@@ -145,8 +145,8 @@ impl Worker {
         plan(seen.pod.as_deref(), &seen.check, tried, clock::now()).ask.then(|| tried.clone())
     }
 
-    fn submit(&self, key: &ObjectKey, lane: &Lane) {
-        self.pool.lock().submit(lane, key.clone());
+    fn submit(&self, key: &ObjectKey, flow: &FlowKey) {
+        self.pool.lock().submit(flow, key.clone());
         self.pool_changed.notify_one();
     }
 
