@@ -26,7 +26,7 @@ const RESTED: usize = 256;
 /// A namespace may take all slots while no other wants one. When all are taken, there is a reserve for those that have
 /// less than an equal share: each may take half of what is left of it.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct EvictionPool {
     /// Those with evictions that wait or are in flight.
     namespaces: HashMap<Arc<str>, Namespace>,
     /// Those with evictions that wait, in the order of their turns.
@@ -48,7 +48,7 @@ struct Namespace {
     limit: InFlightLimit,
 }
 
-impl Pool {
+impl EvictionPool {
     /// Takes in a request, unless it waits already.
     pub(crate) fn submit(&mut self, flow: &FlowKey, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {

@@ -15,7 +15,7 @@ use super::answer::Answer;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
-use super::pool::{FlowKey, Pool};
+use super::pool::{EvictionPool, FlowKey};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
 use crate::report::{News, REFUSED};
@@ -29,7 +29,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Worker {
     pub(super) context: Context,
     pub(super) queue: Queue<ObjectKey>,
-    pub(super) pool: Mutex<Pool>,
+    pub(super) pool: Mutex<EvictionPool>,
     /// Somebody was put into the pool, or a slot became free.
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
