@@ -73,7 +73,7 @@ fn host() -> (Context, Receiver<String>) {
 
 /// A host that gives an answer of its own to some calls, by method and the end of the path.
 fn host_that(
-    answer: impl Fn(&str, &str) -> Option<(u16, Value)> + Send + Sync + 'static,
+    result: impl Fn(&str, &str) -> Option<(u16, Value)> + Send + Sync + 'static,
 ) -> (Context, Receiver<String>) {
     let (tell, told) = channel(64);
     let context = testing::context(move |method, path, body| {
@@ -83,7 +83,7 @@ fn host_that(
         let _ = tell.try_send(format!("{method} {name}{}", blocked.unwrap_or_default()));
         let kind = if method == "DELETE" { "Pod" } else { "Node" };
         let done = || (200, json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name}}));
-        answer(method, name).unwrap_or_else(done)
+        result(method, name).unwrap_or_else(done)
     });
     let caches = &context.caches;
     caches.pods.finish_list(&Default::default());

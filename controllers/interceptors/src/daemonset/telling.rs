@@ -9,7 +9,7 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-use crate::imperative::answer::{self, Answer, named_webhook};
+use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
 use crate::report::News;
 use crate::taint::{Awaited, TAINT};
 use crate::terminating;
@@ -50,9 +50,9 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
 
 /// The host refuses the deletion, if it does so for a reason that does not pass by itself.
 pub(super) fn refused(error: &kube::Error) -> Option<News> {
-    let (reason, name, words) = match answer::from_error(error) {
-        Answer::Admission(words) => (ADMISSION_WEBHOOK, named_webhook(&words).to_owned(), words),
-        Answer::Refused(words) => (OTHER, String::new(), words),
+    let (reason, name, words) = match eviction_result::from_error(error) {
+        EvictionResult::Admission(words) => (ADMISSION_WEBHOOK, named_webhook(&words).to_owned(), words),
+        EvictionResult::Refused(words) => (OTHER, String::new(), words),
         _ => return None,
     };
     let blocked = Blocked { reason: reason.to_owned(), name, ..Default::default() };

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
-use super::answer::{Answer, read};
 use super::budget_check::BudgetCheck;
+use super::eviction_result::{EvictionResult, read};
 use super::worker::Worker;
 
 /// An eviction that lost many races may sleep inside the host for about half a minute.
@@ -66,14 +66,14 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
     // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
     let asked = AssertUnwindSafe(ask(&worker, &key)).catch_unwind().await.unwrap_or_else(|_| {
         error!(request = %key, "the eviction panicked; it is tried again");
-        Some((Answer::Unclear, BudgetCheck::Allows(None)))
+        Some((EvictionResult::Unclear, BudgetCheck::Allows(None)))
     });
-    let answer = asked.as_ref().map(|(answer, _)| answer);
+    let result = asked.as_ref().map(|(result, _)| result);
     {
         let mut pool = worker.pool.lock();
-        let overload = answer.is_some_and(Answer::is_overload);
+        let overload = result.is_some_and(EvictionResult::is_overload);
         pool.finish(&key, overload, began.elapsed(), Instant::now());
-        if let Some(Answer::Throttled(after)) = answer {
+        if let Some(EvictionResult::Throttled(after)) = result {
             pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
         }
     }
@@ -82,44 +82,44 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
 }
 
 /// Asks the host, unless the request is no longer ours or the pod is already going.
-async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, BudgetCheck)> {
+async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
     let (request, seen) = worker.fetch(key)?;
     let tried = worker.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
     if !worker.context.may_write() {
-        return Some((Answer::TryAgain, seen.check));
+        return Some((EvictionResult::TryAgain, seen.check));
     }
     let target = Worker::pod_of(&request);
     if tried.may_be_accepted()
-        && let Some(answer) = look_live(&worker.context, &target, &pod.uid).await
+        && let Some(result) = look_live(&worker.context, &target, &pod.uid).await
     {
-        return Some((answer, seen.check));
+        return Some((result, seen.check));
     }
-    let answer = evict(&worker.context, &target, &pod.uid).await;
-    debug!(request = %key, pod = %target, answer = answer.kind(), "eviction");
-    worker.metrics.answered(answer.kind());
-    Some((answer, seen.check))
+    let result = evict(&worker.context, &target, &pod.uid).await;
+    debug!(request = %key, pod = %target, result = result.kind(), "eviction");
+    worker.metrics.answered(result.kind());
+    Some((result, seen.check))
 }
 
 /// What became of an eviction that the host may have accepted, though the cache does not show it; none if the pod is there
 /// as before: a second one would be a second disruption in the eyes of its budget.
-async fn look_live(context: &Context, pod: &ObjectKey, uid: &str) -> Option<Answer> {
+async fn look_live(context: &Context, pod: &ObjectKey, uid: &str) -> Option<EvictionResult> {
     match find(&api::<Pod>(&context.client, &pod.namespace), &pod.name).await {
         Ok(live) => match live.map(|wire| wire.object).filter(|live| live.uid == uid) {
-            None => Some(Answer::Gone),
-            Some(live) => live.is_terminating().then_some(Answer::Accepted),
+            None => Some(EvictionResult::Gone),
+            Some(live) => live.is_terminating().then_some(EvictionResult::Accepted),
         },
-        Err(_) => Some(Answer::Unclear),
+        Err(_) => Some(EvictionResult::Unclear),
     }
 }
 
-async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
+async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> EvictionResult {
     let api: Api<HostPod> = Api::namespaced(context.evictions.clone(), &pod.namespace);
     let (params, body) = (PostParams::default(), eviction(pod, uid));
     let asked = api.create_subresource("eviction", &pod.name, &params, &body);
     match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
         Ok(result) => read(result),
-        Err(_) => Answer::Unclear,
+        Err(_) => EvictionResult::Unclear,
     }
 }
 
@@ -155,9 +155,9 @@ mod tests {
     async fn a_404_that_names_no_pod_does_not_mean_that_the_pod_is_gone() {
         let key = ObjectKey::new("ns", "db-0");
         let unknown = context(|_, _, _| unknown_path());
-        assert_eq!(look_live(&unknown, &key, "u-1").await, Some(Answer::Unclear));
+        assert_eq!(look_live(&unknown, &key, "u-1").await, Some(EvictionResult::Unclear));
         let gone = context(|_, _, _| failure(404, "NotFound"));
-        assert_eq!(look_live(&gone, &key, "u-1").await, Some(Answer::Gone));
+        assert_eq!(look_live(&gone, &key, "u-1").await, Some(EvictionResult::Gone));
     }
 
     #[test]

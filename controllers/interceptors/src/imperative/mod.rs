@@ -6,9 +6,9 @@
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 
-pub(crate) mod answer;
 mod budget_check;
 mod evict;
+pub(crate) mod eviction_result;
 mod in_flight_limit;
 mod last_evictions;
 mod metrics;

@@ -7,8 +7,8 @@ use drydock_runtime::queue::Backoff;
 use jiff::Timestamp;
 
 use super::NAME;
-use super::answer::Answer;
 use super::budget_check::BudgetCheck;
+use super::eviction_result::EvictionResult;
 use super::refused::Refused;
 use crate::report::News;
 use crate::responsible::responsible;
@@ -31,7 +31,7 @@ pub(crate) struct Tried {
     /// Races lost in a row.
     races: u32,
     /// The last answer.
-    pub(crate) last: Option<Answer>,
+    pub(crate) last: Option<EvictionResult>,
     /// When it came.
     at: Option<Timestamp>,
     /// What the cache knew of the budgets when it was asked for.
@@ -40,18 +40,18 @@ pub(crate) struct Tried {
 
 impl Tried {
     /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
-    pub(crate) fn learn(&mut self, answer: Answer, asked_at: BudgetCheck, now: Timestamp) {
-        let is_race = matches!(answer, Answer::TryAgain | Answer::Unclear);
+    pub(crate) fn learn(&mut self, result: EvictionResult, asked_at: BudgetCheck, now: Timestamp) {
+        let is_race = matches!(result, EvictionResult::TryAgain | EvictionResult::Unclear);
         self.races = if is_race { self.races.saturating_add(1) } else { 0 };
-        if answer.blocks() {
+        if result.blocks() {
             self.retries = self.retries.saturating_add(1);
-            self.refused = Some(Refused::new(&answer, &asked_at, self.refused.take()));
-        } else if matches!(answer, Answer::Accepted | Answer::Gone) {
+            self.refused = Some(Refused::new(&result, &asked_at, self.refused.take()));
+        } else if matches!(result, EvictionResult::Accepted | EvictionResult::Gone) {
             self.refused = None;
         }
         self.asked_at = Some(asked_at);
         self.at = Some(now);
-        self.last = Some(answer);
+        self.last = Some(result);
     }
 
     /// Takes in how the budgets stand: what was once otherwise has changed, though it be as it was again.
@@ -67,11 +67,11 @@ impl Tried {
     fn next(&self, check: &BudgetCheck, now: Timestamp) -> Option<Timestamp> {
         let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {
-            Answer::Accepted | Answer::Gone => SHOWS_WITHIN,
-            Answer::TryAgain | Answer::Unclear => RACE.delay(self.races.saturating_sub(1)),
-            Answer::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
+            EvictionResult::Accepted | EvictionResult::Gone => SHOWS_WITHIN,
+            EvictionResult::TryAgain | EvictionResult::Unclear => RACE.delay(self.races.saturating_sub(1)),
+            EvictionResult::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
             // Known to allow nothing: asked again when it opens, and once in a while to be sure.
-            Answer::Budget(_) | Answer::ManyBudgets if check.refuses() => BLOCKED.max,
+            EvictionResult::Budget(_) | EvictionResult::ManyBudgets if check.refuses() => BLOCKED.max,
             // By what blocks now: many refusals of a budget do not make a webhook's first one last a quarter of an hour.
             _ => BLOCKED.delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
         };
@@ -87,17 +87,22 @@ impl Tried {
     /// Whether room in a budget would be taken as soon as there is some.
     pub(crate) fn awaits_room(&self) -> bool {
         self.is_kept_by_budgets()
-            || matches!(self.last, None | Some(Answer::TryAgain | Answer::Unclear | Answer::Throttled(_)))
+            || matches!(
+                self.last,
+                None | Some(
+                    EvictionResult::TryAgain | EvictionResult::Unclear | EvictionResult::Throttled(_)
+                )
+            )
     }
 
     /// Whether the host may have accepted an eviction that the cache does not show.
     pub(crate) fn may_be_accepted(&self) -> bool {
-        matches!(self.last, Some(Answer::Accepted | Answer::Unclear))
+        matches!(self.last, Some(EvictionResult::Accepted | EvictionResult::Unclear))
     }
 
     /// Whether a change of a budget may help.
     pub(crate) fn is_kept_by_budgets(&self) -> bool {
-        matches!(self.last, Some(Answer::Budget(_) | Answer::ManyBudgets))
+        matches!(self.last, Some(EvictionResult::Budget(_) | EvictionResult::ManyBudgets))
     }
 }
 
@@ -145,7 +150,7 @@ fn say(message: String) -> Plan {
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
 fn news_of(tried: &Tried, check: &BudgetCheck) -> Option<News> {
-    if tried.last == Some(Answer::Accepted) {
+    if tried.last == Some(EvictionResult::Accepted) {
         return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
     }
     let refused = tried.refused.as_ref()?;

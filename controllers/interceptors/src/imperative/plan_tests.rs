@@ -37,14 +37,14 @@ fn several(names: [&str; 2]) -> BudgetCheck {
     BudgetCheck::Several(names.map(|name| ObjectKey::new("ns", name)))
 }
 
-fn budget() -> Answer {
-    Answer::Budget("in its words".into())
+fn budget() -> EvictionResult {
+    EvictionResult::Budget("in its words".into())
 }
 
-fn after(answers: &[(Answer, BudgetCheck, i64)]) -> Tried {
+fn after(answers: &[(EvictionResult, BudgetCheck, i64)]) -> Tried {
     let mut tried = Tried::default();
-    for (answer, check, second) in answers {
-        tried.learn(answer.clone(), check.clone(), at(*second));
+    for (result, check, second) in answers {
+        tried.learn(result.clone(), check.clone(), at(*second));
     }
     tried
 }
@@ -65,9 +65,9 @@ fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
 
 #[test]
 fn pod_that_is_gone_completes_and_only_then() {
-    let done = plan(None, &open(), &after(&[(Answer::Accepted, open(), 0)]), at(1));
+    let done = plan(None, &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
     assert!(done.news.unwrap().completed && !done.ask);
-    let accepted = plan(Some(&pod()), &open(), &after(&[(Answer::Accepted, open(), 0)]), at(1));
+    let accepted = plan(Some(&pod()), &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
     assert!(!accepted.news.unwrap().completed && !accepted.ask);
 }
 
@@ -132,7 +132,7 @@ fn opened_budget_is_asked_at_once() {
 #[test]
 fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while() {
     let both = several(["a", "b"]);
-    let tried = after(&[(Answer::ManyBudgets, both.clone(), 0)]);
+    let tried = after(&[(EvictionResult::ManyBudgets, both.clone(), 0)]);
     let asks = |check: &BudgetCheck, second| plan(Some(&pod()), check, &tried, at(second)).ask;
     assert!(!asks(&both, 899) && asks(&both, 900), "the guess may be wrong");
     assert!(!asks(&several(["b", "c"]), 1), "they are still several");
@@ -144,7 +144,7 @@ fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while(
 /// then waited out its backoff.
 #[test]
 fn budgets_that_were_seen_otherwise_in_between_have_changed() {
-    for (refused, between) in [(Answer::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
+    for (refused, between) in [(EvictionResult::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
         for check in [open(), BudgetCheck::Allows(None)] {
             let mut tried = after(&[(refused.clone(), check.clone(), 0)]);
             tried.update(&check);
@@ -158,8 +158,9 @@ fn budgets_that_were_seen_otherwise_in_between_have_changed() {
 /// Set back by an hour after an outage, the clock made every answer last an hour longer.
 #[test]
 fn a_clock_that_is_set_back_holds_nothing_up() {
-    for answer in [Answer::Accepted, Answer::TryAgain, Answer::Admission("no".into())] {
-        let tried = after(&[(answer, open(), 3600)]);
+    for result in [EvictionResult::Accepted, EvictionResult::TryAgain, EvictionResult::Admission("no".into())]
+    {
+        let tried = after(&[(result, open(), 3600)]);
         assert!(plan(Some(&pod()), &open(), &tried, at(0)).ask);
     }
 }
@@ -168,17 +169,21 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
 /// hour.
 #[test]
 fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
-    let no = Answer::Admission("no".into());
+    let no = EvictionResult::Admission("no".into());
     let mut tried = after(&[(budget(), open(), -60)]);
     (0..7).for_each(|_| tried.learn(budget(), open(), at(-60)));
-    tried.learn(Answer::Accepted, open(), at(-60));
-    let mut wake = |answer: &Answer| {
-        tried.learn(answer.clone(), open(), at(0));
+    tried.learn(EvictionResult::Accepted, open(), at(-60));
+    let mut wake = |result: &EvictionResult| {
+        tried.learn(result.clone(), open(), at(0));
         plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
     };
     assert_eq!((wake(&budget()), wake(&budget())), (5000, 10_000));
-    assert_eq!((wake(&no), wake(&Answer::TryAgain), wake(&no)), (5000, 200, 10_000), "a race says nothing");
-    assert_eq!((wake(&budget()), wake(&Answer::Accepted), wake(&budget())), (5000, 30_000, 5000));
+    assert_eq!(
+        (wake(&no), wake(&EvictionResult::TryAgain), wake(&no)),
+        (5000, 200, 10_000),
+        "a race says nothing"
+    );
+    assert_eq!((wake(&budget()), wake(&EvictionResult::Accepted), wake(&budget())), (5000, 30_000, 5000));
 }
 
 #[test]
@@ -190,7 +195,7 @@ fn refusal_by_a_budget_that_looked_open_backs_off() {
 
 #[test]
 fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
-    let no = Answer::Admission("no".into());
+    let no = EvictionResult::Admission("no".into());
     let mut tried = Tried::default();
     let mut delays = Vec::new();
     for _ in 0..10 {
@@ -204,7 +209,7 @@ fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
 
 #[test]
 fn lost_races_and_throttling_count_nothing_and_say_nothing() {
-    let tried = after(&[(Answer::TryAgain, open(), 0), (Answer::Throttled(None), open(), 1)]);
+    let tried = after(&[(EvictionResult::TryAgain, open(), 0), (EvictionResult::Throttled(None), open(), 1)]);
     let waiting = plan(Some(&pod()), &open(), &tried, at(1));
     assert_eq!((tried.retries, waiting.news, waiting.wake), (0, None, Some(at(2))));
 }
@@ -212,11 +217,11 @@ fn lost_races_and_throttling_count_nothing_and_say_nothing() {
 #[test]
 fn several_budgets_and_webhooks_are_told_apart() {
     let many = several(["a", "b"]);
-    let told = plan(Some(&pod()), &many, &after(&[(Answer::ManyBudgets, many.clone(), 0)]), at(0));
+    let told = plan(Some(&pod()), &many, &after(&[(EvictionResult::ManyBudgets, many.clone(), 0)]), at(0));
     assert!(message(&told).starts_with(
         "The pod is covered by more than one PodDisruptionBudget (\"a\" and \"b\" at least), which the eviction API does not support. "
     ));
-    let webhook = after(&[(Answer::Admission("w says no".into()), open(), 0)]);
+    let webhook = after(&[(EvictionResult::Admission("w says no".into()), open(), 0)]);
     let told = plan(Some(&pod()), &open(), &webhook, at(0));
     assert!(message(&told).starts_with("An admission webhook or policy refused: \"w says no\". "));
 }
@@ -232,26 +237,30 @@ fn blocked(pod: &Pod, check: &BudgetCheck, tried: &Tried) -> String {
 #[test]
 fn what_blocks_is_said_for_programs_by_its_kind_and_name() {
     let both = several(["a", "b"]);
-    let of =
-        |answer: Answer, check: &BudgetCheck| blocked(&pod(), check, &after(&[(answer, check.clone(), 0)]));
+    let of = |result: EvictionResult, check: &BudgetCheck| {
+        blocked(&pod(), check, &after(&[(result, check.clone(), 0)]))
+    };
     let host = |name: &str| {
-        Answer::Budget(format!("The disruption budget {name} needs 2 healthy pods and has 1 currently"))
+        EvictionResult::Budget(format!(
+            "The disruption budget {name} needs 2 healthy pods and has 1 currently"
+        ))
     };
     assert_eq!(of(budget(), &closed()), "PodDisruptionBudget b ShortNow");
     assert_eq!(
         of(host("cert-manager-webhook"), &BudgetCheck::Allows(None)),
         "PodDisruptionBudget cert-manager-webhook ShortNow"
     );
-    assert_eq!(of(Answer::ManyBudgets, &both), "PodDisruptionBudget a,b SeveralBudgets");
+    assert_eq!(of(EvictionResult::ManyBudgets, &both), "PodDisruptionBudget a,b SeveralBudgets");
     assert_eq!(
-        of(Answer::ManyBudgets, &closed()),
+        of(EvictionResult::ManyBudgets, &closed()),
         "PodDisruptionBudget b ShortNow",
         "it is the one that is left"
     );
-    let webhook = Answer::Admission("admission webhook \"w.example.com\" denied the request: no".into());
+    let webhook =
+        EvictionResult::Admission("admission webhook \"w.example.com\" denied the request: no".into());
     assert_eq!(of(webhook, &open()), "AdmissionWebhook w.example.com ");
-    assert_eq!(of(Answer::Refused("no".into()), &open()), "Other  ");
-    assert_eq!(of(Answer::Accepted, &open()), "");
+    assert_eq!(of(EvictionResult::Refused("no".into()), &open()), "Other  ");
+    assert_eq!(of(EvictionResult::Accepted, &open()), "");
     let going = |finalizers: &[&str]| Pod {
         deletion_timestamp: Some(at(-9)),
         finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
@@ -273,7 +282,7 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
     let later =
         BudgetCheck::Refuses { budget: covering(5), state: NEVER_ALLOWS, why: "other numbers".into() };
     assert!(told(&later).starts_with("why. "), "{}", told(&later));
-    for nothing in [Answer::TryAgain, Answer::Unclear, Answer::Throttled(None)] {
+    for nothing in [EvictionResult::TryAgain, EvictionResult::Unclear, EvictionResult::Throttled(None)] {
         tried.learn(nothing, open_as_of(4), at(0));
         assert_eq!(blocked(&pod(), &open_as_of(4), &tried), "PodDisruptionBudget b NeverAllows");
     }
@@ -283,7 +292,8 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
 #[test]
 fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     let both = several(["a", "b"]);
-    let tried = after(&[(Answer::ManyBudgets, both.clone(), 0), (Answer::ManyBudgets, open(), 1)]);
+    let tried =
+        after(&[(EvictionResult::ManyBudgets, both.clone(), 0), (EvictionResult::ManyBudgets, open(), 1)]);
     for check in [both.clone(), open()] {
         assert_eq!(blocked(&pod(), &check, &tried), "PodDisruptionBudget a,b SeveralBudgets");
         let told = plan(Some(&pod()), &check, &tried, at(1));
@@ -306,7 +316,7 @@ fn a_budget_that_had_room_when_it_was_asked_is_not_one_that_never_allows() {
 
 #[test]
 fn eviction_that_does_not_show_is_sent_again() {
-    let tried = after(&[(Answer::Accepted, open(), 0)]);
+    let tried = after(&[(EvictionResult::Accepted, open(), 0)]);
     assert!(!plan(Some(&pod()), &open(), &tried, at(29)).ask);
     assert!(plan(Some(&pod()), &open(), &tried, at(30)).ask);
 }

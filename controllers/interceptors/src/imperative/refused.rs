@@ -7,13 +7,13 @@ use drydock_api::eviction_request::blocked::{
 use drydock_api::eviction_request::refusal::{self, RefusedBy};
 use drydock_runtime::ObjectKey;
 
-use super::answer::{Answer, named_budget, named_webhook};
 use super::budget_check::BudgetCheck;
+use super::eviction_result::{EvictionResult, named_budget, named_webhook};
 
 /// The last refusal. Races that are lost and evictions that are throttled after it change nothing of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refused {
-    answer: Answer,
+    result: EvictionResult,
     /// How many in a row were of this kind.
     pub(super) in_a_row: u32,
     /// What the cache knew of the budget then, with its numbers.
@@ -25,10 +25,10 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// The refusal that `answer` is, after another one.
-    pub(super) fn new(answer: &Answer, asked_at: &BudgetCheck, before: Option<Self>) -> Self {
+    /// The refusal that `result` is, after another one.
+    pub(super) fn new(result: &EvictionResult, asked_at: &BudgetCheck, before: Option<Self>) -> Self {
         let in_a_row =
-            before.as_ref().filter(|before| before.answer.kind() == answer.kind()).map_or(0, |b| b.in_a_row);
+            before.as_ref().filter(|before| before.result.kind() == result.kind()).map_or(0, |b| b.in_a_row);
         let why = match asked_at {
             BudgetCheck::Refuses { budget, why, .. } => Some((budget.key.clone(), why.clone())),
             _ => None,
@@ -37,7 +37,7 @@ impl Refused {
         // One that had room when it was asked is not in its old state any more, whatever that was.
         let closed = before.and_then(|before| before.closed).filter(|_| asked_at.refuses());
         let in_a_row = in_a_row.saturating_add(1);
-        let mut refused = Self { answer: answer.clone(), in_a_row, why, several, closed };
+        let mut refused = Self { result: result.clone(), in_a_row, why, several, closed };
         refused.update(asked_at);
         refused
     }
@@ -65,16 +65,16 @@ impl Refused {
 
     /// Who refuses, and in which words: of the same budgets as [`Refused::blocked`] names.
     fn why(&self, check: &BudgetCheck) -> (RefusedBy, String) {
-        match (&self.answer, check) {
-            (Answer::Admission(words), _) => (RefusedBy::Admission, words.clone()),
-            (Answer::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
+        match (&self.result, check) {
+            (EvictionResult::Admission(words), _) => (RefusedBy::Admission, words.clone()),
+            (EvictionResult::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
             (_, BudgetCheck::Several(budgets)) => (RefusedBy::Budget, several(Some(budgets))),
-            (Answer::Budget(words), BudgetCheck::Refuses { budget, why, .. }) => {
+            (EvictionResult::Budget(words), BudgetCheck::Refuses { budget, why, .. }) => {
                 let same = self.why.as_ref().filter(|(key, _)| *key == budget.key).map(|(_, why)| why);
                 let by_host = Some(words).filter(|words| named_budget(words) == &*budget.key.name);
                 (RefusedBy::Budget, same.or(by_host).unwrap_or(why).clone())
             }
-            (Answer::Budget(words), _) => {
+            (EvictionResult::Budget(words), _) => {
                 (RefusedBy::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
             }
             // The one that is left.
@@ -85,19 +85,19 @@ impl Refused {
 
     /// For programs: which one refuses, and in what way; without the time.
     pub(super) fn blocked(&self, check: &BudgetCheck) -> Blocked {
-        let (reason, name, state) = match (&self.answer, check) {
-            (Answer::Admission(words), _) => (ADMISSION_WEBHOOK, named_webhook(words).to_owned(), ""),
-            (Answer::Refused(_), _) => (OTHER, String::new(), ""),
+        let (reason, name, state) = match (&self.result, check) {
+            (EvictionResult::Admission(words), _) => (ADMISSION_WEBHOOK, named_webhook(words).to_owned(), ""),
+            (EvictionResult::Refused(_), _) => (OTHER, String::new(), ""),
             (_, BudgetCheck::Several(budgets)) => (POD_DISRUPTION_BUDGET, joined(budgets), SEVERAL_BUDGETS),
             (_, BudgetCheck::Refuses { budget, state, .. }) => {
                 (POD_DISRUPTION_BUDGET, budget.key.name.to_string(), *state)
             }
-            (Answer::ManyBudgets, BudgetCheck::Allows(_)) => {
+            (EvictionResult::ManyBudgets, BudgetCheck::Allows(_)) => {
                 let names = self.several.as_ref().map(joined).unwrap_or_default();
                 (POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS)
             }
             // It has room, and the next eviction may take it; or the cache does not have it yet.
-            (Answer::Budget(words), BudgetCheck::Allows(_)) => {
+            (EvictionResult::Budget(words), BudgetCheck::Allows(_)) => {
                 let name =
                     check.budget().map_or_else(|| named_budget(words).to_owned(), |key| key.name.to_string());
                 let closed = self.closed.as_ref().filter(|(key, _)| *key.name == *name);

@@ -113,7 +113,7 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
         worker.reconcile(key(name)).await.unwrap();
     }
     let check = || worker.fetch(&key("next")).unwrap().1.check;
-    worker.answered(&key("next"), Some((Answer::Budget("b".into()), check())));
+    worker.answered(&key("next"), Some((EvictionResult::Budget("b".into()), check())));
     worker.reconcile(key("next")).await.unwrap();
     let woken = async || {
         let mut woken = BTreeSet::new();
@@ -128,7 +128,7 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     worker.answered(&key("first"), None);
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
     worker.reconcile(key("first")).await.unwrap();
-    worker.answered(&key("first"), Some((Answer::TryAgain, check())));
+    worker.answered(&key("first"), Some((EvictionResult::TryAgain, check())));
     context.caches.requests.apply(withdrawn("first"));
     worker.reconcile(key("first")).await.unwrap();
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());

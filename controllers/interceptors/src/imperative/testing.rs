@@ -31,11 +31,11 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// `answer` gives code and body for the eviction of the pod of this name.
+    /// `result` gives code and body for the eviction of the pod of this name.
     pub(super) fn start(
         budgets: &[Budget],
         pods: &[&str],
-        answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
+        result: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
     ) -> Self {
         let (tell, asked) = channel(4096);
         let context = context(move |method, path, body| {
@@ -44,7 +44,7 @@ impl Running {
             }
             let name = path.split('/').nth_back(1).unwrap_or_default().to_owned();
             if path.contains("/eviction?") || path.ends_with("/eviction") {
-                let answered = answer(&name);
+                let answered = result(&name);
                 let _ = tell.try_send(Asked::Eviction(name));
                 return answered;
             }

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::answer::Answer;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
+use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
 use super::pool::{EvictionPool, FlowKey};
@@ -152,19 +152,20 @@ impl Worker {
 
     /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
     /// for, if it was.
-    pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, BudgetCheck)>) {
+    pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
         let mut tracker = self.tracker.lock();
         // Whoever was not asked for after all has not taken it either.
-        let mut leaves_room = answer.is_none();
+        let mut leaves_room = result.is_none();
         tracker.asked(key);
-        if let Some((tracked, (answer, check))) = tracker.get_mut(key).zip(answer) {
-            if answer.blocks() {
+        if let Some((tracked, (result, check))) = tracker.get_mut(key).zip(result) {
+            if result.blocks() {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
                 self.metrics.failed_for(key, &tracked.pod);
             }
-            leaves_room = answer.leaves_room();
-            let (is_taken, budget, now) = (answer == Answer::Accepted, check.budget().cloned(), clock::now());
-            tracked.tried.learn(answer, check, now);
+            leaves_room = result.leaves_room();
+            let (is_taken, budget, now) =
+                (result == EvictionResult::Accepted, check.budget().cloned(), clock::now());
+            tracked.tried.learn(result, check, now);
             if is_taken {
                 tracker.take_room(key);
                 budget.into_iter().for_each(|budget| tracker.last_evictions.note(&budget, now));

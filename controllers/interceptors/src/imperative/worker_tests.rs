@@ -74,7 +74,7 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
         worker.reconcile(key.clone()).await.unwrap();
     }
     assert_eq!(take(), None);
-    worker.answered(&key, Some((Answer::Accepted, BudgetCheck::Allows(None))));
+    worker.answered(&key, Some((EvictionResult::Accepted, BudgetCheck::Allows(None))));
     worker.reconcile(key.clone()).await.unwrap();
     assert_eq!(take(), None);
 }
@@ -82,8 +82,8 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
 /// It counted every answer: a drain without any trouble looked like one that is blocked.
 #[tokio::test]
 async fn the_counter_of_the_kep_counts_evictions_that_failed() {
-    let answer = |pod: &str| if pod == "denied" { denied() } else { accepted() };
-    let mut running = Running::start(&[], &["accepted", "denied"], answer);
+    let result = |pod: &str| if pod == "denied" { denied() } else { accepted() };
+    let mut running = Running::start(&[], &["accepted", "denied"], result);
     let mut told = BTreeSet::new();
     while told.len() < 2 {
         if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {

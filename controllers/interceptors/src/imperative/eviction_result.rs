@@ -14,7 +14,7 @@ const MAX_REPEATED: usize = 512;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum EvictionResult {
     /// The pod is on its way out.
     Accepted,
     /// The pod is gone, or another one has its name.
@@ -35,7 +35,7 @@ pub(crate) enum Answer {
     Throttled(Option<Duration>),
 }
 
-impl Answer {
+impl EvictionResult {
     /// Whether this is a failure that counts as a retry and is worth telling.
     pub(crate) fn blocks(&self) -> bool {
         matches!(self, Self::Budget(_) | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
@@ -68,34 +68,34 @@ impl Answer {
 }
 
 /// Reads an answer. The host reports several budgets with HTTP 201 and a Status that says 500.
-pub(crate) fn read(result: Result<Status, kube::Error>) -> Answer {
+pub(crate) fn read(result: Result<Status, kube::Error>) -> EvictionResult {
     match result {
-        Ok(status) if status.code < 400 => Answer::Accepted,
+        Ok(status) if status.code < 400 => EvictionResult::Accepted,
         Ok(status) => from_error(&kube::Error::Api(Box::new(status))),
         Err(error) => from_error(&error),
     }
 }
 
 /// Reads a refusal.
-pub(crate) fn from_error(error: &kube::Error) -> Answer {
-    let kube::Error::Api(status) = error else { return Answer::Unclear };
+pub(crate) fn from_error(error: &kube::Error) -> EvictionResult {
+    let kube::Error::Api(status) = error else { return EvictionResult::Unclear };
     if is_admission(&status.message) {
-        return Answer::Admission(shortened(&status.message));
+        return EvictionResult::Admission(shortened(&status.message));
     }
     if let Some(cause) = budget_cause(status) {
-        return Answer::Budget(shortened(cause));
+        return EvictionResult::Budget(shortened(cause));
     }
     if status.message.contains("more than one PodDisruptionBudget") {
-        return Answer::ManyBudgets;
+        return EvictionResult::ManyBudgets;
     }
     match classify(error) {
-        Failure::NotFound => Answer::Gone,
+        Failure::NotFound => EvictionResult::Gone,
         // Two kinds of conflict: the precondition on the UID, and the race for the budget's status.
-        Failure::Conflict | Failure::AlreadyExists if is_another(&status.message) => Answer::Gone,
-        Failure::Conflict | Failure::AlreadyExists => Answer::TryAgain,
-        Failure::Unavailable => Answer::Unclear,
-        Failure::Throttled => Answer::Throttled(retry_after(error)),
-        Failure::Forbidden | Failure::Invalid => Answer::Refused(shortened(&status.message)),
+        Failure::Conflict | Failure::AlreadyExists if is_another(&status.message) => EvictionResult::Gone,
+        Failure::Conflict | Failure::AlreadyExists => EvictionResult::TryAgain,
+        Failure::Unavailable => EvictionResult::Unclear,
+        Failure::Throttled => EvictionResult::Throttled(retry_after(error)),
+        Failure::Forbidden | Failure::Invalid => EvictionResult::Refused(shortened(&status.message)),
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn refused(status: Value) -> Answer {
+    fn refused(status: Value) -> EvictionResult {
         read(Err(kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()))))
     }
 
@@ -153,18 +153,18 @@ mod tests {
             "message": "Cannot evict pod as it would violate the pod's disruption budget.",
             "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget b needs 2"}]}
         }));
-        assert_eq!(budget, Answer::Budget("The disruption budget b needs 2".into()));
+        assert_eq!(budget, EvictionResult::Budget("The disruption budget b needs 2".into()));
         let throttled =
             refused(json!({"status": "Failure", "code": 429, "details": {"retryAfterSeconds": 3}}));
-        assert_eq!(throttled, Answer::Throttled(Some(Duration::from_secs(3))));
+        assert_eq!(throttled, EvictionResult::Throttled(Some(Duration::from_secs(3))));
     }
 
     #[test]
     fn several_budgets_are_seen_though_the_host_answers_201() {
         let status = json!({"status": "Failure", "code": 500,
             "message": "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."});
-        assert_eq!(read(Ok(serde_json::from_value(status.clone()).unwrap())), Answer::ManyBudgets);
-        assert_eq!(refused(status), Answer::ManyBudgets);
+        assert_eq!(read(Ok(serde_json::from_value(status.clone()).unwrap())), EvictionResult::ManyBudgets);
+        assert_eq!(refused(status), EvictionResult::ManyBudgets);
     }
 
     #[test]
@@ -180,45 +180,54 @@ mod tests {
             ),
         ] {
             assert_eq!(named_webhook(message), name);
-            let answer = refused(json!({"status": "Failure", "code": code, "message": message}));
-            assert_eq!(answer, Answer::Admission(message.into()));
+            let result = refused(json!({"status": "Failure", "code": code, "message": message}));
+            assert_eq!(result, EvictionResult::Admission(message.into()));
         }
     }
 
     #[test]
     fn lost_race_and_timeout_are_tried_again_and_never_count() {
-        for (code, expected) in
-            [(409, Answer::TryAgain), (500, Answer::Unclear), (503, Answer::Unclear), (504, Answer::Unclear)]
-        {
-            let answer = refused(json!({"status": "Failure", "code": code, "message": "couldn't update"}));
-            assert_eq!(answer, expected);
-            assert!(!answer.blocks());
+        for (code, expected) in [
+            (409, EvictionResult::TryAgain),
+            (500, EvictionResult::Unclear),
+            (503, EvictionResult::Unclear),
+            (504, EvictionResult::Unclear),
+        ] {
+            let result = refused(json!({"status": "Failure", "code": code, "message": "couldn't update"}));
+            assert_eq!(result, expected);
+            assert!(!result.blocks());
         }
-        assert_eq!(read(Err(kube::Error::Service("broken pipe".into()))), Answer::Unclear);
+        assert_eq!(read(Err(kube::Error::Service("broken pipe".into()))), EvictionResult::Unclear);
     }
 
     #[test]
     fn missing_and_replaced_pods_are_gone() {
         let pod = json!({"name": "p", "kind": "pods"});
-        assert_eq!(refused(json!({"status": "Failure", "code": 404, "details": pod})), Answer::Gone);
-        assert_eq!(refused(json!({"status": "Failure", "code": 404})), Answer::Unclear);
+        assert_eq!(refused(json!({"status": "Failure", "code": 404, "details": pod})), EvictionResult::Gone);
+        assert_eq!(refused(json!({"status": "Failure", "code": 404})), EvictionResult::Unclear);
         for message in [
             "Operation cannot be fulfilled: the UID in the precondition (a) does not match",
             "StorageError: invalid object: Precondition failed: UID in precondition: a, UID in object meta: b",
         ] {
-            assert_eq!(refused(json!({"status": "Failure", "code": 409, "message": message})), Answer::Gone);
+            assert_eq!(
+                refused(json!({"status": "Failure", "code": 409, "message": message})),
+                EvictionResult::Gone
+            );
         }
     }
 
     #[test]
     fn missing_rights_are_told() {
-        let answer =
+        let result =
             refused(json!({"status": "Failure", "code": 403, "message": "cannot create pods/eviction"}));
-        assert!(matches!(answer, Answer::Refused(_)) && answer.blocks());
+        assert!(matches!(result, EvictionResult::Refused(_)) && result.blocks());
     }
 
     #[test]
     fn success_is_accepted() {
-        assert_eq!(read(Ok(serde_json::from_value(json!({"status": "Success"})).unwrap())), Answer::Accepted);
+        assert_eq!(
+            read(Ok(serde_json::from_value(json!({"status": "Success"})).unwrap())),
+            EvictionResult::Accepted
+        );
     }
 }
