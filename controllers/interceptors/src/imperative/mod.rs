@@ -11,10 +11,10 @@ mod evict;
 pub(crate) mod eviction_result;
 mod in_flight_limit;
 mod last_evictions;
+mod last_refusal;
 mod metrics;
 mod plan;
 mod pool;
-mod refused;
 mod retry_tracker;
 #[cfg(test)]
 mod testing;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::NAME;
 use super::budget_check::BudgetCheck;
 use super::eviction_result::EvictionResult;
-use super::refused::Refused;
+use super::last_refusal::LastRefusal;
 use crate::report::News;
 use crate::responsible::responsible;
 use crate::terminating;
@@ -27,7 +27,7 @@ pub(crate) struct Tried {
     /// Evictions that were blocked.
     pub(crate) retries: u32,
     /// The last of them, if none was accepted since.
-    pub(super) refused: Option<Refused>,
+    pub(super) refused: Option<LastRefusal>,
     /// Races lost in a row.
     races: u32,
     /// The last answer.
@@ -45,7 +45,7 @@ impl Tried {
         self.races = if is_race { self.races.saturating_add(1) } else { 0 };
         if result.blocks() {
             self.retries = self.retries.saturating_add(1);
-            self.refused = Some(Refused::new(&result, &asked_at, self.refused.take()));
+            self.refused = Some(LastRefusal::new(&result, &asked_at, self.refused.take()));
         } else if matches!(result, EvictionResult::Accepted | EvictionResult::Gone) {
             self.refused = None;
         }

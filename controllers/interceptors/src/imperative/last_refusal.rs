@@ -12,7 +12,7 @@ use super::eviction_result::{EvictionResult, named_budget, named_webhook};
 
 /// The last refusal. Races that are lost and evictions that are throttled after it change nothing of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refused {
+pub(super) struct LastRefusal {
     result: EvictionResult,
     /// How many in a row were of this kind.
     pub(super) in_a_row: u32,
@@ -24,7 +24,7 @@ pub(super) struct Refused {
     closed: Option<(ObjectKey, &'static str)>,
 }
 
-impl Refused {
+impl LastRefusal {
     /// The refusal that `result` is, after another one.
     pub(super) fn new(result: &EvictionResult, asked_at: &BudgetCheck, before: Option<Self>) -> Self {
         let in_a_row =
@@ -63,7 +63,7 @@ impl Refused {
         refusal::cause(by, &words)
     }
 
-    /// Who refuses, and in which words: of the same budgets as [`Refused::blocked`] names.
+    /// Who refuses, and in which words: of the same budgets as [`LastRefusal::blocked`] names.
     fn why(&self, check: &BudgetCheck) -> (RefusedBy, String) {
         match (&self.result, check) {
             (EvictionResult::Admission(words), _) => (RefusedBy::Admission, words.clone()),
