@@ -84,13 +84,13 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
 /// Asks the host, unless the request is no longer ours or the pod is already going.
 async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
     let (request, seen) = worker.fetch(key)?;
-    let tried = worker.still_asks(key, &seen)?;
+    let attempts = worker.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
     if !worker.context.may_write() {
         return Some((EvictionResult::TryAgain, seen.check));
     }
     let target = Worker::pod_of(&request);
-    if tried.may_be_accepted()
+    if attempts.may_be_accepted()
         && let Some(result) = look_live(&worker.context, &target, &pod.uid).await
     {
         return Some((result, seen.check));

@@ -23,7 +23,7 @@ const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
 /// What was tried for a request. Lost at a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Tried {
+pub(crate) struct Attempts {
     /// Evictions that were blocked.
     pub(crate) retries: u32,
     /// The last of them, if none was accepted since.
@@ -38,7 +38,7 @@ pub(crate) struct Tried {
     asked_at: Option<BudgetCheck>,
 }
 
-impl Tried {
+impl Attempts {
     /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
     pub(crate) fn learn(&mut self, result: EvictionResult, asked_at: BudgetCheck, now: Timestamp) {
         let is_race = matches!(result, EvictionResult::TryAgain | EvictionResult::Unclear);
@@ -118,7 +118,7 @@ pub(crate) struct Plan {
 }
 
 /// Plans. `pod` is none when the pod is gone or terminal.
-pub(crate) fn plan(pod: Option<&Pod>, check: &BudgetCheck, tried: &Tried, now: Timestamp) -> Plan {
+pub(crate) fn plan(pod: Option<&Pod>, check: &BudgetCheck, attempts: &Attempts, now: Timestamp) -> Plan {
     let Some(pod) = pod else {
         return Plan { news: Some(terminating::gone()), ..Plan::default() };
     };
@@ -136,11 +136,11 @@ pub(crate) fn plan(pod: Option<&Pod>, check: &BudgetCheck, tried: &Tried, now: T
         let wake = pod.overdue_at().filter(|due| *due > now);
         return Plan { news: Some(terminating::terminating(pod, "", now)), ask: false, wake };
     }
-    match tried.next(check, now) {
-        Some(next) if next > now && !tried.has_opened(check) => {
-            Plan { news: news_of(tried, check), ask: false, wake: Some(next) }
+    match attempts.next(check, now) {
+        Some(next) if next > now && !attempts.has_opened(check) => {
+            Plan { news: news_of(attempts, check), ask: false, wake: Some(next) }
         }
-        _ => Plan { news: news_of(tried, check), ask: true, wake: None },
+        _ => Plan { news: news_of(attempts, check), ask: true, wake: None },
     }
 }
 
@@ -149,12 +149,12 @@ fn say(message: String) -> Plan {
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
-fn news_of(tried: &Tried, check: &BudgetCheck) -> Option<News> {
-    if tried.last == Some(EvictionResult::Accepted) {
+fn news_of(attempts: &Attempts, check: &BudgetCheck) -> Option<News> {
+    if attempts.last == Some(EvictionResult::Accepted) {
         return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
     }
-    let refused = tried.refused.as_ref()?;
-    let message = refused.message(tried.retries, check);
+    let refused = attempts.refused.as_ref()?;
+    let message = refused.message(attempts.retries, check);
     Some(News { message, blocked: Some(refused.blocked(check)), ..News::default() })
 }
 

@@ -41,12 +41,12 @@ fn budget() -> EvictionResult {
     EvictionResult::Budget("in its words".into())
 }
 
-fn after(answers: &[(EvictionResult, BudgetCheck, i64)]) -> Tried {
-    let mut tried = Tried::default();
+fn after(answers: &[(EvictionResult, BudgetCheck, i64)]) -> Attempts {
+    let mut attempts = Attempts::default();
     for (result, check, second) in answers {
-        tried.learn(result.clone(), check.clone(), at(*second));
+        attempts.learn(result.clone(), check.clone(), at(*second));
     }
-    tried
+    attempts
 }
 
 fn message(plan: &Plan) -> &str {
@@ -57,7 +57,7 @@ fn message(plan: &Plan) -> &str {
 fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
     for check in [open(), closed(), several(["a", "b"])] {
         assert_eq!(
-            plan(Some(&pod()), &check, &Tried::default(), at(0)),
+            plan(Some(&pod()), &check, &Attempts::default(), at(0)),
             Plan { ask: true, ..Plan::default() }
         );
     }
@@ -74,7 +74,7 @@ fn pod_that_is_gone_completes_and_only_then() {
 #[test]
 fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
     let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    let plan_of = |pod: Pod| plan(Some(&pod), &open(), &Tried::default(), at(0));
+    let plan_of = |pod: Pod| plan(Some(&pod), &open(), &Attempts::default(), at(0));
     let daemon = plan_of(Pod { controller: Some(owner), ..pod() });
     assert!(!daemon.ask && message(&daemon).contains("daemonset.apps.k8s.io"));
     let mirror = plan_of(Pod { annotations: [(MIRROR_ANNOTATION.into(), "x".into())].into(), ..pod() });
@@ -84,38 +84,38 @@ fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
 #[test]
 fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
     let going = Pod { deletion_timestamp: Some(at(30)), finalizers: vec!["f/x".into()], ..pod() };
-    let waiting = plan(Some(&going), &open(), &Tried::default(), at(0));
+    let waiting = plan(Some(&going), &open(), &Attempts::default(), at(0));
     assert!(!waiting.ask);
     assert_eq!(waiting.news.unwrap().expected_finish, Some(at(30)));
-    let late = plan(Some(&going), &open(), &Tried::default(), at(40));
+    let late = plan(Some(&going), &open(), &Attempts::default(), at(40));
     assert!(message(&late).contains("finalizers f/x"));
 }
 
 #[test]
 fn a_closed_budget_is_told_of_before_the_words_of_the_kep() {
-    let tried = after(&[(budget(), closed(), 0)]);
+    let attempts = after(&[(budget(), closed(), 0)]);
     assert_eq!(
-        message(&plan(Some(&pod()), &closed(), &tried, at(1))),
+        message(&plan(Some(&pod()), &closed(), &attempts, at(1))),
         "why. Could not evict a pod due to failing eviction requests, number of retries: 1"
     );
 }
 
 #[test]
 fn closed_budget_is_not_asked_again_until_its_status_changes() {
-    let tried = after(&[(budget(), closed(), 0)]);
-    let waiting = plan(Some(&pod()), &closed(), &tried, at(600));
+    let attempts = after(&[(budget(), closed(), 0)]);
+    let waiting = plan(Some(&pod()), &closed(), &attempts, at(600));
     assert_eq!((waiting.ask, waiting.wake), (false, Some(at(900))));
     assert!(
-        plan(Some(&pod()), &closed(), &tried, at(900)).ask,
+        plan(Some(&pod()), &closed(), &attempts, at(900)).ask,
         "after a quarter of an hour it is, to be sure"
     );
-    assert!(plan(Some(&pod()), &open(), &tried, at(5)).ask, "its status has changed");
+    assert!(plan(Some(&pod()), &open(), &attempts, at(5)).ask, "its status has changed");
 }
 
 #[test]
 fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
-    let tried = after(&[(budget(), open_as_of(1), 0)]);
-    let asks = |check: BudgetCheck| plan(Some(&pod()), &check, &tried, at(1)).ask;
+    let attempts = after(&[(budget(), open_as_of(1), 0)]);
+    let asks = |check: BudgetCheck| plan(Some(&pod()), &check, &attempts, at(1)).ask;
     assert!(!asks(open_as_of(1)), "the cache has yet to learn of the state that refused");
     assert!(!asks(closed()));
     assert!(asks(open_as_of(3)), "whether or not the closed one between them was seen");
@@ -124,16 +124,16 @@ fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
 
 #[test]
 fn opened_budget_is_asked_at_once() {
-    let tried = after(&[(budget(), closed(), 0)]);
-    assert!(plan(Some(&pod()), &open(), &tried, at(0)).ask);
+    let attempts = after(&[(budget(), closed(), 0)]);
+    assert!(plan(Some(&pod()), &open(), &attempts, at(0)).ask);
 }
 
 /// The host evicts no pod that several budgets cover: it is asked again when at most one is left, which has room.
 #[test]
 fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while() {
     let both = several(["a", "b"]);
-    let tried = after(&[(EvictionResult::ManyBudgets, both.clone(), 0)]);
-    let asks = |check: &BudgetCheck, second| plan(Some(&pod()), check, &tried, at(second)).ask;
+    let attempts = after(&[(EvictionResult::ManyBudgets, both.clone(), 0)]);
+    let asks = |check: &BudgetCheck, second| plan(Some(&pod()), check, &attempts, at(second)).ask;
     assert!(!asks(&both, 899) && asks(&both, 900), "the guess may be wrong");
     assert!(!asks(&several(["b", "c"]), 1), "they are still several");
     assert!(!asks(&closed(), 1), "the one that is left allows nothing");
@@ -146,11 +146,11 @@ fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while(
 fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     for (refused, between) in [(EvictionResult::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
         for check in [open(), BudgetCheck::Allows(None)] {
-            let mut tried = after(&[(refused.clone(), check.clone(), 0)]);
-            tried.update(&check);
-            assert!(!plan(Some(&pod()), &check, &tried, at(1)).ask);
-            tried.update(&between);
-            assert!(plan(Some(&pod()), &check, &tried, at(1)).ask);
+            let mut attempts = after(&[(refused.clone(), check.clone(), 0)]);
+            attempts.update(&check);
+            assert!(!plan(Some(&pod()), &check, &attempts, at(1)).ask);
+            attempts.update(&between);
+            assert!(plan(Some(&pod()), &check, &attempts, at(1)).ask);
         }
     }
 }
@@ -160,8 +160,8 @@ fn budgets_that_were_seen_otherwise_in_between_have_changed() {
 fn a_clock_that_is_set_back_holds_nothing_up() {
     for result in [EvictionResult::Accepted, EvictionResult::TryAgain, EvictionResult::Admission("no".into())]
     {
-        let tried = after(&[(result, open(), 3600)]);
-        assert!(plan(Some(&pod()), &open(), &tried, at(0)).ask);
+        let attempts = after(&[(result, open(), 3600)]);
+        assert!(plan(Some(&pod()), &open(), &attempts, at(0)).ask);
     }
 }
 
@@ -170,12 +170,12 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
 #[test]
 fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
     let no = EvictionResult::Admission("no".into());
-    let mut tried = after(&[(budget(), open(), -60)]);
-    (0..7).for_each(|_| tried.learn(budget(), open(), at(-60)));
-    tried.learn(EvictionResult::Accepted, open(), at(-60));
+    let mut attempts = after(&[(budget(), open(), -60)]);
+    (0..7).for_each(|_| attempts.learn(budget(), open(), at(-60)));
+    attempts.learn(EvictionResult::Accepted, open(), at(-60));
     let mut wake = |result: &EvictionResult| {
-        tried.learn(result.clone(), open(), at(0));
-        plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
+        attempts.learn(result.clone(), open(), at(0));
+        plan(Some(&pod()), &open(), &attempts, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
     };
     assert_eq!((wake(&budget()), wake(&budget())), (5000, 10_000));
     assert_eq!(
@@ -188,30 +188,31 @@ fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
 
 #[test]
 fn refusal_by_a_budget_that_looked_open_backs_off() {
-    let tried = after(&[(budget(), open(), 0)]);
-    let waiting = plan(Some(&pod()), &open(), &tried, at(4));
+    let attempts = after(&[(budget(), open(), 0)]);
+    let waiting = plan(Some(&pod()), &open(), &attempts, at(4));
     assert_eq!((waiting.ask, waiting.wake), (false, Some(at(5))));
 }
 
 #[test]
 fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
     let no = EvictionResult::Admission("no".into());
-    let mut tried = Tried::default();
+    let mut attempts = Attempts::default();
     let mut delays = Vec::new();
     for _ in 0..10 {
-        tried.learn(no.clone(), open(), at(0));
-        let wake = plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap();
+        attempts.learn(no.clone(), open(), at(0));
+        let wake = plan(Some(&pod()), &open(), &attempts, at(0)).wake.unwrap();
         delays.push(wake.duration_since(at(0)).as_secs());
     }
     assert_eq!(delays, [5, 10, 20, 40, 80, 160, 320, 640, 900, 900]);
-    assert_eq!(tried.retries, 10);
+    assert_eq!(attempts.retries, 10);
 }
 
 #[test]
 fn lost_races_and_throttling_count_nothing_and_say_nothing() {
-    let tried = after(&[(EvictionResult::TryAgain, open(), 0), (EvictionResult::Throttled(None), open(), 1)]);
-    let waiting = plan(Some(&pod()), &open(), &tried, at(1));
-    assert_eq!((tried.retries, waiting.news, waiting.wake), (0, None, Some(at(2))));
+    let attempts =
+        after(&[(EvictionResult::TryAgain, open(), 0), (EvictionResult::Throttled(None), open(), 1)]);
+    let waiting = plan(Some(&pod()), &open(), &attempts, at(1));
+    assert_eq!((attempts.retries, waiting.news, waiting.wake), (0, None, Some(at(2))));
 }
 
 #[test]
@@ -227,8 +228,8 @@ fn several_budgets_and_webhooks_are_told_apart() {
 }
 
 /// What blocks, as `reason name state`.
-fn blocked(pod: &Pod, check: &BudgetCheck, tried: &Tried) -> String {
-    let news = plan(Some(pod), check, tried, at(1)).news;
+fn blocked(pod: &Pod, check: &BudgetCheck, attempts: &Attempts) -> String {
+    let news = plan(Some(pod), check, attempts, at(1)).news;
     let said = news.and_then(|news| news.blocked);
     said.map_or_else(String::new, |blocked| format!("{} {} {}", blocked.reason, blocked.name, blocked.state))
 }
@@ -266,25 +267,25 @@ fn what_blocks_is_said_for_programs_by_its_kind_and_name() {
         finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
         ..pod()
     };
-    assert_eq!(blocked(&going(&["f/x", "f/y"]), &open(), &Tried::default()), "Finalizer f/x ");
-    assert_eq!(blocked(&going(&[]), &open(), &Tried::default()), "Terminating  ");
+    assert_eq!(blocked(&going(&["f/x", "f/y"]), &open(), &Attempts::default()), "Finalizer f/x ");
+    assert_eq!(blocked(&going(&[]), &open(), &Attempts::default()), "Terminating  ");
 }
 
 #[test]
 fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_of_the_refusal() {
     let never = BudgetCheck::Refuses { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
-    let mut tried = after(&[(budget(), never.clone(), 0)]);
+    let mut attempts = after(&[(budget(), never.clone(), 0)]);
     for check in [open_as_of(3), never.clone(), open_as_of(4)] {
-        tried.update(&check);
-        assert_eq!(blocked(&pod(), &check, &tried), "PodDisruptionBudget b NeverAllows", "{check:?}");
+        attempts.update(&check);
+        assert_eq!(blocked(&pod(), &check, &attempts), "PodDisruptionBudget b NeverAllows", "{check:?}");
     }
-    let told = |check: &BudgetCheck| message(&plan(Some(&pod()), check, &tried, at(1))).to_owned();
+    let told = |check: &BudgetCheck| message(&plan(Some(&pod()), check, &attempts, at(1))).to_owned();
     let later =
         BudgetCheck::Refuses { budget: covering(5), state: NEVER_ALLOWS, why: "other numbers".into() };
     assert!(told(&later).starts_with("why. "), "{}", told(&later));
     for nothing in [EvictionResult::TryAgain, EvictionResult::Unclear, EvictionResult::Throttled(None)] {
-        tried.learn(nothing, open_as_of(4), at(0));
-        assert_eq!(blocked(&pod(), &open_as_of(4), &tried), "PodDisruptionBudget b NeverAllows");
+        attempts.learn(nothing, open_as_of(4), at(0));
+        assert_eq!(blocked(&pod(), &open_as_of(4), &attempts), "PodDisruptionBudget b NeverAllows");
     }
 }
 
@@ -292,16 +293,16 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
 #[test]
 fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     let both = several(["a", "b"]);
-    let tried =
+    let attempts =
         after(&[(EvictionResult::ManyBudgets, both.clone(), 0), (EvictionResult::ManyBudgets, open(), 1)]);
     for check in [both.clone(), open()] {
-        assert_eq!(blocked(&pod(), &check, &tried), "PodDisruptionBudget a,b SeveralBudgets");
-        let told = plan(Some(&pod()), &check, &tried, at(1));
+        assert_eq!(blocked(&pod(), &check, &attempts), "PodDisruptionBudget a,b SeveralBudgets");
+        let told = plan(Some(&pod()), &check, &attempts, at(1));
         assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
     }
-    let tried = after(&[(budget(), closed(), 0)]);
-    let told = plan(Some(&pod()), &both, &tried, at(1));
-    assert_eq!(blocked(&pod(), &both, &tried), "PodDisruptionBudget a,b SeveralBudgets");
+    let attempts = after(&[(budget(), closed(), 0)]);
+    let told = plan(Some(&pod()), &both, &attempts, at(1));
+    assert_eq!(blocked(&pod(), &both, &attempts), "PodDisruptionBudget a,b SeveralBudgets");
     assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
 }
 
@@ -309,14 +310,14 @@ fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
 #[test]
 fn a_budget_that_had_room_when_it_was_asked_is_not_one_that_never_allows() {
     let never = BudgetCheck::Refuses { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
-    let mut tried = after(&[(budget(), never, 0)]);
-    tried.learn(budget(), open_as_of(3), at(1));
-    assert_eq!(blocked(&pod(), &open_as_of(3), &tried), "PodDisruptionBudget b ShortNow");
+    let mut attempts = after(&[(budget(), never, 0)]);
+    attempts.learn(budget(), open_as_of(3), at(1));
+    assert_eq!(blocked(&pod(), &open_as_of(3), &attempts), "PodDisruptionBudget b ShortNow");
 }
 
 #[test]
 fn eviction_that_does_not_show_is_sent_again() {
-    let tried = after(&[(EvictionResult::Accepted, open(), 0)]);
-    assert!(!plan(Some(&pod()), &open(), &tried, at(29)).ask);
-    assert!(plan(Some(&pod()), &open(), &tried, at(30)).ask);
+    let attempts = after(&[(EvictionResult::Accepted, open(), 0)]);
+    assert!(!plan(Some(&pod()), &open(), &attempts, at(29)).ask);
+    assert!(plan(Some(&pod()), &open(), &attempts, at(30)).ask);
 }

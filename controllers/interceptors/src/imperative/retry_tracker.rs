@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
-use super::plan::Tried;
+use super::plan::Attempts;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
 const WOKEN: usize = 64;
@@ -20,7 +20,7 @@ const ALL_WOKEN: Duration = Duration::from_secs(1);
 /// What is remembered of one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrackedRequest {
-    pub(crate) tried: Tried,
+    pub(crate) attempts: Attempts,
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
     waiting: Option<WaitingFor>,

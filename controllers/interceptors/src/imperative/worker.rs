@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
-use super::plan::{Plan, Tried, plan};
+use super::plan::{Attempts, Plan, plan};
 use super::pool::{EvictionPool, FlowKey};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
@@ -113,18 +113,18 @@ impl Worker {
         let mut tracker = self.tracker.lock();
         let last_eviction = tracker.last_evictions.last(&key.namespace, news.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
-        let refused = tracker.get_mut(key).and_then(|tracked| tracked.tried.refused.as_ref());
+        let refused = tracker.get_mut(key).and_then(|tracked| tracked.attempts.refused.as_ref());
         (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
     }
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
         let mut tracker = self.tracker.lock();
         let tracked = tracker.track(key);
-        tracked.tried.update(&seen.check);
-        let mut plan = plan(seen.pod.as_deref(), &seen.check, &tracked.tried, now);
+        tracked.attempts.update(&seen.check);
+        let mut plan = plan(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
         tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let (waits, awaits_room) = (plan.wake.is_some(), tracked.tried.awaits_room());
-        let is_kept = tracked.tried.is_kept_by_budgets();
+        let (waits, awaits_room) = (plan.wake.is_some(), tracked.attempts.awaits_room());
+        let is_kept = tracked.attempts.is_kept_by_budgets();
         plan.ask = plan.ask && tracker.ask(key);
         let claims = tracker.is_asking(key) || (waits && awaits_room);
         if waits && is_kept {
@@ -139,10 +139,10 @@ impl Worker {
     }
 
     /// What was tried for a request that waited in the pool, if it is still to be asked for.
-    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Tried> {
+    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Attempts> {
         let mut tracker = self.tracker.lock();
-        let tried = &tracker.get_mut(key)?.tried;
-        plan(seen.pod.as_deref(), &seen.check, tried, clock::now()).ask.then(|| tried.clone())
+        let attempts = &tracker.get_mut(key)?.attempts;
+        plan(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
     }
 
     fn submit(&self, key: &ObjectKey, flow: &FlowKey) {
@@ -165,7 +165,7 @@ impl Worker {
             leaves_room = result.leaves_room();
             let (is_taken, budget, now) =
                 (result == EvictionResult::Accepted, check.budget().cloned(), clock::now());
-            tracked.tried.learn(result, check, now);
+            tracked.attempts.learn(result, check, now);
             if is_taken {
                 tracker.take_room(key);
                 budget.into_iter().for_each(|budget| tracker.last_evictions.note(&budget, now));
