@@ -1,9 +1,9 @@
 //! imperative-eviction.k8s.io: calls the eviction API for every pod whose turn it is, respecting budgets, in parallel.
 //!
 //! ```text
-//! request, pod, budget change ─▶ queue ─▶ worker: plan ─┬─▶ report (status, events)
-//!              ▲                                        └─▶ pool ─▶ eviction ─▶ answer ─┐
-//!              └────────────────────────────────────────────────────────────────────────┘
+//! request, pod, budget change ─▶ queue ─▶ worker: next step ─┬─▶ report (status, events)
+//!              ▲                                             └─▶ pool ─▶ eviction ─▶ result ─┐
+//!              └─────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 mod budget_check;
@@ -13,7 +13,7 @@ mod in_flight_limit;
 mod last_evictions;
 mod last_refusal;
 mod metrics;
-mod plan;
+mod next_step;
 mod pool;
 mod retry_tracker;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
-use super::plan::Attempts;
+use super::next_step::Attempts;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
 const WOKEN: usize = 64;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
-use super::plan::{Attempts, Plan, plan};
+use super::next_step::{Attempts, NextStep, next_step};
 use super::pool::{EvictionPool, FlowKey};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
@@ -88,16 +88,17 @@ impl Worker {
             return Ok(Outcome::Done);
         };
         let now = clock::now();
-        let plan = self.plan(&key, &request, &seen, now);
+        let next_step = self.next_step(&key, &request, &seen, now);
         let flow = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
-        if plan.ask {
+        if next_step.ask {
             self.submit(&key, &flow);
-        } else if plan.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check) {
+        } else if next_step.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check)
+        {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
         }
-        let mut wake = plan.wake;
-        if let Some(news) = plan.news {
+        let mut wake = next_step.wake;
+        if let Some(news) = next_step.news {
             let (words, last_eviction) = self.about(&key, &seen, &news);
             let told = self.reporter.tell(&request, news, Audience::Owner, words, last_eviction, now).await?;
             wake = earliest(wake, told.wake);
@@ -117,15 +118,15 @@ impl Worker {
         (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
     }
 
-    fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
+    fn next_step(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> NextStep {
         let mut tracker = self.tracker.lock();
         let tracked = tracker.track(key);
         tracked.attempts.update(&seen.check);
-        let mut plan = plan(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
+        let mut next_step = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
         tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let (waits, awaits_room) = (plan.wake.is_some(), tracked.attempts.awaits_room());
+        let (waits, awaits_room) = (next_step.wake.is_some(), tracked.attempts.awaits_room());
         let is_kept = tracked.attempts.is_kept_by_budgets();
-        plan.ask = plan.ask && tracker.ask(key);
+        next_step.ask = next_step.ask && tracker.ask(key);
         let claims = tracker.is_asking(key) || (waits && awaits_room);
         if waits && is_kept {
             tracker.wait_for(key, &seen.check);
@@ -135,14 +136,14 @@ impl Worker {
         let next = tracker.claim(key, seen.check.budget().filter(|_| claims));
         drop(tracker);
         self.wake_next(next);
-        plan
+        next_step
     }
 
     /// What was tried for a request that waited in the pool, if it is still to be asked for.
     pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Attempts> {
         let mut tracker = self.tracker.lock();
         let attempts = &tracker.get_mut(key)?.attempts;
-        plan(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
+        next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
     }
 
     fn submit(&self, key: &ObjectKey, flow: &FlowKey) {

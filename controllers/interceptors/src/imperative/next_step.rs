@@ -108,7 +108,7 @@ impl Attempts {
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct NextStep {
     /// What to report, if anything is to be.
     pub(crate) news: Option<News>,
     /// Whether to ask the host for an eviction.
@@ -118,9 +118,14 @@ pub(crate) struct Plan {
 }
 
 /// Plans. `pod` is none when the pod is gone or terminal.
-pub(crate) fn plan(pod: Option<&Pod>, check: &BudgetCheck, attempts: &Attempts, now: Timestamp) -> Plan {
+pub(crate) fn next_step(
+    pod: Option<&Pod>,
+    check: &BudgetCheck,
+    attempts: &Attempts,
+    now: Timestamp,
+) -> NextStep {
     let Some(pod) = pod else {
-        return Plan { news: Some(terminating::gone()), ..Plan::default() };
+        return NextStep { news: Some(terminating::gone()), ..NextStep::default() };
     };
     let owner = responsible(pod);
     if owner != NAME {
@@ -134,18 +139,18 @@ pub(crate) fn plan(pod: Option<&Pod>, check: &BudgetCheck, attempts: &Attempts, 
     }
     if pod.is_terminating() {
         let wake = pod.overdue_at().filter(|due| *due > now);
-        return Plan { news: Some(terminating::terminating(pod, "", now)), ask: false, wake };
+        return NextStep { news: Some(terminating::terminating(pod, "", now)), ask: false, wake };
     }
     match attempts.next(check, now) {
         Some(next) if next > now && !attempts.has_opened(check) => {
-            Plan { news: news_of(attempts, check), ask: false, wake: Some(next) }
+            NextStep { news: news_of(attempts, check), ask: false, wake: Some(next) }
         }
-        _ => Plan { news: news_of(attempts, check), ask: true, wake: None },
+        _ => NextStep { news: news_of(attempts, check), ask: true, wake: None },
     }
 }
 
-fn say(message: String) -> Plan {
-    Plan { news: Some(News { message, ..News::default() }), ..Plan::default() }
+fn say(message: String) -> NextStep {
+    NextStep { news: Some(News { message, ..News::default() }), ..NextStep::default() }
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
@@ -159,5 +164,5 @@ fn news_of(attempts: &Attempts, check: &BudgetCheck) -> Option<News> {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
+#[path = "next_step_tests.rs"]
 mod tests;

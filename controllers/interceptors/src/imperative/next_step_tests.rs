@@ -49,32 +49,32 @@ fn after(answers: &[(EvictionResult, BudgetCheck, i64)]) -> Attempts {
     attempts
 }
 
-fn message(plan: &Plan) -> &str {
-    plan.news.as_ref().map_or("", |n| n.message.as_str())
+fn message(next_step: &NextStep) -> &str {
+    next_step.news.as_ref().map_or("", |n| n.message.as_str())
 }
 
 #[test]
 fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
     for check in [open(), closed(), several(["a", "b"])] {
         assert_eq!(
-            plan(Some(&pod()), &check, &Attempts::default(), at(0)),
-            Plan { ask: true, ..Plan::default() }
+            next_step(Some(&pod()), &check, &Attempts::default(), at(0)),
+            NextStep { ask: true, ..NextStep::default() }
         );
     }
 }
 
 #[test]
 fn pod_that_is_gone_completes_and_only_then() {
-    let done = plan(None, &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
+    let done = next_step(None, &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
     assert!(done.news.unwrap().completed && !done.ask);
-    let accepted = plan(Some(&pod()), &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
+    let accepted = next_step(Some(&pod()), &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
     assert!(!accepted.news.unwrap().completed && !accepted.ask);
 }
 
 #[test]
 fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
     let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    let plan_of = |pod: Pod| plan(Some(&pod), &open(), &Attempts::default(), at(0));
+    let plan_of = |pod: Pod| next_step(Some(&pod), &open(), &Attempts::default(), at(0));
     let daemon = plan_of(Pod { controller: Some(owner), ..pod() });
     assert!(!daemon.ask && message(&daemon).contains("daemonset.apps.k8s.io"));
     let mirror = plan_of(Pod { annotations: [(MIRROR_ANNOTATION.into(), "x".into())].into(), ..pod() });
@@ -84,10 +84,10 @@ fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
 #[test]
 fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
     let going = Pod { deletion_timestamp: Some(at(30)), finalizers: vec!["f/x".into()], ..pod() };
-    let waiting = plan(Some(&going), &open(), &Attempts::default(), at(0));
+    let waiting = next_step(Some(&going), &open(), &Attempts::default(), at(0));
     assert!(!waiting.ask);
     assert_eq!(waiting.news.unwrap().expected_finish, Some(at(30)));
-    let late = plan(Some(&going), &open(), &Attempts::default(), at(40));
+    let late = next_step(Some(&going), &open(), &Attempts::default(), at(40));
     assert!(message(&late).contains("finalizers f/x"));
 }
 
@@ -95,7 +95,7 @@ fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
 fn a_closed_budget_is_told_of_before_the_words_of_the_kep() {
     let attempts = after(&[(budget(), closed(), 0)]);
     assert_eq!(
-        message(&plan(Some(&pod()), &closed(), &attempts, at(1))),
+        message(&next_step(Some(&pod()), &closed(), &attempts, at(1))),
         "why. Could not evict a pod due to failing eviction requests, number of retries: 1"
     );
 }
@@ -103,19 +103,19 @@ fn a_closed_budget_is_told_of_before_the_words_of_the_kep() {
 #[test]
 fn closed_budget_is_not_asked_again_until_its_status_changes() {
     let attempts = after(&[(budget(), closed(), 0)]);
-    let waiting = plan(Some(&pod()), &closed(), &attempts, at(600));
+    let waiting = next_step(Some(&pod()), &closed(), &attempts, at(600));
     assert_eq!((waiting.ask, waiting.wake), (false, Some(at(900))));
     assert!(
-        plan(Some(&pod()), &closed(), &attempts, at(900)).ask,
+        next_step(Some(&pod()), &closed(), &attempts, at(900)).ask,
         "after a quarter of an hour it is, to be sure"
     );
-    assert!(plan(Some(&pod()), &open(), &attempts, at(5)).ask, "its status has changed");
+    assert!(next_step(Some(&pod()), &open(), &attempts, at(5)).ask, "its status has changed");
 }
 
 #[test]
 fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
     let attempts = after(&[(budget(), open_as_of(1), 0)]);
-    let asks = |check: BudgetCheck| plan(Some(&pod()), &check, &attempts, at(1)).ask;
+    let asks = |check: BudgetCheck| next_step(Some(&pod()), &check, &attempts, at(1)).ask;
     assert!(!asks(open_as_of(1)), "the cache has yet to learn of the state that refused");
     assert!(!asks(closed()));
     assert!(asks(open_as_of(3)), "whether or not the closed one between them was seen");
@@ -125,7 +125,7 @@ fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
 #[test]
 fn opened_budget_is_asked_at_once() {
     let attempts = after(&[(budget(), closed(), 0)]);
-    assert!(plan(Some(&pod()), &open(), &attempts, at(0)).ask);
+    assert!(next_step(Some(&pod()), &open(), &attempts, at(0)).ask);
 }
 
 /// The host evicts no pod that several budgets cover: it is asked again when at most one is left, which has room.
@@ -133,7 +133,7 @@ fn opened_budget_is_asked_at_once() {
 fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while() {
     let both = several(["a", "b"]);
     let attempts = after(&[(EvictionResult::ManyBudgets, both.clone(), 0)]);
-    let asks = |check: &BudgetCheck, second| plan(Some(&pod()), check, &attempts, at(second)).ask;
+    let asks = |check: &BudgetCheck, second| next_step(Some(&pod()), check, &attempts, at(second)).ask;
     assert!(!asks(&both, 899) && asks(&both, 900), "the guess may be wrong");
     assert!(!asks(&several(["b", "c"]), 1), "they are still several");
     assert!(!asks(&closed(), 1), "the one that is left allows nothing");
@@ -148,9 +148,9 @@ fn budgets_that_were_seen_otherwise_in_between_have_changed() {
         for check in [open(), BudgetCheck::Allows(None)] {
             let mut attempts = after(&[(refused.clone(), check.clone(), 0)]);
             attempts.update(&check);
-            assert!(!plan(Some(&pod()), &check, &attempts, at(1)).ask);
+            assert!(!next_step(Some(&pod()), &check, &attempts, at(1)).ask);
             attempts.update(&between);
-            assert!(plan(Some(&pod()), &check, &attempts, at(1)).ask);
+            assert!(next_step(Some(&pod()), &check, &attempts, at(1)).ask);
         }
     }
 }
@@ -161,7 +161,7 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
     for result in [EvictionResult::Accepted, EvictionResult::TryAgain, EvictionResult::Admission("no".into())]
     {
         let attempts = after(&[(result, open(), 3600)]);
-        assert!(plan(Some(&pod()), &open(), &attempts, at(0)).ask);
+        assert!(next_step(Some(&pod()), &open(), &attempts, at(0)).ask);
     }
 }
 
@@ -175,7 +175,7 @@ fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
     attempts.learn(EvictionResult::Accepted, open(), at(-60));
     let mut wake = |result: &EvictionResult| {
         attempts.learn(result.clone(), open(), at(0));
-        plan(Some(&pod()), &open(), &attempts, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
+        next_step(Some(&pod()), &open(), &attempts, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
     };
     assert_eq!((wake(&budget()), wake(&budget())), (5000, 10_000));
     assert_eq!(
@@ -189,7 +189,7 @@ fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
 #[test]
 fn refusal_by_a_budget_that_looked_open_backs_off() {
     let attempts = after(&[(budget(), open(), 0)]);
-    let waiting = plan(Some(&pod()), &open(), &attempts, at(4));
+    let waiting = next_step(Some(&pod()), &open(), &attempts, at(4));
     assert_eq!((waiting.ask, waiting.wake), (false, Some(at(5))));
 }
 
@@ -200,7 +200,7 @@ fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
     let mut delays = Vec::new();
     for _ in 0..10 {
         attempts.learn(no.clone(), open(), at(0));
-        let wake = plan(Some(&pod()), &open(), &attempts, at(0)).wake.unwrap();
+        let wake = next_step(Some(&pod()), &open(), &attempts, at(0)).wake.unwrap();
         delays.push(wake.duration_since(at(0)).as_secs());
     }
     assert_eq!(delays, [5, 10, 20, 40, 80, 160, 320, 640, 900, 900]);
@@ -211,25 +211,26 @@ fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
 fn lost_races_and_throttling_count_nothing_and_say_nothing() {
     let attempts =
         after(&[(EvictionResult::TryAgain, open(), 0), (EvictionResult::Throttled(None), open(), 1)]);
-    let waiting = plan(Some(&pod()), &open(), &attempts, at(1));
+    let waiting = next_step(Some(&pod()), &open(), &attempts, at(1));
     assert_eq!((attempts.retries, waiting.news, waiting.wake), (0, None, Some(at(2))));
 }
 
 #[test]
 fn several_budgets_and_webhooks_are_told_apart() {
     let many = several(["a", "b"]);
-    let told = plan(Some(&pod()), &many, &after(&[(EvictionResult::ManyBudgets, many.clone(), 0)]), at(0));
+    let told =
+        next_step(Some(&pod()), &many, &after(&[(EvictionResult::ManyBudgets, many.clone(), 0)]), at(0));
     assert!(message(&told).starts_with(
         "The pod is covered by more than one PodDisruptionBudget (\"a\" and \"b\" at least), which the eviction API does not support. "
     ));
     let webhook = after(&[(EvictionResult::Admission("w says no".into()), open(), 0)]);
-    let told = plan(Some(&pod()), &open(), &webhook, at(0));
+    let told = next_step(Some(&pod()), &open(), &webhook, at(0));
     assert!(message(&told).starts_with("An admission webhook or policy refused: \"w says no\". "));
 }
 
 /// What blocks, as `reason name state`.
 fn blocked(pod: &Pod, check: &BudgetCheck, attempts: &Attempts) -> String {
-    let news = plan(Some(pod), check, attempts, at(1)).news;
+    let news = next_step(Some(pod), check, attempts, at(1)).news;
     let said = news.and_then(|news| news.blocked);
     said.map_or_else(String::new, |blocked| format!("{} {} {}", blocked.reason, blocked.name, blocked.state))
 }
@@ -279,7 +280,7 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
         attempts.update(&check);
         assert_eq!(blocked(&pod(), &check, &attempts), "PodDisruptionBudget b NeverAllows", "{check:?}");
     }
-    let told = |check: &BudgetCheck| message(&plan(Some(&pod()), check, &attempts, at(1))).to_owned();
+    let told = |check: &BudgetCheck| message(&next_step(Some(&pod()), check, &attempts, at(1))).to_owned();
     let later =
         BudgetCheck::Refuses { budget: covering(5), state: NEVER_ALLOWS, why: "other numbers".into() };
     assert!(told(&later).starts_with("why. "), "{}", told(&later));
@@ -297,11 +298,11 @@ fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
         after(&[(EvictionResult::ManyBudgets, both.clone(), 0), (EvictionResult::ManyBudgets, open(), 1)]);
     for check in [both.clone(), open()] {
         assert_eq!(blocked(&pod(), &check, &attempts), "PodDisruptionBudget a,b SeveralBudgets");
-        let told = plan(Some(&pod()), &check, &attempts, at(1));
+        let told = next_step(Some(&pod()), &check, &attempts, at(1));
         assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
     }
     let attempts = after(&[(budget(), closed(), 0)]);
-    let told = plan(Some(&pod()), &both, &attempts, at(1));
+    let told = next_step(Some(&pod()), &both, &attempts, at(1));
     assert_eq!(blocked(&pod(), &both, &attempts), "PodDisruptionBudget a,b SeveralBudgets");
     assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
 }
@@ -318,6 +319,6 @@ fn a_budget_that_had_room_when_it_was_asked_is_not_one_that_never_allows() {
 #[test]
 fn eviction_that_does_not_show_is_sent_again() {
     let attempts = after(&[(EvictionResult::Accepted, open(), 0)]);
-    assert!(!plan(Some(&pod()), &open(), &attempts, at(29)).ask);
-    assert!(plan(Some(&pod()), &open(), &attempts, at(30)).ask);
+    assert!(!next_step(Some(&pod()), &open(), &attempts, at(29)).ask);
+    assert!(next_step(Some(&pod()), &open(), &attempts, at(30)).ask);
 }
