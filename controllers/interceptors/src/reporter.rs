@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::owner_notice::{OwnerNotice, Tell};
-use crate::report::{self, News, Sent};
+use crate::report::{self, EntryWrite, ProgressReport};
 
 /// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry yet, and
 /// one that is made from the one before would start the turn again, which is refused.
@@ -40,7 +40,7 @@ struct Memory {
     notice: OwnerNotice,
 }
 
-/// Whom news concerns.
+/// Whom a report concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// Whoever reads the request: what blocks is a matter of the node or of the DaemonSet.
@@ -96,20 +96,20 @@ impl Reporter {
     pub(crate) async fn tell(
         &self,
         request: &EvictionRequest,
-        mut news: News,
+        mut progress: ProgressReport,
         audience: Audience,
         words: Option<String>,
         last_eviction: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Reported, Error> {
         let tell = self.remember(request, |memory| {
-            let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
+            let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
             let tell = memory.notice.update(blocked, last_eviction, now);
-            news.told = memory.notice.last().cloned();
+            progress.told = memory.notice.last().cloned();
             tell
         });
-        let later = self.record(request, tell, words.as_ref().unwrap_or(&news.message), &news);
-        let reported = self.report(request, news, now).await?;
+        let later = self.record(request, tell, words.as_ref().unwrap_or(&progress.message), &progress);
+        let reported = self.report(request, progress, now).await?;
         Ok(Reported { wake: earliest(later, reported.wake), ..reported })
     }
 
@@ -129,29 +129,40 @@ impl Reporter {
 
     /// Events: once when something blocks, and again when something else does, on the request and on its pod, whose owner has
     /// to know; on the request alone when nothing does any more, as the pod goes then. Returns when to come back for one.
-    fn record(&self, request: &EvictionRequest, tell: Tell, words: &str, news: &News) -> Option<Timestamp> {
+    fn record(
+        &self,
+        request: &EvictionRequest,
+        tell: Tell,
+        words: &str,
+        progress: &ProgressReport,
+    ) -> Option<Timestamp> {
         let recorder = &self.context.recorder;
         match tell {
             Tell::Nothing => {}
             Tell::Later(at) => return Some(at),
             Tell::Blocked => {
-                let blocked = news.blocked.as_ref();
+                let blocked = progress.blocked.as_ref();
                 blocked
                     .into_iter()
                     .for_each(|blocked| recorder.tell_owner_what_blocks(request, blocked, words));
             }
             Tell::Unblocked => {
-                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &news.message);
+                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &progress.message);
             }
         }
         None
     }
 
     /// Writes what is new, while the turn is the interceptor's.
-    async fn report(&self, request: &EvictionRequest, news: News, now: Timestamp) -> Result<Reported, Error> {
+    async fn report(
+        &self,
+        request: &EvictionRequest,
+        progress: ProgressReport,
+        now: Timestamp,
+    ) -> Result<Reported, Error> {
         let Some(old) = self.entry(request) else { return Ok(Reported::until(None)) };
-        let is_last = news.completed;
-        let Some(entry) = report::entry(&old, &news.of(request), now) else {
+        let is_last = progress.completed;
+        let Some(entry) = report::entry(&old, &progress.of(request), now) else {
             return Ok(Reported::until(report::next_heartbeat(&old)));
         };
         let written_at = self.remember(request, |memory| memory.written_at);
@@ -176,14 +187,14 @@ impl Reporter {
             return Err(Error::NoLease);
         }
         match report::send(&self.context, request, &entry).await.map_err(Error::Report)? {
-            Sent::Written => {
+            EntryWrite::Written => {
                 let next = report::next_heartbeat(&entry);
                 self.remember(request, |memory| {
                     (memory.written, memory.written_at) = (Some(entry), Some(Instant::now()));
                 });
                 Ok(Reported::until(next))
             }
-            Sent::NotOurs => {
+            EntryWrite::NotOurs => {
                 self.remember(request, |memory| memory.written = None);
                 Ok(Reported { wake: None, is_refused: true })
             }

@@ -5,7 +5,7 @@ use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-use crate::report::News;
+use crate::report::ProgressReport;
 
 /// What keeps a terminating pod that is overdue, and how that is said.
 fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
@@ -22,19 +22,23 @@ fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
 }
 
 /// The pod is gone.
-pub(crate) fn gone() -> News {
-    News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() }
+pub(crate) fn gone() -> ProgressReport {
+    ProgressReport {
+        message: "The pod has terminated.".to_owned(),
+        completed: true,
+        ..ProgressReport::default()
+    }
 }
 
 /// The pod is on its way out: what keeps it, if it is overdue, behind who terminates it, if that is known.
-pub(crate) fn terminating(pod: &Pod, who: &str, now: Timestamp) -> News {
+pub(crate) fn terminating(pod: &Pod, who: &str, now: Timestamp) -> ProgressReport {
     let (message, blocked) = match overdue(pod, now) {
         Some((words, blocked)) if who.is_empty() => (words, Some(blocked)),
         Some((words, blocked)) => (format!("{who} {words}"), Some(blocked)),
         None if who.is_empty() => ("The pod is terminating.".to_owned(), None),
         None => (who.to_owned(), None),
     };
-    News { message, expected_finish: pod.deletion_timestamp, blocked, ..News::default() }
+    ProgressReport { message, expected_finish: pod.deletion_timestamp, blocked, ..ProgressReport::default() }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, Requeste
 use drydock_runtime::Context;
 use jiff::Timestamp;
 
-use crate::report::News;
+use crate::report::ProgressReport;
 use crate::reporter::Reporter;
 
 pub(crate) fn request() -> EvictionRequest {
@@ -21,8 +21,8 @@ pub(crate) fn request() -> EvictionRequest {
     request
 }
 
-pub(crate) fn news(message: &str) -> News {
-    News { message: message.into(), ..News::default() }
+pub(crate) fn progress(message: &str) -> ProgressReport {
+    ProgressReport { message: message.into(), ..ProgressReport::default() }
 }
 
 pub(crate) fn reporter(context: &Context) -> Reporter {

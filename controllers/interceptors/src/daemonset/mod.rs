@@ -155,8 +155,8 @@ impl Worker {
         };
         let now = clock::now();
         let deed = self.decide(&request, pod.as_deref(), now);
-        let tell = async |news, audience| -> Result<Outcome, Error> {
-            Ok(outcome(self.reporter.tell(&request, news, audience, None, None, now).await?, now))
+        let tell = async |progress, audience| -> Result<Outcome, Error> {
+            Ok(outcome(self.reporter.tell(&request, progress, audience, None, None, now).await?, now))
         };
         match (deed, pod) {
             (Deed::Decline, _) => {
@@ -176,9 +176,9 @@ impl Worker {
             (Deed::Delete(When::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Error::Delete(why) = &error
-                        && let Some(news) = telling::refused(why)
+                        && let Some(progress) = telling::refused(why)
                     {
-                        tell(news, Owner).await?;
+                        tell(progress, Owner).await?;
                     }
                     return Err(error);
                 }
@@ -187,7 +187,7 @@ impl Worker {
             }
             (Deed::Delete(When::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
             (Deed::Delete(When::Later { until, times }), Some(pod)) => match telling::returned(&pod, times) {
-                Some(news) => Ok(sooner(tell(news, Readers).await?, until, now)),
+                Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
                 None => Ok(at(Some(until), now)),
             },
             _ => Ok(Outcome::Done),

@@ -10,19 +10,19 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
-use crate::report::News;
+use crate::report::ProgressReport;
 use crate::taint::{Awaited, TAINT};
 use crate::terminating;
 
 /// KEP-4212's words, and what keeps a pod that is overdue. `why` names the maintenances that cover the pod.
-pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> News {
+pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> ProgressReport {
     let owner = owner(pod);
     let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
     terminating::terminating(pod, &format!("{owner} is terminating the pod{because}."), now)
 }
 
 /// The taint that keeps the DaemonSet away does not stand, though it is asked for.
-pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
+pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> ProgressReport {
     let (node, owner) = (&pod.node_name, owner(pod));
     let (reason, why) = match awaited {
         Awaited { refused: Some(words), .. } => {
@@ -45,27 +45,27 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
         "Waiting for the taint {TAINT} on node {node}: without it DaemonSet {owner} would put the pod back. {why}"
     );
     let blocked = Blocked { reason: reason.to_owned(), name: node.clone(), ..Default::default() };
-    News { message, blocked: Some(blocked), ..News::default() }
+    ProgressReport { message, blocked: Some(blocked), ..ProgressReport::default() }
 }
 
 /// The host refuses the deletion, if it does so for a reason that does not pass by itself.
-pub(super) fn refused(error: &kube::Error) -> Option<News> {
+pub(super) fn refused(error: &kube::Error) -> Option<ProgressReport> {
     let (reason, name, words) = match eviction_result::from_error(error) {
         EvictionResult::Admission(words) => (ADMISSION_WEBHOOK, named_webhook(&words).to_owned(), words),
         EvictionResult::Refused(words) => (OTHER, String::new(), words),
         _ => return None,
     };
     let blocked = Blocked { reason: reason.to_owned(), name, ..Default::default() };
-    Some(News {
+    Some(ProgressReport {
         message: format!("The pod cannot be deleted: {words}"),
         blocked: Some(blocked),
-        ..News::default()
+        ..ProgressReport::default()
     })
 }
 
 /// The DaemonSet comes back as fast as its pods go, and the next deletion waits. Only for pods that tolerate our taint; the taint
 /// stops the others.
-pub(super) fn returned(pod: &Pod, times: u32) -> Option<News> {
+pub(super) fn returned(pod: &Pod, times: u32) -> Option<ProgressReport> {
     let in_a_row = if times == 1 { String::new() } else { format!(", {} in a row", in_words(times)) };
     let message = format!(
         "DaemonSet {} has put a new pod on the node after its pod was deleted{in_a_row}: it tolerates the \
@@ -75,7 +75,11 @@ pub(super) fn returned(pod: &Pod, times: u32) -> Option<News> {
     );
     let blocked =
         Blocked { reason: DAEMON_SET_RETURNS.to_owned(), name: owner(pod).to_owned(), ..Default::default() };
-    pod.tolerates_drain_taint.then(|| News { message, blocked: Some(blocked), ..News::default() })
+    pod.tolerates_drain_taint.then(|| ProgressReport {
+        message,
+        blocked: Some(blocked),
+        ..ProgressReport::default()
+    })
 }
 
 /// Name of the DaemonSet.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::reporter::Audience;
-use crate::testing::{at_second, news, reporter, request};
+use crate::testing::{at_second, progress, reporter, request};
 
 #[test]
 fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
@@ -29,10 +29,10 @@ fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
         (awaited(None, Some((3, at_second(0)))), OTHER, "taken it away 3 times since 1970-01-01T00:00:00Z"),
         (awaited(None, None), OTHER, "requested at 1970-01-01T00:00:00Z"),
     ] {
-        let news = awaits_taint(&pod, &awaited);
-        let blocked = news.blocked.unwrap();
+        let progress = awaits_taint(&pod, &awaited);
+        let blocked = progress.blocked.unwrap();
         assert_eq!((blocked.reason.as_str(), blocked.name.as_str()), (reason, "n"));
-        assert!(news.message.contains(words), "{}", news.message);
+        assert!(progress.message.contains(words), "{}", progress.message);
     }
 }
 
@@ -40,9 +40,9 @@ fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
 fn only_a_daemon_set_that_tolerates_the_taint_is_told_of_as_coming_back() {
     assert_eq!(returned(&Pod::default(), 3), None);
     let tolerates = Pod { tolerates_drain_taint: true, ..Pod::default() };
-    let news = returned(&tolerates, 3).unwrap();
-    assert!(news.message.contains("3 times in a row"));
-    assert_eq!(news.blocked.unwrap().reason, "DaemonSetReturns");
+    let progress = returned(&tolerates, 3).unwrap();
+    assert!(progress.message.contains("3 times in a row"));
+    assert_eq!(progress.blocked.unwrap().reason, "DaemonSetReturns");
 }
 
 /// A pod's owner never heard that a webhook refused the deletion, and the request went with the drain.
@@ -68,7 +68,7 @@ async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps
     let reasons = || context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>();
     assert_eq!(reasons(), ["EvictionBlocked"], "on the request, which names no pod here");
     assert_eq!(sent.lock()[0]["lastBlocked"]["name"], "w.example.com");
-    reporter.tell(&request(), news("it goes"), Audience::Owner, None, None, at_second(9)).await.unwrap();
+    reporter.tell(&request(), progress("it goes"), Audience::Owner, None, None, at_second(9)).await.unwrap();
     assert_eq!(reasons(), ["EvictionUnblocked"]);
     assert_eq!(sent.lock().last().unwrap()["lastBlocked"]["name"], "w.example.com", "it is kept");
 }
@@ -79,8 +79,8 @@ async fn what_is_a_matter_of_the_node_or_the_daemon_set_is_no_event_for_the_owne
     let pod = Pod { tolerates_drain_taint: true, ..Pod::default() };
     let reporter = reporter(&context);
     for second in [0, 120] {
-        let news = returned(&pod, 3).unwrap();
-        reporter.tell(&request(), news, Audience::Readers, None, None, at_second(second)).await.unwrap();
+        let progress = returned(&pod, 3).unwrap();
+        reporter.tell(&request(), progress, Audience::Readers, None, None, at_second(second)).await.unwrap();
     }
     assert_eq!(context.recorder.take_all(), []);
 }

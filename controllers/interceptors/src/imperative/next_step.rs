@@ -10,7 +10,7 @@ use super::NAME;
 use super::budget_check::BudgetCheck;
 use super::eviction_result::EvictionResult;
 use super::last_refusal::LastRefusal;
-use crate::report::News;
+use crate::report::ProgressReport;
 use crate::responsible::responsible;
 use crate::terminating;
 
@@ -110,7 +110,7 @@ impl Attempts {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NextStep {
     /// What to report, if anything is to be.
-    pub(crate) news: Option<News>,
+    pub(crate) progress: Option<ProgressReport>,
     /// Whether to ask the host for an eviction.
     pub(crate) ask: bool,
     /// When to look again, if nothing changes before.
@@ -125,7 +125,7 @@ pub(crate) fn next_step(
     now: Timestamp,
 ) -> NextStep {
     let Some(pod) = pod else {
-        return NextStep { news: Some(terminating::gone()), ..NextStep::default() };
+        return NextStep { progress: Some(terminating::gone()), ..NextStep::default() };
     };
     let owner = responsible(pod);
     if owner != NAME {
@@ -139,28 +139,34 @@ pub(crate) fn next_step(
     }
     if pod.is_terminating() {
         let wake = pod.overdue_at().filter(|due| *due > now);
-        return NextStep { news: Some(terminating::terminating(pod, "", now)), ask: false, wake };
+        return NextStep { progress: Some(terminating::terminating(pod, "", now)), ask: false, wake };
     }
     match attempts.next(check, now) {
         Some(next) if next > now && !attempts.has_opened(check) => {
-            NextStep { news: news_of(attempts, check), ask: false, wake: Some(next) }
+            NextStep { progress: progress_of(attempts, check), ask: false, wake: Some(next) }
         }
-        _ => NextStep { news: news_of(attempts, check), ask: true, wake: None },
+        _ => NextStep { progress: progress_of(attempts, check), ask: true, wake: None },
     }
 }
 
 fn say(message: String) -> NextStep {
-    NextStep { news: Some(News { message, ..News::default() }), ..NextStep::default() }
+    NextStep {
+        progress: Some(ProgressReport { message, ..ProgressReport::default() }),
+        ..NextStep::default()
+    }
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
-fn news_of(attempts: &Attempts, check: &BudgetCheck) -> Option<News> {
+fn progress_of(attempts: &Attempts, check: &BudgetCheck) -> Option<ProgressReport> {
     if attempts.last == Some(EvictionResult::Accepted) {
-        return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
+        return Some(ProgressReport {
+            message: "The eviction was accepted.".to_owned(),
+            ..ProgressReport::default()
+        });
     }
     let refused = attempts.refused.as_ref()?;
     let message = refused.message(attempts.retries, check);
-    Some(News { message, blocked: Some(refused.blocked(check)), ..News::default() })
+    Some(ProgressReport { message, blocked: Some(refused.blocked(check)), ..ProgressReport::default() })
 }
 
 #[cfg(test)]

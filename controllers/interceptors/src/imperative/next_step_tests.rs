@@ -50,7 +50,7 @@ fn after(answers: &[(EvictionResult, BudgetCheck, i64)]) -> Attempts {
 }
 
 fn message(next_step: &NextStep) -> &str {
-    next_step.news.as_ref().map_or("", |n| n.message.as_str())
+    next_step.progress.as_ref().map_or("", |n| n.message.as_str())
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
 #[test]
 fn pod_that_is_gone_completes_and_only_then() {
     let done = next_step(None, &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
-    assert!(done.news.unwrap().completed && !done.ask);
+    assert!(done.progress.unwrap().completed && !done.ask);
     let accepted = next_step(Some(&pod()), &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
-    assert!(!accepted.news.unwrap().completed && !accepted.ask);
+    assert!(!accepted.progress.unwrap().completed && !accepted.ask);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
     let going = Pod { deletion_timestamp: Some(at(30)), finalizers: vec!["f/x".into()], ..pod() };
     let waiting = next_step(Some(&going), &open(), &Attempts::default(), at(0));
     assert!(!waiting.ask);
-    assert_eq!(waiting.news.unwrap().expected_finish, Some(at(30)));
+    assert_eq!(waiting.progress.unwrap().expected_finish, Some(at(30)));
     let late = next_step(Some(&going), &open(), &Attempts::default(), at(40));
     assert!(message(&late).contains("finalizers f/x"));
 }
@@ -212,7 +212,7 @@ fn lost_races_and_throttling_count_nothing_and_say_nothing() {
     let attempts =
         after(&[(EvictionResult::TryAgain, open(), 0), (EvictionResult::Throttled(None), open(), 1)]);
     let waiting = next_step(Some(&pod()), &open(), &attempts, at(1));
-    assert_eq!((attempts.retries, waiting.news, waiting.wake), (0, None, Some(at(2))));
+    assert_eq!((attempts.retries, waiting.progress, waiting.wake), (0, None, Some(at(2))));
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn several_budgets_and_webhooks_are_told_apart() {
 
 /// What blocks, as `reason name state`.
 fn blocked(pod: &Pod, check: &BudgetCheck, attempts: &Attempts) -> String {
-    let news = next_step(Some(pod), check, attempts, at(1)).news;
-    let said = news.and_then(|news| news.blocked);
+    let progress = next_step(Some(pod), check, attempts, at(1)).progress;
+    let said = progress.and_then(|progress| progress.blocked);
     said.map_or_else(String::new, |blocked| format!("{} {} {}", blocked.reason, blocked.name, blocked.state))
 }
 

@@ -18,7 +18,7 @@ use super::next_step::{Attempts, NextStep, next_step};
 use super::pool::{EvictionPool, FlowKey};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
-use crate::report::{News, REFUSED};
+use crate::report::{ProgressReport, REFUSED};
 use crate::reporter::{Audience, Error, Reporter, at, earliest};
 use crate::responsible::target_of;
 
@@ -98,9 +98,10 @@ impl Worker {
             self.queue.add(key.clone());
         }
         let mut wake = next_step.wake;
-        if let Some(news) = next_step.news {
-            let (words, last_eviction) = self.about(&key, &seen, &news);
-            let told = self.reporter.tell(&request, news, Audience::Owner, words, last_eviction, now).await?;
+        if let Some(progress) = next_step.progress {
+            let (words, last_eviction) = self.about(&key, &seen, &progress);
+            let told =
+                self.reporter.tell(&request, progress, Audience::Owner, words, last_eviction, now).await?;
             wake = earliest(wake, told.wake);
             if told.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());
@@ -110,9 +111,14 @@ impl Worker {
     }
 
     /// In which words an event says what blocks, if it was a refusal; and when the budget let an eviction go last.
-    fn about(&self, key: &ObjectKey, seen: &Seen, news: &News) -> (Option<String>, Option<Timestamp>) {
+    fn about(
+        &self,
+        key: &ObjectKey,
+        seen: &Seen,
+        progress: &ProgressReport,
+    ) -> (Option<String>, Option<Timestamp>) {
         let mut tracker = self.tracker.lock();
-        let last_eviction = tracker.last_evictions.last(&key.namespace, news.blocked.as_ref());
+        let last_eviction = tracker.last_evictions.last(&key.namespace, progress.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
         let refused = tracker.get_mut(key).and_then(|tracked| tracked.attempts.refused.as_ref());
         (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
