@@ -18,7 +18,7 @@ use tracing::{debug, error};
 
 use super::budget_check::BudgetCheck;
 use super::eviction_result::{EvictionResult, read};
-use super::worker::Worker;
+use super::reconciler::ImperativeReconciler;
 
 /// An eviction that lost many races may sleep inside the host for about half a minute.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
@@ -27,18 +27,18 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Runs until shutdown, then waits for what is in flight.
-pub(super) async fn dispatch(worker: Arc<Worker>) {
-    let stop = worker.context.shutdown.clone();
+pub(super) async fn dispatch(reconciler: Arc<ImperativeReconciler>) {
+    let stop = reconciler.context.shutdown.clone();
     let tasks = TaskTracker::new();
     loop {
         let now = Instant::now();
-        while let Some(key) = take(&worker, now) {
-            tasks.spawn(serve(worker.clone(), key));
+        while let Some(key) = take(&reconciler, now) {
+            tasks.spawn(serve(reconciler.clone(), key));
         }
-        let pause = worker.pool.lock().paused_until(now);
+        let pause = reconciler.pool.lock().paused_until(now);
         tokio::select! {
             () = stop.cancelled() => break,
-            () = worker.pool_changed.notified() => {}
+            () = reconciler.pool_changed.notified() => {}
             () = tokio::time::sleep_until(pause.unwrap_or(now)), if pause.is_some() => {}
         }
     }
@@ -46,14 +46,14 @@ pub(super) async fn dispatch(worker: Arc<Worker>) {
     tasks.wait().await;
 }
 
-fn take(worker: &Worker, now: Instant) -> Option<ObjectKey> {
-    let mut pool = worker.pool.lock();
+fn take(reconciler: &ImperativeReconciler, now: Instant) -> Option<ObjectKey> {
+    let mut pool = reconciler.pool.lock();
     let taken = pool.take(now);
     let (in_flight, waiting, limit) = pool.load();
     drop(pool);
-    worker.metrics.in_flight.set(count(in_flight));
-    worker.metrics.waiting.set(count(waiting));
-    worker.metrics.limit.set(count(limit));
+    reconciler.metrics.in_flight.set(count(in_flight));
+    reconciler.metrics.waiting.set(count(waiting));
+    reconciler.metrics.limit.set(count(limit));
     taken
 }
 
@@ -61,43 +61,43 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-async fn serve(worker: Arc<Worker>, key: ObjectKey) {
+async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
     let began = Instant::now();
     // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
-    let asked = AssertUnwindSafe(ask(&worker, &key)).catch_unwind().await.unwrap_or_else(|_| {
+    let asked = AssertUnwindSafe(ask(&reconciler, &key)).catch_unwind().await.unwrap_or_else(|_| {
         error!(request = %key, "the eviction panicked; it is tried again");
         Some((EvictionResult::Unclear, BudgetCheck::Allows(None)))
     });
     let result = asked.as_ref().map(|(result, _)| result);
     {
-        let mut pool = worker.pool.lock();
+        let mut pool = reconciler.pool.lock();
         let overload = result.is_some_and(EvictionResult::is_overload);
         pool.finish(&key, overload, began.elapsed(), Instant::now());
         if let Some(EvictionResult::Throttled(after)) = result {
             pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
         }
     }
-    worker.answered(&key, asked);
-    worker.pool_changed.notify_one();
+    reconciler.answered(&key, asked);
+    reconciler.pool_changed.notify_one();
 }
 
 /// Asks the host, unless the request is no longer ours or the pod is already going.
-async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
-    let (request, seen) = worker.fetch(key)?;
-    let attempts = worker.still_asks(key, &seen)?;
+async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
+    let (request, seen) = reconciler.fetch(key)?;
+    let attempts = reconciler.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
-    if !worker.context.may_write() {
+    if !reconciler.context.may_write() {
         return Some((EvictionResult::TryAgain, seen.check));
     }
-    let target = Worker::pod_of(&request);
+    let target = ImperativeReconciler::pod_of(&request);
     if attempts.may_be_accepted()
-        && let Some(result) = look_live(&worker.context, &target, &pod.uid).await
+        && let Some(result) = look_live(&reconciler.context, &target, &pod.uid).await
     {
         return Some((result, seen.check));
     }
-    let result = evict(&worker.context, &target, &pod.uid).await;
+    let result = evict(&reconciler.context, &target, &pod.uid).await;
     debug!(request = %key, pod = %target, result = result.kind(), "eviction");
-    worker.metrics.answered(result.kind());
+    reconciler.metrics.answered(result.kind());
     Some((result, seen.check))
 }
 

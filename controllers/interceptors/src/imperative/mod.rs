@@ -1,9 +1,9 @@
 //! imperative-eviction.k8s.io: calls the eviction API for every pod whose turn it is, respecting budgets, in parallel.
 //!
 //! ```text
-//! request, pod, budget change ─▶ queue ─▶ worker: next step ─┬─▶ report (status, events)
-//!              ▲                                             └─▶ pool ─▶ eviction ─▶ result ─┐
-//!              └─────────────────────────────────────────────────────────────────────────────┘
+//! request, pod, budget change ─▶ queue ─▶ reconciler: next step ─┬─▶ report (status, events)
+//!              ▲                                                 └─▶ pool ─▶ eviction ─▶ result ─┐
+//!              └─────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 mod budget_check;
@@ -15,10 +15,10 @@ mod last_refusal;
 mod metrics;
 mod next_step;
 mod pool;
+mod reconciler;
 mod retry_tracker;
 #[cfg(test)]
 mod testing;
-mod worker;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{Budget, Cacheable, Change, Context, ObjectKey, Pod, run_workers};
 use futures::FutureExt;
 
-use worker::Worker;
+use reconciler::ImperativeReconciler;
 
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
@@ -41,12 +41,12 @@ pub async fn run(context: Context) {
     context.caches.pods.wait_until_synced().await;
     context.caches.budgets.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
-    let worker = Arc::new(Worker::new(context.clone(), queue.clone()));
-    subscribe(&context, &worker, &queue);
-    let dispatcher = context.tasks.spawn(evict::dispatch(worker.clone()));
+    let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
+    subscribe(&context, &reconciler, &queue);
+    let dispatcher = context.tasks.spawn(evict::dispatch(reconciler.clone()));
     let work = move |key| {
-        let worker = worker.clone();
-        async move { worker.reconcile(key).await }.boxed()
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(key).await }.boxed()
     };
     run_workers(queue, PARALLEL, context.shutdown.clone(), work).await;
     // The dispatcher ends with the same token.
@@ -58,12 +58,12 @@ fn is_ours(request: &EvictionRequest) -> bool {
     request.is_wanted() && request.active_interceptor() == Some(NAME)
 }
 
-fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) {
+fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &Queue<ObjectKey>) {
     context.caches.requests.subscribe({
-        let (queue, worker) = (queue.clone(), worker.clone());
+        let (queue, reconciler) = (queue.clone(), reconciler.clone());
         move |change: &Change<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
-            if change.new.as_ref().is_some_and(|r| is_ours(r)) || worker.knows(&request.key()) {
+            if change.new.as_ref().is_some_and(|r| is_ours(r)) || reconciler.knows(&request.key()) {
                 queue.add(request.key());
             }
         }
@@ -80,16 +80,16 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
         }
     });
     context.caches.budgets.subscribe({
-        let worker = worker.clone();
+        let reconciler = reconciler.clone();
         move |change: &Change<Budget>| {
             let Some(budget) = change.latest() else { return };
             if budget_check::has_evicted(change.old.as_deref(), change.new.as_deref()) {
-                worker.note_eviction(&budget.key());
+                reconciler.note_eviction(&budget.key());
             }
             if let Some(released_pods) =
                 budget_check::released_pods(change.old.as_deref(), change.new.as_deref())
             {
-                worker.wake(&budget.key(), released_pods);
+                reconciler.wake(&budget.key(), released_pods);
             }
         }
     });

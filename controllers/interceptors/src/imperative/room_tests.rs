@@ -105,16 +105,16 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     context.caches.budgets.apply(budget("b", "1", 0));
     let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
-    let worker = Worker::new(context.clone(), queue.clone());
+    let reconciler = ImperativeReconciler::new(context.clone(), queue.clone());
     let key = |name: &str| ObjectKey::new("ns", name);
     for name in ["first", "next"] {
         context.caches.pods.apply(pod(name));
         context.caches.requests.apply(request(name));
-        worker.reconcile(key(name)).await.unwrap();
+        reconciler.reconcile(key(name)).await.unwrap();
     }
-    let check = || worker.fetch(&key("next")).unwrap().1.check;
-    worker.answered(&key("next"), Some((EvictionResult::Budget("b".into()), check())));
-    worker.reconcile(key("next")).await.unwrap();
+    let check = || reconciler.fetch(&key("next")).unwrap().1.check;
+    reconciler.answered(&key("next"), Some((EvictionResult::Budget("b".into()), check())));
+    reconciler.reconcile(key("next")).await.unwrap();
     let woken = async || {
         let mut woken = BTreeSet::new();
         while queue.depth() > 0 {
@@ -125,12 +125,12 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
         woken
     };
     assert_eq!(woken().await, ["next".to_owned()].into());
-    worker.answered(&key("first"), None);
+    reconciler.answered(&key("first"), None);
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
-    worker.reconcile(key("first")).await.unwrap();
-    worker.answered(&key("first"), Some((EvictionResult::TryAgain, check())));
+    reconciler.reconcile(key("first")).await.unwrap();
+    reconciler.answered(&key("first"), Some((EvictionResult::TryAgain, check())));
     context.caches.requests.apply(withdrawn("first"));
-    worker.reconcile(key("first")).await.unwrap();
+    reconciler.reconcile(key("first")).await.unwrap();
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
 }
 

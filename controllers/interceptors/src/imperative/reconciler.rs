@@ -26,7 +26,7 @@ use crate::responsible::target_of;
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Locks: `tracker` and `pool` are never held together, nor across an await.
-pub(super) struct Worker {
+pub(super) struct ImperativeReconciler {
     pub(super) context: Context,
     pub(super) queue: Queue<ObjectKey>,
     pub(super) pool: Mutex<EvictionPool>,
@@ -38,12 +38,12 @@ pub(super) struct Worker {
 }
 
 /// What was seen of a request's surroundings.
-pub(super) struct Seen {
+pub(super) struct PodAndBudgets {
     pub(super) pod: Option<Arc<Pod>>,
     pub(super) check: BudgetCheck,
 }
 
-impl Worker {
+impl ImperativeReconciler {
     pub(super) fn new(context: Context, queue: Queue<ObjectKey>) -> Self {
         let metrics = Metrics::register(&context.metrics);
         Self {
@@ -73,13 +73,13 @@ impl Worker {
     }
 
     /// The request, while it is ours, and its surroundings.
-    pub(super) fn fetch(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
+    pub(super) fn fetch(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, PodAndBudgets)> {
         let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
         request.spec.target.pod.as_ref()?;
         let pod = target_of(&request, &self.context.caches.pods);
         let budgets = &self.context.caches.budgets;
         let check = pod.as_ref().map_or(BudgetCheck::Allows(None), |pod| check(pod, &covering(pod, budgets)));
-        Some((request, Seen { pod, check }))
+        Some((request, PodAndBudgets { pod, check }))
     }
 
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
@@ -114,7 +114,7 @@ impl Worker {
     fn about(
         &self,
         key: &ObjectKey,
-        seen: &Seen,
+        seen: &PodAndBudgets,
         progress: &ProgressReport,
     ) -> (Option<String>, Option<Timestamp>) {
         let mut tracker = self.tracker.lock();
@@ -124,7 +124,13 @@ impl Worker {
         (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
     }
 
-    fn next_step(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> NextStep {
+    fn next_step(
+        &self,
+        key: &ObjectKey,
+        request: &EvictionRequest,
+        seen: &PodAndBudgets,
+        now: Timestamp,
+    ) -> NextStep {
         let mut tracker = self.tracker.lock();
         let tracked = tracker.track(key);
         tracked.attempts.update(&seen.check);
@@ -146,7 +152,7 @@ impl Worker {
     }
 
     /// What was tried for a request that waited in the pool, if it is still to be asked for.
-    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Attempts> {
+    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &PodAndBudgets) -> Option<Attempts> {
         let mut tracker = self.tracker.lock();
         let attempts = &tracker.get_mut(key)?.attempts;
         next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
@@ -208,5 +214,5 @@ impl Worker {
 #[path = "room_tests.rs"]
 mod room_tests;
 #[cfg(test)]
-#[path = "worker_tests.rs"]
+#[path = "reconciler_tests.rs"]
 mod tests;

@@ -62,20 +62,20 @@ async fn an_eviction_that_the_host_may_have_accepted_is_looked_for_before_it_is_
 async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_flight() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
-    let worker = Worker::new(context.clone(), queue);
+    let reconciler = ImperativeReconciler::new(context.clone(), queue);
     let key = ObjectKey::new("ns", "p");
     context.caches.pods.apply(pod("p"));
-    let take = || worker.pool.lock().take(Instant::now());
+    let take = || reconciler.pool.lock().take(Instant::now());
     context.caches.requests.apply(request("p"));
-    worker.reconcile(key.clone()).await.unwrap();
+    reconciler.reconcile(key.clone()).await.unwrap();
     assert_eq!(take(), Some(key.clone()));
     for now in [withdrawn("p"), request("p")] {
         context.caches.requests.apply(now);
-        worker.reconcile(key.clone()).await.unwrap();
+        reconciler.reconcile(key.clone()).await.unwrap();
     }
     assert_eq!(take(), None);
-    worker.answered(&key, Some((EvictionResult::Accepted, BudgetCheck::Allows(None))));
-    worker.reconcile(key.clone()).await.unwrap();
+    reconciler.answered(&key, Some((EvictionResult::Accepted, BudgetCheck::Allows(None))));
+    reconciler.reconcile(key.clone()).await.unwrap();
     assert_eq!(take(), None);
 }
 
@@ -105,14 +105,14 @@ async fn the_counter_of_the_kep_counts_evictions_that_failed() {
 async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     let context = context(|_, _, _| accepted());
     let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
-    let worker = Arc::new(Worker::new(context.clone(), queue.clone()));
-    super::super::subscribe(&context, &worker, &queue);
+    let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
+    super::super::subscribe(&context, &reconciler, &queue);
     let by = drydock_api::eviction_request::Blocked {
         name: "b".into(),
         state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
         ..Default::default()
     };
-    let has_evicted = || worker.tracker.lock().last_evictions.last("ns", Some(&by)).is_some();
+    let has_evicted = || reconciler.tracker.lock().last_evictions.last("ns", Some(&by)).is_some();
     context.caches.budgets.apply(budget("b", "1", 1));
     assert!(!has_evicted());
     context.caches.budgets.apply(Budget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
