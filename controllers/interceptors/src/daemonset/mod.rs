@@ -38,7 +38,7 @@ use crate::reporter::{self, Reported, Reporter, at};
 use crate::responsible::target_of;
 use crate::taint::{self, Awaited};
 use crate::terminating::gone;
-use decide::{Deed, decide, is_ours};
+use decide::{PodAction, decide, is_ours};
 pub(crate) use deletions::Deletions;
 use deletions::When;
 pub(crate) use targets::{OnNode, Targets, changed_nodes};
@@ -159,21 +159,21 @@ impl Worker {
             Ok(outcome(self.reporter.tell(&request, progress, audience, None, None, now).await?, now))
         };
         match (deed, pod) {
-            (Deed::Decline, _) => {
+            (PodAction::Decline, _) => {
                 let why = "The pod does not belong to a DaemonSet.";
                 Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
             }
-            (Deed::Gone, _) => tell(gone(), Readers).await,
-            (Deed::Terminating, Some(pod)) => {
+            (PodAction::Gone, _) => tell(gone(), Readers).await,
+            (PodAction::Terminating, Some(pod)) => {
                 let told = tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await?;
                 let due = pod.overdue_at().filter(|due| *due > now);
                 Ok(due.map_or(told, |due| sooner(told, due, now)))
             }
-            (Deed::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
+            (PodAction::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
                 Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
-            (Deed::Delete(When::Now), Some(pod)) => {
+            (PodAction::Delete(When::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Error::Delete(why) = &error
                         && let Some(progress) = telling::refused(why)
@@ -185,16 +185,18 @@ impl Worker {
                 self.shared.deletions.lock().deleted(&pod, now);
                 tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
             }
-            (Deed::Delete(When::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
-            (Deed::Delete(When::Later { until, times }), Some(pod)) => match telling::returned(&pod, times) {
-                Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
-                None => Ok(at(Some(until), now)),
-            },
+            (PodAction::Delete(When::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
+            (PodAction::Delete(When::Later { until, times }), Some(pod)) => {
+                match telling::returned(&pod, times) {
+                    Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
+                    None => Ok(at(Some(until), now)),
+                }
+            }
             _ => Ok(Outcome::Done),
         }
     }
 
-    fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> Deed {
+    fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> PodAction {
         let node = pod.map_or("", |pod| pod.node_name.as_str());
         let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
         let on_node = self.shared.targets.on(node);
