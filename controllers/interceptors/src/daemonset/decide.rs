@@ -6,7 +6,7 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use super::NAME;
-use super::deletions::{Deletions, When};
+use super::deletions::{DeletionTime, Deletions};
 use super::targets::OnNode;
 use crate::responsible::responsible;
 
@@ -24,7 +24,7 @@ pub(super) enum PodAction {
     /// Our taint is to keep the DaemonSet from putting the pod back, and does not stand yet.
     AwaitTaint,
     /// The pod is to be deleted then.
-    Delete(When),
+    Delete(DeletionTime),
 }
 
 /// Whether we may act: it is our turn; or it is that of imperative-eviction, which leaves DaemonSet pods to us, and ours
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_covered_pod_is_deleted_in_our_turn_and_after_it_was_passed_over() {
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&pod())), PodAction::Delete(When::Now));
+        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&pod())), PodAction::Delete(DeletionTime::Now));
         assert_eq!(
             deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())),
-            PodAction::Delete(When::Now)
+            PodAction::Delete(DeletionTime::Now)
         );
     }
 
@@ -155,7 +155,7 @@ mod tests {
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
         adopted.status.target_interceptors.retain(|i| i.name != NAME);
-        assert_eq!(deed(&adopted, Some(&pod())), PodAction::Delete(When::Now));
+        assert_eq!(deed(&adopted, Some(&pod())), PodAction::Delete(DeletionTime::Now));
         let free = Pod { controller: None, ..pod() };
         assert_eq!(deed(&adopted, Some(&free)), PodAction::Nothing);
         adopted.status.active_interceptors = vec![OTHER.into()];
@@ -197,7 +197,7 @@ mod tests {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
         let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
         assert_eq!(deed(pod()), PodAction::AwaitTaint);
-        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), PodAction::Delete(When::Now));
+        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), PodAction::Delete(DeletionTime::Now));
     }
 
     #[test]

@@ -39,8 +39,8 @@ use crate::responsible::target_of;
 use crate::taint::{self, Awaited};
 use crate::terminating::gone;
 use decide::{PodAction, decide, is_ours};
+use deletions::DeletionTime;
 pub(crate) use deletions::Deletions;
-use deletions::When;
 pub(crate) use targets::{OnNode, Targets, changed_nodes};
 
 /// Name of the interceptor.
@@ -173,7 +173,7 @@ impl Worker {
                 Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
-            (PodAction::Delete(When::Now), Some(pod)) => {
+            (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Error::Delete(why) = &error
                         && let Some(progress) = telling::refused(why)
@@ -185,8 +185,8 @@ impl Worker {
                 self.shared.deletions.lock().deleted(&pod, now);
                 tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
             }
-            (PodAction::Delete(When::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
-            (PodAction::Delete(When::Later { until, times }), Some(pod)) => {
+            (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
+            (PodAction::Delete(DeletionTime::Later { until, times }), Some(pod)) => {
                 match telling::returned(&pod, times) {
                     Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
                     None => Ok(at(Some(until), now)),
