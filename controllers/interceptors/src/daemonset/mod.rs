@@ -88,40 +88,40 @@ async fn evict(context: Context, shared: Arc<taint::Shared>, queue: Queue<Object
     context.caches.requests.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
     let stop = context.shutdown.clone();
-    let worker = Arc::new(Worker::new(context, shared));
-    worker.subscribe(&queue);
+    let reconciler = Arc::new(DaemonSetReconciler::new(context, shared));
+    reconciler.subscribe(&queue);
     let work = move |key| {
-        let worker = worker.clone();
-        async move { worker.reconcile(key).await }.boxed()
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(key).await }.boxed()
     };
     run_workers(queue, PARALLEL, stop, work).await;
 }
 
-struct Worker {
+struct DaemonSetReconciler {
     context: Context,
     shared: Arc<taint::Shared>,
     reporter: Reporter,
 }
 
-impl Worker {
+impl DaemonSetReconciler {
     fn new(context: Context, shared: Arc<taint::Shared>) -> Self {
         Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
     }
 
     fn subscribe(self: &Arc<Self>, queue: &Queue<ObjectKey>) {
         let caches = &self.context.caches;
-        let (requests, worker) = (queue.clone(), self.clone());
+        let (requests, reconciler) = (queue.clone(), self.clone());
         caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
             let is_ours =
-                |request| is_ours(request, target_of(request, &worker.context.caches.pods).as_deref());
-            if change.new.as_deref().is_some_and(is_ours) || worker.reporter.knows(&request.key()) {
+                |request| is_ours(request, target_of(request, &reconciler.context.caches.pods).as_deref());
+            if change.new.as_deref().is_some_and(is_ours) || reconciler.reporter.knows(&request.key()) {
                 requests.add(request.key());
             }
         });
-        let (pods, worker) = (queue.clone(), self.clone());
+        let (pods, reconciler) = (queue.clone(), self.clone());
         caches.pods.subscribe(move |change: &Change<Pod>| {
-            let Context { caches, .. } = &worker.context;
+            let Context { caches, .. } = &reconciler.context;
             for pod in change.both().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
                 if caches.requests.get(&key).is_some_and(|request| is_ours(&request, Some(pod))) {
@@ -129,7 +129,7 @@ impl Worker {
                 }
             }
             // Whether the others wait for the taint depends on who is there, until it stands.
-            let waits = |node: &&str| taint::may_be_awaited(&worker.context, &worker.shared, node);
+            let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.shared, node);
             taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
         });
         let (covered, on_node) = (queue.clone(), caches.pods.clone());
