@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::NAME;
 use super::deletions::{DeletionTime, Deletions};
-use super::targets::OnNode;
+use super::targets::NodeTargets;
 use crate::responsible::responsible;
 
 /// What is to be done.
@@ -49,7 +49,7 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
 pub(super) fn decide(
     request: &EvictionRequest,
     pod: Option<&Pod>,
-    on_node: &OnNode,
+    on_node: &NodeTargets,
     awaits_taint: bool,
     deletions: &Deletions,
     now: Timestamp,
@@ -104,7 +104,7 @@ mod tests {
         Pod { uid: "u".into(), node_name: "n".into(), controller: Some(owner), ..Default::default() }
     }
 
-    fn covered() -> OnNode {
+    fn covered() -> NodeTargets {
         let mut m = NodeMaintenance::default();
         m.spec.stage = Stage::Drain;
         m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
@@ -116,7 +116,7 @@ mod tests {
             }],
             ..Default::default()
         }];
-        OnNode::of("n", &[Arc::new(m)])
+        NodeTargets::of("n", &[Arc::new(m)])
     }
 
     fn deed(request: &EvictionRequest, pod: Option<&Pod>) -> PodAction {
@@ -186,7 +186,7 @@ mod tests {
     fn a_pod_that_is_not_covered_is_left_alone() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
         assert_eq!(
-            decide(&request, Some(&pod()), &OnNode::default(), false, &Deletions::default(), now),
+            decide(&request, Some(&pod()), &NodeTargets::default(), false, &Deletions::default(), now),
             PodAction::Nothing
         );
     }

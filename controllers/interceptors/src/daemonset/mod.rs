@@ -41,7 +41,7 @@ use crate::terminating::gone;
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
 pub(crate) use deletions::Deletions;
-pub(crate) use targets::{OnNode, Targets, changed_nodes};
+pub(crate) use targets::{DaemonSetTargets, NodeTargets, changed_nodes};
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;

@@ -30,7 +30,7 @@ use kube::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use tracing::info;
 
-use crate::daemonset::{Deletions, Targets, changed_nodes};
+use crate::daemonset::{DaemonSetTargets, Deletions, changed_nodes};
 use waits::Waits;
 use wanted::{is_wanted, patch, taken_from};
 pub(crate) use wanted::{nodes_of, stands};
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     /// Which pods were deleted, and which DaemonSets put new ones there.
     pub(crate) deletions: Mutex<Deletions>,
     /// Which pods are being drained from which nodes.
-    pub(crate) targets: Targets,
+    pub(crate) targets: DaemonSetTargets,
     /// Nodes whose taint is looked at.
     pub(crate) queue: Queue<String>,
     /// Nodes whose taints cannot be changed.
@@ -92,7 +92,7 @@ impl Shared {
     pub(crate) fn new(context: &Context) -> Self {
         Self {
             deletions: Mutex::default(),
-            targets: Targets::default(),
+            targets: DaemonSetTargets::default(),
             queue: Queue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
             refusals: Refusals::default(),
             waits: Waits::default(),

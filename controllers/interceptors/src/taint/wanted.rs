@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{EFFECT, TAINT};
-use crate::daemonset::{Deletions, OnNode};
+use crate::daemonset::{Deletions, NodeTargets};
 
 /// Whether the taint stands, as the host's controllers see it.
 pub(crate) fn stands(node: &Node) -> bool {
@@ -28,7 +28,7 @@ pub(crate) fn stands(node: &Node) -> bool {
 pub(super) fn is_wanted(
     node: &Node,
     pods: &[Arc<Pod>],
-    on_node: &OnNode,
+    on_node: &NodeTargets,
     deletions: &Deletions,
     now: Timestamp,
 ) -> bool {

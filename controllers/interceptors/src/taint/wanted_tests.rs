@@ -53,7 +53,7 @@ fn foreign_effect_under_our_key_is_put_right() {
     assert_eq!(put_right["spec"]["taints"][1], json!({"key": TAINT, "effect": "NoSchedule"}));
 }
 
-fn drained_to(pod_priority: i32) -> OnNode {
+fn drained_to(pod_priority: i32) -> NodeTargets {
     let mut m = NodeMaintenance::default();
     m.spec.stage = Stage::Drain;
     m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
@@ -65,7 +65,7 @@ fn drained_to(pod_priority: i32) -> OnNode {
         }],
         ..Default::default()
     }];
-    OnNode::of("n", &[Arc::new(m)])
+    NodeTargets::of("n", &[Arc::new(m)])
 }
 
 fn pod(uid: &str, priority: i32) -> Pod {
@@ -123,5 +123,5 @@ fn the_taint_comes_before_its_time_for_a_pod_that_has_come_back() {
 fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
     let none = Deletions::default();
     assert!(wanted(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
-    assert!(!is_wanted(&node(Some(EFFECT)), &[], &OnNode::default(), &none, Timestamp::UNIX_EPOCH));
+    assert!(!is_wanted(&node(Some(EFFECT)), &[], &NodeTargets::default(), &none, Timestamp::UNIX_EPOCH));
 }
