@@ -73,7 +73,7 @@ pub enum Action {
         /// What is to be done.
         change: RequestChange,
         /// With whom it takes turns.
-        turn: Turn,
+        flow: RequestFlow,
     },
     /// Writes a maintenance's status.
     Status {
@@ -150,7 +150,7 @@ pub enum RequestChange {
 /// With whom the write of a request takes turns: maintenances with each other, and within each its nodes. What no
 /// maintenance wants takes turns by namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct RequestFlow {
     /// The maintenance for which it is written, empty if there is none.
     pub maintenance: String,
     /// The node of the pod, or the namespace of the request.

@@ -17,7 +17,7 @@ use drydock_runtime::queue::{Backoff, Key, Queue};
 use drydock_runtime::{Context, Outcome, WorkError, run_workers};
 use futures::future::{BoxFuture, join_all};
 
-use crate::actions::{Action, Task, Turn};
+use crate::actions::{Action, RequestFlow, Task};
 
 /// Workers of every lane but that of the requests.
 const PARALLEL: usize = 16;
@@ -34,7 +34,7 @@ pub(crate) struct Lanes {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) task: Task,
-    turn: Option<(Arc<str>, Arc<str>)>,
+    flow: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl Lanes {
@@ -79,13 +79,13 @@ impl Lanes {
 impl Job {
     /// The task of an action.
     pub(crate) fn of(action: &Action) -> Self {
-        let turn = match action {
-            Action::Request { turn: Turn { maintenance, within }, .. } => {
+        let flow = match action {
+            Action::Request { flow: RequestFlow { maintenance, within }, .. } => {
                 Some((maintenance.as_str().into(), within.as_str().into()))
             }
             _ => None,
         };
-        Self { task: action.task(), turn }
+        Self { task: action.task(), flow }
     }
 }
 
@@ -97,8 +97,8 @@ impl fmt::Display for Job {
 }
 
 impl Key for Job {
-    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
-        self.turn.clone()
+    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
+        self.flow.clone()
     }
 }
 

@@ -25,7 +25,7 @@ fn ask(maintenance: &str, node: usize, pod: usize) -> Action {
         namespace: "ns".into(),
         pod: pod.clone(),
         change: RequestChange::Ask { pod, request: None, maintenances: "".into(), asked_again: None },
-        turn: Turn { maintenance: maintenance.to_owned(), within: node.to_string() },
+        flow: RequestFlow { maintenance: maintenance.to_owned(), within: node.to_string() },
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
     use drydock_api::node_maintenance::NodeMaintenance;
 
     use super::*;
-    use crate::actions::{RequestChange, Turn};
+    use crate::actions::{RequestChange, RequestFlow};
 
     fn ask(pod: &str) -> Action {
         let change = RequestChange::Ask {
@@ -105,7 +105,7 @@ mod tests {
             maintenances: "".into(),
             asked_again: None,
         };
-        Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() }
+        Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() }
     }
 
     fn status(generation: i64) -> Action {

@@ -12,7 +12,7 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
-use crate::actions::{Action, Decision, RequestChange, Turn};
+use crate::actions::{Action, Decision, RequestChange, RequestFlow};
 use crate::config::Config;
 use crate::observed::Located;
 use crate::requests::annotation::MaintenanceNames;
@@ -43,8 +43,8 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
-                let turn = turn(view, Some(&pod.node_name), &pod.namespace);
-                decision.add(action(&pod.namespace, &pod.uid, change, turn));
+                let flow = flow(view, Some(&pod.node_name), &pod.namespace);
+                decision.add(action(&pod.namespace, &pod.uid, change, flow));
             }
         }
     }
@@ -90,7 +90,7 @@ fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
         let meta = &request.metadata;
         let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
         let node = view.world.located.get(&meta.name).map(|located| located.node.as_str());
-        decision.add(action(&meta.namespace, &meta.name, change, turn(view, node, &meta.namespace)));
+        decision.add(action(&meta.namespace, &meta.name, change, flow(view, node, &meta.namespace)));
     }
     withdrawn.into_iter().for_each(|request| failures.withdraw(request));
 }
@@ -144,16 +144,16 @@ pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenan
     }
 }
 
-fn action(namespace: &str, uid: &str, change: RequestChange, turn: Turn) -> Action {
-    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, turn }
+fn action(namespace: &str, uid: &str, change: RequestChange, flow: RequestFlow) -> Action {
+    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, flow }
 }
 
 /// The maintenance that was created first of those that drain the pod's node.
-fn turn(view: &View<'_>, node: Option<&str>, namespace: &str) -> Turn {
+fn flow(view: &View<'_>, node: Option<&str>, namespace: &str) -> RequestFlow {
     let drains = |node| view.drains_of(node).next().map(|m| (m, node));
     let (maintenance, within) = match node.and_then(drains) {
         Some((maintenance, node)) => (maintenance.metadata.name.clone(), node),
         None => (String::new(), namespace),
     };
-    Turn { maintenance, within: within.to_owned() }
+    RequestFlow { maintenance, within: within.to_owned() }
 }

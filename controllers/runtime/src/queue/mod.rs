@@ -28,13 +28,13 @@ use crate::metrics::{Metrics, QueueMetrics};
 pub trait Key: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
     /// With whom the key takes turns: a group such as its namespace, and a group within that one; none if it is of no
     /// group.
-    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
+    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         None
     }
 }
 
 impl Key for ObjectKey {
-    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
+    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         (!self.namespace.is_empty()).then(|| (self.namespace.clone(), Arc::default()))
     }
 }

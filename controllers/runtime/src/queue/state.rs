@@ -45,7 +45,7 @@ impl<K> Default for Ready<K> {
 
 impl<K: Key> Ready<K> {
     fn push(&mut self, key: K) {
-        match key.turn() {
+        match key.flow() {
             Some((group, within)) => self.grouped.push(&group, &within, key),
             None => self.others.push_back(key),
         }
