@@ -84,7 +84,7 @@ pub enum Action {
         /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
         confirm: BTreeMap<String, PodType>,
         /// Told when it is written.
-        notes: Vec<Note>,
+        notes: Vec<EventDraft>,
     },
     /// Removes our finalizer.
     Finalizer {
@@ -175,40 +175,40 @@ pub struct NodeCondition {
 
 /// Something to tell, as an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct EventDraft {
     /// Whom it is about.
-    pub about: About,
+    pub about: EventSubject,
     /// Whether somebody should look.
     pub severity: Severity,
     /// Reason of the event.
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// Whether the log has a line of it. It has none where another note says the same, or the log of its subject does.
+    /// Whether the log has a line of it. It has none where another event says the same, or the log of its subject does.
     pub is_logged: bool,
 }
 
-impl Note {
-    /// A note about a maintenance.
+impl EventDraft {
+    /// An event about a maintenance.
     pub(crate) fn of(
         maintenance: &NodeMaintenance,
         severity: Severity,
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        let about = About::Maintenance(maintenance.metadata.name.clone());
+        let about = EventSubject::Maintenance(maintenance.metadata.name.clone());
         Self { about, severity, reason, message: message.into(), is_logged: true }
     }
 
-    /// A note about a node, which is told of its maintenances too: those have the line of the log.
+    /// An event about a node, which is told of its maintenances too: those have the line of the log.
     pub(crate) fn of_node(node: &str, severity: Severity, reason: &'static str, message: String) -> Self {
-        Self { about: About::Node(node.to_owned()), severity, reason, message, is_logged: false }
+        Self { about: EventSubject::Node(node.to_owned()), severity, reason, message, is_logged: false }
     }
 }
 
-/// Whom or what a note is about, by name.
+/// Whom or what an event is about, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum EventSubject {
     /// A node.
     Node(String),
     /// A maintenance.
@@ -223,7 +223,7 @@ pub struct Decision {
     /// Everything that is to be written and is not yet.
     pub actions: BTreeMap<Task, Action>,
     /// Told once.
-    pub notes: Vec<Note>,
+    pub notes: Vec<EventDraft>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,
 }
@@ -244,10 +244,10 @@ impl Decision {
         message: impl Fn(&str) -> String,
     ) {
         let named = message(&format!("Node {node}"));
-        let told: Vec<Note> =
-            maintenances.map(|m| Note::of(m, Severity::Warning, reason, named.as_str())).collect();
-        let of_node = Note::of_node(node, Severity::Warning, reason, message("The node"));
-        self.notes.push(Note { is_logged: told.is_empty(), ..of_node });
+        let told: Vec<EventDraft> =
+            maintenances.map(|m| EventDraft::of(m, Severity::Warning, reason, named.as_str())).collect();
+        let of_node = EventDraft::of_node(node, Severity::Warning, reason, message("The node"));
+        self.notes.push(EventDraft { is_logged: told.is_empty(), ..of_node });
         self.notes.extend(told);
     }
 

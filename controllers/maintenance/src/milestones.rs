@@ -13,7 +13,7 @@ use drydock_runtime::events::reasons::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Decision, Note};
+use crate::actions::{Decision, EventDraft};
 use crate::blockers::{Blockers, Group};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::Emptied;
@@ -234,14 +234,14 @@ impl Step<'_, '_> {
         if is_last && self.nodes.get(node) < Some(&last) {
             self.nodes.insert(node.to_owned(), last);
             let message = format!("All pods{} have left the node", of_type_suffix(last));
-            self.decision.notes.push(Note::of_node(node, Severity::Normal, NODE_DRAINED, message));
+            self.decision.notes.push(EventDraft::of_node(node, Severity::Normal, NODE_DRAINED, message));
         }
         let message = format!("All pods{} have left node {node}", of_type_suffix(last));
         self.note(Severity::Normal, NODE_DRAINED, message);
     }
 
     fn note(&mut self, severity: Severity, reason: &'static str, message: String) {
-        self.decision.notes.push(Note::of(self.maintenance, severity, reason, message));
+        self.decision.notes.push(EventDraft::of(self.maintenance, severity, reason, message));
     }
 }
 

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::interceptor::silent_at;
 use super::shown::{Key, Shown};
 use super::why::Why;
-use crate::actions::{About, Decision, Note};
+use crate::actions::{Decision, EventDraft, EventSubject};
 use crate::world::View;
 
 /// How long a change of leader may take; older causes were told by the leader before.
@@ -50,9 +50,9 @@ impl Owners {
         let is_told = before.is_some_and(|before| before.tells_of(why));
         let Some(cause) = why.for_owner.filter(|_| !is_told) else { return };
         if self.has_looked || !was_told(view, pod, cause) {
-            let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
+            let about = EventSubject::Eviction(pod.namespace.clone(), pod.uid.clone());
             let message = why.text.brief();
-            decision.notes.push(Note {
+            decision.notes.push(EventDraft {
                 about,
                 severity: Severity::Warning,
                 reason: EVICTION_BLOCKED,

@@ -7,25 +7,25 @@ use drydock_runtime::events::{Regarding, Severity};
 use drydock_runtime::{Context, Node, target};
 use tracing::{debug, info, warn};
 
-use crate::actions::{About, Action, Note, RequestChange};
+use crate::actions::{Action, EventDraft, EventSubject, RequestChange};
 use crate::world::selects;
 
 /// Maintenances that a line of the log names.
 const NAMED: usize = 5;
 
 /// Records a note as an event about its object, if that is still there, and logs it.
-pub(crate) fn tell(context: &Context, note: &Note) {
+pub(crate) fn tell(context: &Context, note: &EventDraft) {
     let Context { recorder, caches, .. } = context;
-    let Note { severity, reason, message, .. } = note;
+    let EventDraft { severity, reason, message, .. } = note;
     if note.is_logged {
         log(note);
     }
     let regarding = match &note.about {
-        About::Node(node) => caches.nodes.find("", node).map(|node| Regarding::of(&*node)),
-        About::Maintenance(maintenance) => {
+        EventSubject::Node(node) => caches.nodes.find("", node).map(|node| Regarding::of(&*node)),
+        EventSubject::Maintenance(maintenance) => {
             caches.maintenances.find("", maintenance).map(|maintenance| Regarding::of(&*maintenance))
         }
-        About::Eviction(namespace, pod) => {
+        EventSubject::Eviction(namespace, pod) => {
             if let Some(request) = caches.requests.find(namespace, pod) {
                 recorder.tell_owner(&request, *severity, reason, message);
             }
@@ -37,12 +37,12 @@ pub(crate) fn tell(context: &Context, note: &Note) {
     }
 }
 
-fn log(note: &Note) {
-    let Note { about, severity, reason, message, .. } = note;
+fn log(note: &EventDraft) {
+    let EventDraft { about, severity, reason, message, .. } = note;
     let (node, maintenance) = match about {
-        About::Node(node) => (Some(node), None),
-        About::Maintenance(maintenance) => (None, Some(maintenance)),
-        About::Eviction(..) => (None, None),
+        EventSubject::Node(node) => (Some(node), None),
+        EventSubject::Maintenance(maintenance) => (None, Some(maintenance)),
+        EventSubject::Eviction(..) => (None, None),
     };
     match severity {
         Severity::Warning => warn!(node, maintenance, reason, "{message}"),

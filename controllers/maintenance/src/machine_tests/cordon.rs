@@ -1,7 +1,7 @@
 //! Cordoning, uncordoning, and the end of a maintenance.
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 #[test]
 fn idle_touches_nothing_but_its_own_status() {
@@ -110,12 +110,15 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
         assert_eq!(conflicts, told);
     }
     let first = &sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
-    assert_eq!(first.about, About::Node("a".into()));
+    assert_eq!(first.about, EventSubject::Node("a".into()));
     let said = "was made schedulable by others, and is made unschedulable again, as it is under maintenance: m (stage Cordon)";
     assert!(first.message.starts_with(&format!("The node {said}")), "{}", first.message);
     let of_maintenance: Vec<_> =
         sim.notes.iter().filter(|n| n.reason == "CordonConflict" && n.is_logged).collect();
-    assert!(of_maintenance.iter().all(|n| n.about == About::Maintenance("m".into())), "{of_maintenance:?}");
+    assert!(
+        of_maintenance.iter().all(|n| n.about == EventSubject::Maintenance("m".into())),
+        "{of_maintenance:?}"
+    );
     let [first, again] = of_maintenance[..] else { panic!("{of_maintenance:?}") };
     assert!(first.message.starts_with(&format!("Node a {said}")), "{}", first.message);
     assert!(again.message.starts_with("Node a was made schedulable by others 2 times"), "{}", again.message);

@@ -3,7 +3,7 @@
 use drydock_api::meta::find_condition;
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 #[test]
 fn drain_asks_tier_by_tier_and_ends_drained() {
@@ -192,7 +192,7 @@ fn a_node_is_called_drained_only_after_a_live_read_and_told_of_then() {
     assert_eq!(*confirm, Some(PodType::Static));
     sim.settle();
     let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "NodeDrained").map(|n| &n.about).collect();
-    assert_eq!(told, [&About::Node("a".into()), &About::Maintenance("m".into())]);
+    assert_eq!(told, [&EventSubject::Node("a".into()), &EventSubject::Maintenance("m".into())]);
     sim.change_node("a", |n| n.conditions.iter_mut().for_each(|c| c.message = "changed".to_owned()));
     let actions = sim.step();
     let again = &actions[&Task::Conditions("a".into())];

@@ -6,9 +6,10 @@ use super::*;
 
 /// What was told of the maintenance, without what PodsWillBeLost and nodes bring that are refused or uncordoned.
 fn told(sim: &Sim) -> Vec<(&str, &str)> {
-    let about = crate::actions::About::Maintenance("m".into());
-    let is_step =
-        |note: &&Note| !["PodsWillBeLost", "NodeUpdateRefused", "CordonConflict"].contains(&note.reason);
+    let about = crate::actions::EventSubject::Maintenance("m".into());
+    let is_step = |note: &&EventDraft| {
+        !["PodsWillBeLost", "NodeUpdateRefused", "CordonConflict"].contains(&note.reason)
+    };
     let of_maintenance = sim.notes.iter().filter(|note| note.about == about).filter(is_step);
     of_maintenance.map(|note| (note.reason, note.message.as_str())).collect()
 }

@@ -42,7 +42,7 @@ use drydock_runtime::{Change, Node, Pod};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::actions::{Action, Note, RequestChange, Task};
+use crate::actions::{Action, EventDraft, RequestChange, Task};
 use crate::observed::RequestStep;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::observed::{Located, LostRequest, Since, flipped_by};
@@ -56,7 +56,7 @@ struct Sim {
     memory: Memory,
     config: Config,
     now: Timestamp,
-    notes: Vec<Note>,
+    notes: Vec<EventDraft>,
     version: u64,
 }
 

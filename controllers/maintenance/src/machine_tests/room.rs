@@ -26,7 +26,7 @@ fn with_a_long_selector() -> Sim {
     sim
 }
 
-fn told(sim: &Sim) -> Vec<&Note> {
+fn told(sim: &Sim) -> Vec<&EventDraft> {
     sim.notes.iter().filter(|note| note.reason == "StatusTooLarge").collect()
 }
 

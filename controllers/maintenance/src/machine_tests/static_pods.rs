@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blockers[0].reason, "NoNodeAgent");
     let told = |sim: &Sim| {
-        let owner = About::Eviction("ns".into(), "uid-s".into());
+        let owner = EventSubject::Eviction("ns".into(), "uid-s".into());
         let to_owner =
             sim.notes.iter().filter(|note| note.about == owner && note.reason == "EvictionBlocked");
         to_owner.map(|note| note.message.clone()).collect::<Vec<_>>()
@@ -47,7 +47,8 @@ fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
         sim.request(name, |r| r.status = serde_json::from_value(turn).unwrap());
     }
     sim.settle();
-    let told = |sim: &Sim| sim.notes.iter().filter(|note| matches!(note.about, About::Eviction(..))).count();
+    let told =
+        |sim: &Sim| sim.notes.iter().filter(|note| matches!(note.about, EventSubject::Eviction(..))).count();
     assert_eq!(told(&sim), 0);
     sim.now += SignedDuration::from_secs(10);
     sim.settle();

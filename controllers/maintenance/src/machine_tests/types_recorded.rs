@@ -4,7 +4,7 @@ use drydock_api::node_maintenance::WORKLOADS_DRAINED;
 
 use super::types::{agent, up_to};
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 fn says(sim: &Sim, name: &str, type_: &str) -> (String, String) {
     sim.says(name, type_).map(|(status, reason, _)| (status, reason)).unwrap()
@@ -115,11 +115,12 @@ fn each_maintenance_is_told_when_its_own_pods_have_left_a_node() {
     assert_eq!(told(&mut sim), []);
     sim.remove_pod("web");
     sim.settle();
-    let short = (About::Maintenance("short".into()), "All pods of type Default have left node a".to_owned());
+    let short =
+        (EventSubject::Maintenance("short".into()), "All pods of type Default have left node a".to_owned());
     assert_eq!(told(&mut sim), [short]);
     sim.remove_pod("agent-a");
     sim.settle();
-    let node = (About::Node("a".into()), "All pods have left the node".to_owned());
-    let long = (About::Maintenance("long".into()), "All pods have left node a".to_owned());
+    let node = (EventSubject::Node("a".into()), "All pods have left the node".to_owned());
+    let long = (EventSubject::Maintenance("long".into()), "All pods have left node a".to_owned());
     assert_eq!(told(&mut sim), [node, long]);
 }

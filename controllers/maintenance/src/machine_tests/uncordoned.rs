@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 const WORDS: &str = "admission webhook \"nodes.example.com\" denied the request: hands off";
 /// As they are quoted.
@@ -61,9 +61,9 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     };
     refuse(&mut sim);
     refuse(&mut sim);
-    let node = (About::Node("b".into()), format!("The node cannot be made unschedulable: {QUOTED}"));
+    let node = (EventSubject::Node("b".into()), format!("The node cannot be made unschedulable: {QUOTED}"));
     let maintenance =
-        (About::Maintenance("m".into()), format!("Node b cannot be made unschedulable: {QUOTED}"));
+        (EventSubject::Maintenance("m".into()), format!("Node b cannot be made unschedulable: {QUOTED}"));
     assert_eq!(told(&sim), [node, maintenance]);
     sim.world.refused.insert("b".to_owned(), "other words".to_owned());
     sim.settle_but(&Task::Cordon("b".into()));
@@ -81,7 +81,7 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
     let told: Vec<_> = sim.notes.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
     let [node, maintenance] = told[..] else { panic!("{told:?}") };
     assert_eq!(node.message, format!("The node cannot be made schedulable again: {QUOTED}"));
-    assert_eq!(maintenance.about, About::Maintenance("m".into()));
+    assert_eq!(maintenance.about, EventSubject::Maintenance("m".into()));
     assert!(!sim.world.maintenances[0].metadata.finalizers.is_empty());
 }
 

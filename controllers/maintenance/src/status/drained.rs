@@ -13,7 +13,7 @@ use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
 use jiff::Timestamp;
 
 use super::Status;
-use crate::actions::Note;
+use crate::actions::EventDraft;
 use crate::nodes::conditions::of_type_suffix;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::tally::Tally;
@@ -174,14 +174,14 @@ fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
 }
 
 /// What is told when something does not fit into the status any more.
-pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<Note> {
+pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<EventDraft> {
     let says = |status: &NodeMaintenanceStatus| {
         find_condition(&status.conditions, DRAINED)
             .filter(|drained| drained.reason == STATUS_TOO_LARGE)
             .cloned()
     };
     let message = says(status).filter(|_| says(&maintenance.status).is_none())?.message;
-    Some(Note::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
+    Some(EventDraft::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
 }
 
 /// Nodes whose emptiness nobody has confirmed just now when Drained or WorkloadsDrained turns True, or when they join later;

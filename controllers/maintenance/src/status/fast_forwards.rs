@@ -10,7 +10,7 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Decision, Note};
+use crate::actions::{Decision, EventDraft};
 use crate::world::View;
 
 /// How often it is told again.
@@ -45,7 +45,7 @@ impl FastForwards {
         i: usize,
         maintenance: &NodeMaintenance,
         decision: &mut Decision,
-    ) -> Vec<Note> {
+    ) -> Vec<EventDraft> {
         let Some(place) = view.planned.get(&i) else { return Vec::new() };
         let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
         let messages: Vec<String> = all.map(message).collect();
@@ -63,8 +63,8 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
     maintenance.spec.stage == Stage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
 }
 
-fn note(maintenance: &NodeMaintenance, message: String) -> Note {
-    Note::of(maintenance, Severity::Warning, DRAIN_FAST_FORWARDED, message)
+fn note(maintenance: &NodeMaintenance, message: String) -> EventDraft {
+    EventDraft::of(maintenance, Severity::Warning, DRAIN_FAST_FORWARDED, message)
 }
 
 fn message(told: &FastForward) -> String {

@@ -12,7 +12,7 @@ use drydock_runtime::events::reasons::PODS_UNSCHEDULABLE;
 use jiff::{SignedDuration, Timestamp};
 
 use super::COMPLETED;
-use crate::actions::{Decision, Note};
+use crate::actions::{Decision, EventDraft};
 use crate::remembered::{SteadyText, cutoff};
 use crate::world::View;
 
@@ -177,11 +177,11 @@ impl Evicted {
 }
 
 /// What is told when pods of a maintenance turn out to be unschedulable.
-pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<Note> {
+pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<EventDraft> {
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let message = condition.message.as_str();
     (condition.is_true() && !was)
-        .then(|| Note::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
+        .then(|| EventDraft::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
 }
 
 /// After a restart: what was unschedulable is so still, whoever evicted it.

@@ -10,7 +10,7 @@ use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
 use super::{COMPLETED, Status};
-use crate::actions::{Decision, Note};
+use crate::actions::{Decision, EventDraft};
 use crate::world::View;
 
 /// Pods that the message names.
@@ -100,12 +100,13 @@ impl BarePods {
         maintenance: &NodeMaintenance,
         (condition, bare): &(Condition, usize),
         decision: &mut Decision,
-    ) -> Option<Note> {
+    ) -> Option<EventDraft> {
         if maintenance.spec.stage != Stage::Drain {
             return None;
         }
         let before = self.0.insert(maintenance.metadata.uid.clone(), *bare);
-        let note = Note::of(maintenance, Severity::Warning, PODS_WILL_BE_LOST, condition.message.as_str());
+        let note =
+            EventDraft::of(maintenance, Severity::Warning, PODS_WILL_BE_LOST, condition.message.as_str());
         if maintenance.status.started(Stage::Drain).is_none() {
             return Some(note).filter(|_| condition.is_true());
         }

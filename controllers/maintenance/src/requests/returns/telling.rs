@@ -5,7 +5,7 @@ use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
 use super::Seen;
-use crate::actions::{Decision, Note};
+use crate::actions::{Decision, EventDraft};
 use crate::world::View;
 
 /// Tells the maintenances that drain the pod, one that was put there again.
@@ -13,7 +13,12 @@ pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decis
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
-        decision.notes.push(Note::of(maintenance, Severity::Warning, WORKLOAD_RETURNS, message.as_str()));
+        decision.notes.push(EventDraft::of(
+            maintenance,
+            Severity::Warning,
+            WORKLOAD_RETURNS,
+            message.as_str(),
+        ));
     }
 }
 
