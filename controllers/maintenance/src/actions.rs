@@ -58,7 +58,7 @@ pub enum Action {
         /// UID of the node.
         uid: String,
         /// To be set.
-        set: Vec<NodeCondition>,
+        set: Vec<NodeConditionChange>,
         /// Types to be removed.
         remove: Vec<&'static str>,
         /// Up to which type a live read must first confirm that no pods are left on the node, because Drained turns True.
@@ -159,7 +159,7 @@ pub struct RequestFlow {
 
 /// A condition of a node that is to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeCondition {
+pub struct NodeConditionChange {
     /// Type.
     pub type_: &'static str,
     /// `True` or `False`.

@@ -12,7 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
-use crate::actions::{Action, NodeCondition, RequestChange};
+use crate::actions::{Action, NodeConditionChange, RequestChange};
 use crate::config::Config;
 use crate::observed::Observed;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
@@ -101,7 +101,7 @@ impl Writer {
         &self,
         node: &str,
         uid: &str,
-        set: &[NodeCondition],
+        set: &[NodeConditionChange],
         remove: &[&str],
     ) -> Result<WriteResult, kube::Error> {
         let set = set.iter().map(condition);
@@ -216,7 +216,7 @@ fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> Evictio
     part
 }
 
-fn condition(condition: &NodeCondition) -> Value {
+fn condition(condition: &NodeConditionChange) -> Value {
     let now = format_seconds(clock::now());
     let mut value = json!({
         "type": condition.type_,

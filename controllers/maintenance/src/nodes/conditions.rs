@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
 
-use crate::actions::{Action, Decision, NodeCondition};
+use crate::actions::{Action, Decision, NodeConditionChange};
 use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::nodes::emptied::Emptied;
 use crate::world::View;
@@ -33,7 +33,8 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision
             .filter(|t| node.condition(t).is_some() && !wanted.iter().any(|w| w.type_ == *t))
             .collect();
         let remove = if is_ours(node) { remove } else { Vec::new() };
-        let set: Vec<NodeCondition> = wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
+        let set: Vec<NodeConditionChange> =
+            wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
@@ -51,7 +52,7 @@ pub(crate) fn drained_up_to(node: &Node) -> Option<PodType> {
 }
 
 /// The type up to which these conditions record that a node is drained.
-fn recorded_by(set: &[NodeCondition]) -> Option<PodType> {
+fn recorded_by(set: &[NodeConditionChange]) -> Option<PodType> {
     let drained = set.iter().find(|condition| condition.type_ == DRAINED)?;
     recorded(drained.status == "True", &drained.message)
 }
@@ -61,13 +62,13 @@ fn is_ours(node: &Node) -> bool {
     node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
 }
 
-fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
+fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditionChange> {
     let holders: Vec<_> = view.holders_of(&node.name).collect();
     let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(node, idle) };
     let condition = |type_: &'static str, is: bool, message: String| {
         let status = if is { "True" } else { "False" };
         let same = is_ours(node) && node.condition(type_).is_some_and(|c| c.status == status);
-        NodeCondition { type_, status, reason: furthest.as_str(), message, turns: !same }
+        NodeConditionChange { type_, status, reason: furthest.as_str(), message, turns: !same }
     };
     let mut list = vec![condition(IN_PROGRESS, true, message(&holders))];
     if let Some(last) = view.last_type_on(&node.name) {
@@ -106,13 +107,13 @@ fn planned_on<'a>(view: &View<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenan
     on
 }
 
-fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
+fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditionChange> {
     if idle.is_empty() {
         return Vec::new();
     }
     let turns = node.condition(PLANNED).is_none();
     let (status, reason) = ("True", Stage::Idle.as_str());
-    vec![NodeCondition { type_: PLANNED, status, reason, message: message(idle), turns }]
+    vec![NodeConditionChange { type_: PLANNED, status, reason, message: message(idle), turns }]
 }
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
@@ -122,7 +123,7 @@ fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
     cut(&all, MAX_MESSAGE)
 }
 
-fn differs(node: &Node, wanted: &NodeCondition) -> bool {
+fn differs(node: &Node, wanted: &NodeConditionChange) -> bool {
     node.condition(wanted.type_)
         .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
 }
