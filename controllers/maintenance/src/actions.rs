@@ -219,7 +219,7 @@ pub enum EventSubject {
 
 /// The outcome of one step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct MaintenanceDecision {
     /// Everything that is to be written and is not yet.
     pub actions: BTreeMap<Task, Action>,
     /// Told once.
@@ -228,7 +228,7 @@ pub struct Decision {
     pub wake: Option<Timestamp>,
 }
 
-impl Decision {
+impl MaintenanceDecision {
     /// Adds an action, under what it is about.
     pub(crate) fn add(&mut self, action: Action) {
         self.actions.insert(action.task(), action);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::blockers::{Blockers, Known};
 use crate::config::Config;
 use crate::milestones::Milestones;
@@ -35,8 +35,8 @@ pub struct Memory {
 }
 
 /// One step over all maintenances.
-pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> Decision {
-    let mut decision = Decision::default();
+pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> MaintenanceDecision {
+    let mut decision = MaintenanceDecision::default();
     let mut view = View::new(world, config, now, memory.status.left_out.clone());
     view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
     memory.failures.update(&view);

@@ -13,7 +13,7 @@ use drydock_runtime::events::reasons::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Decision, EventDraft};
+use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::blockers::{Blockers, Group};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::Emptied;
@@ -58,7 +58,7 @@ impl Milestones {
         blockers: &Blockers,
         emptied: &Emptied,
         returns: &Returns,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) {
         if !std::mem::replace(&mut self.is_recalled, true) {
             self.recall(view);
@@ -128,7 +128,7 @@ struct Step<'s, 'a> {
     emptied: &'s Emptied,
     /// Up to which type each node was reported as drained.
     nodes: &'s mut HashMap<String, PodType>,
-    decision: &'s mut Decision,
+    decision: &'s mut MaintenanceDecision,
 }
 
 impl Step<'_, '_> {

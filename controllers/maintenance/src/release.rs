@@ -3,7 +3,7 @@
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
 
-use crate::actions::{Action, Decision, Task};
+use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::requests;
 use crate::requests::failures::Failures;
 use crate::world::View;
@@ -13,7 +13,7 @@ use crate::world::recorded;
 const NAMED: usize = 3;
 
 /// Decides about every maintenance in Complete. Runs last: what is left to do stands in the actions.
-pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
+pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut MaintenanceDecision) {
     let mut done = Vec::new();
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         let deleting = maintenance.metadata.deletion_timestamp.is_some();
@@ -59,7 +59,7 @@ fn is_released(
     failures: &Failures,
     place: usize,
     maintenance: &NodeMaintenance,
-    decision: &Decision,
+    decision: &MaintenanceDecision,
 ) -> bool {
     let handed_over = maintenance.status.node_statuses.iter().all(|s| recorded::is_handed_over(view, s));
     let are_free = view.nodes_of(place).iter().all(|node| {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 
 /// A text that stays for a while as long as its key is the same: each change is a write of the whole status, and its words may
 /// be those of anybody.
@@ -23,7 +23,7 @@ impl<K: Clone + PartialEq, T: Clone + PartialEq> SteadyText<K, T> {
         text: T,
         stays: SignedDuration,
         now: Timestamp,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) -> Self {
         if let Some(before) = before.filter(|before| before.key == key) {
             let until = before.at.checked_add(stays).unwrap_or(Timestamp::MAX);

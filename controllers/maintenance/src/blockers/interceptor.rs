@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::owner::ForOwner;
 use super::why::Why;
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::world::View;
 
 /// Gives what the command needs that ends the turn of an interceptor (deploy/base/rbac-users.yaml).
@@ -74,7 +74,11 @@ pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) ->
 }
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.
-pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mut Decision) -> Option<Why> {
+pub(super) fn why_slow(
+    view: &View<'_>,
+    request: &EvictionRequest,
+    decision: &mut MaintenanceDecision,
+) -> Option<Why> {
     let active = request.active_interceptor_status()?;
     let (silent, expected) = (silent_at(view, request, active), active.expected_finish_time);
     let is_over = |at: &Timestamp| *at <= view.now;
@@ -104,7 +108,7 @@ pub(super) fn unexplained(
     view: &View<'_>,
     pod: &Pod,
     since: Timestamp,
-    decision: &mut Decision,
+    decision: &mut MaintenanceDecision,
 ) -> Option<Why> {
     // Terminating pods are explained when they are late.
     if pod.is_terminating() {

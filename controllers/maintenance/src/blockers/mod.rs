@@ -19,7 +19,7 @@ use drydock_runtime::Pod;
 use drydock_runtime::guide::may_stay;
 use jiff::Timestamp;
 
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::nodes::uncordoned;
 use crate::world::View;
 
@@ -56,7 +56,7 @@ type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
 
 impl Blockers {
     /// Works out what blocks at this moment.
-    pub(crate) fn update(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
+    pub(crate) fn update(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut MaintenanceDecision) {
         self.recall(view);
         let nodes = std::mem::take(&mut self.nodes);
         let mut before = Before::new();

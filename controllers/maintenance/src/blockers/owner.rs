@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::interceptor::silent_at;
 use super::shown::{Key, Shown};
 use super::why::Why;
-use crate::actions::{Decision, EventDraft, EventSubject};
+use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
 use crate::world::View;
 
 /// How long a change of leader may take; older causes were told by the leader before.
@@ -45,7 +45,7 @@ impl Owners {
         pod: &Pod,
         why: &Why,
         before: Option<&Shown>,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) {
         let is_told = before.is_some_and(|before| before.tells_of(why));
         let Some(cause) = why.for_owner.filter(|_| !is_told) else { return };

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::owner::ForOwner;
 use super::text::Text;
 use super::why::Why;
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;
 use crate::world::View;
 
@@ -73,7 +73,7 @@ pub(super) fn show(
     before: Option<&Shown>,
     pod: PodReference,
     why: Why,
-    decision: &mut Decision,
+    decision: &mut MaintenanceDecision,
 ) -> Shown {
     let Why { reason, about, state, is_due, for_owner, text } = why;
     let before = before.filter(|before| before.blocker.reason == reason);

@@ -6,7 +6,7 @@ use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
 use super::why::Why;
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::world::View;
 
 /// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
@@ -39,7 +39,7 @@ pub(super) fn slow_to_die(
     view: &View<'_>,
     pod: &Pod,
     ends: Timestamp,
-    decision: &mut Decision,
+    decision: &mut MaintenanceDecision,
 ) -> Option<Why> {
     let grace = SignedDuration::from_secs(pod.deletion_grace_period_seconds.unwrap_or_default().max(0));
     let over = pod.overdue_at().unwrap_or(Timestamp::MAX);

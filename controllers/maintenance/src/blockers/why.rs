@@ -10,7 +10,7 @@ use super::owner::ForOwner;
 use super::request::{why_astray, why_held};
 use super::terminating::{slow_to_die, unreachable};
 use super::text::Text;
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::Flips;
 use crate::requests::failures::{Failures, is_astray};
 use crate::requests::returns::Returns;
@@ -81,7 +81,12 @@ impl Why {
 
 /// Why a pod that is to leave does not, if anything explains it. The first cause is told: what the ones below it say is not
 /// true yet, or not any more.
-pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut Decision) -> Option<Why> {
+pub(super) fn why(
+    view: &View<'_>,
+    pod: &Pod,
+    known: &Known<'_>,
+    decision: &mut MaintenanceDecision,
+) -> Option<Why> {
     let Known { failures, returns, .. } = known;
     if let Some(ends) = pod.deletion_timestamp {
         return unreachable(view, pod).or_else(|| slow_to_die(view, pod, ends, decision));

@@ -17,7 +17,7 @@ use super::metrics::Gauges;
 use super::pending::Pending;
 use super::telling::{log_write, tell, tell_of_write};
 use super::writer::{WriteResult, Writer};
-use crate::actions::{Action, Decision, Task};
+use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::config::Config;
 use crate::machine::{Memory, step};
 use crate::observed::Observed;
@@ -156,7 +156,7 @@ impl Controller {
         (memory, wake)
     }
 
-    fn hand_over(&self, world: &World, decision: Decision, now: Timestamp) -> Option<Instant> {
+    fn hand_over(&self, world: &World, decision: MaintenanceDecision, now: Timestamp) -> Option<Instant> {
         let started = Instant::now();
         let seen = |task: &Task| version_of(world, task);
         let mut pending = self.pending.lock();

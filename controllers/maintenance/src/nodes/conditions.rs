@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
 
-use crate::actions::{Action, Decision, NodeConditionChange};
+use crate::actions::{Action, MaintenanceDecision, NodeConditionChange};
 use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::nodes::emptied::Emptied;
 use crate::world::View;
@@ -23,7 +23,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision) {
+pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut MaintenanceDecision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();

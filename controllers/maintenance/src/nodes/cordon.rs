@@ -9,7 +9,7 @@ use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
-use crate::actions::{Action, Decision};
+use crate::actions::{Action, MaintenanceDecision};
 use crate::world::View;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
@@ -21,7 +21,7 @@ const NAMED: usize = 5;
 pub(crate) struct Flips(HashMap<String, Conflict>);
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut Decision) {
+pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut MaintenanceDecision) {
     flips.0.retain(|node, _| view.is_held(node));
     flips.0.values_mut().for_each(|conflict| conflict.forget(view.now));
     let straight = straight(view);
@@ -90,7 +90,7 @@ impl Flips {
         self.0.get(node)?.since()
     }
 
-    fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut Decision) {
+    fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut MaintenanceDecision) {
         let conflict = self.0.entry(node.name.clone()).or_default();
         conflict.undone(times, view.now);
         let (is_first, again) = (conflict.times() == 1, conflict.tell(view.now));

@@ -13,7 +13,7 @@ use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::CORDONED_BY;
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::{Flips, flipped_text};
 use crate::world::View;
 
@@ -31,7 +31,11 @@ pub(crate) struct Uncordoned {
 
 impl Uncordoned {
     /// Returns the nodes whose pods are not to be asked for now.
-    pub(crate) fn update<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
+    pub(crate) fn update<'a>(
+        &mut self,
+        view: &View<'a>,
+        decision: &mut MaintenanceDecision,
+    ) -> HashSet<&'a str> {
         self.tell(view, decision);
         let untried = |node: &&Node| view.is_held(&node.name) && !is_tried(view, node);
         let untried: HashMap<&str, &Node> =
@@ -59,7 +63,7 @@ impl Uncordoned {
 
     /// Tells of nodes that cannot be cordoned, or not be made schedulable again at the end, which keeps the finalizer; once for
     /// each refusal that is another one.
-    fn tell(&mut self, view: &View<'_>, decision: &mut Decision) {
+    fn tell(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));
         for (node, words) in refused {

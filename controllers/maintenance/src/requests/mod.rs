@@ -12,7 +12,7 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
-use crate::actions::{Action, Decision, RequestChange, RequestFlow};
+use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
 use crate::config::Config;
 use crate::observed::Located;
 use crate::requests::annotation::MaintenanceNames;
@@ -21,12 +21,17 @@ use crate::requests::returns::Returns;
 use crate::world::View;
 
 /// Decides about the requests of all pods.
-pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
+pub(crate) fn decide(
+    view: &View<'_>,
+    failures: &mut Failures,
+    returns: &Returns,
+    decision: &mut MaintenanceDecision,
+) {
     ask(view, failures, returns, decision);
     withdraw(view, failures, decision);
 }
 
-fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
+fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut MaintenanceDecision) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
     let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
     let mut names = MaintenanceNames::new(view);
@@ -76,7 +81,7 @@ fn wanted(
     joins.then(|| ask(Some(request.metadata.uid.clone())))
 }
 
-fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
+fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut MaintenanceDecision) {
     let mut withdrawn = Vec::new();
     for request in view.world.requests.values().filter(|r| is_ours(r, failures)) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {

@@ -10,7 +10,7 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Decision, EventDraft};
+use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::View;
 
 /// How often it is told again.
@@ -24,7 +24,7 @@ pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
 impl FastForwards {
     /// Tells again what is due, of maintenances that are not drained yet.
-    pub(super) fn update(&mut self, view: &View<'_>, decision: &mut Decision) {
+    pub(super) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();
         self.0.retain(|(uid, _), _| draining.contains_key(uid.as_str()));
@@ -44,7 +44,7 @@ impl FastForwards {
         view: &View<'_>,
         i: usize,
         maintenance: &NodeMaintenance,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) -> Vec<EventDraft> {
         let Some(place) = view.planned.get(&i) else { return Vec::new() };
         let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);

@@ -23,7 +23,7 @@ use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{MaintenanceOutcome, NodeOutcome};
 use drydock_runtime::{Node, Pod};
 
-use crate::actions::{Action, Decision};
+use crate::actions::{Action, MaintenanceDecision};
 use crate::blockers::Blockers;
 use crate::nodes::cordon::Flips;
 use crate::nodes::emptied::Emptied;
@@ -69,7 +69,7 @@ pub(crate) fn decide(
     view: &View<'_>,
     sources: &Sources<'_>,
     memory: &mut StatusMemory,
-    decision: &mut Decision,
+    decision: &mut MaintenanceDecision,
 ) {
     memory.settled.update(view);
     memory.left_out.update(view.world);

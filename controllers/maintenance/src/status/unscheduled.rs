@@ -12,7 +12,7 @@ use drydock_runtime::events::reasons::PODS_UNSCHEDULABLE;
 use jiff::{SignedDuration, Timestamp};
 
 use super::COMPLETED;
-use crate::actions::{Decision, EventDraft};
+use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::remembered::{SteadyText, cutoff};
 use crate::world::View;
 
@@ -113,7 +113,7 @@ impl Evicting {
         &mut self,
         view: &View<'_>,
         maintenance: &NodeMaintenance,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) -> Option<Condition> {
         let was = maintenance.status.conditions.iter().any(|c| c.type_ == EVICTED_PODS_UNSCHEDULABLE);
         let (is, reason, message) = match self.message(view, &maintenance.metadata.uid, decision) {
@@ -135,7 +135,7 @@ impl Evicting {
     }
 
     /// What is said of the pods of a maintenance in Drain that find no node, if there are any.
-    fn message(&mut self, view: &View<'_>, uid: &str, decision: &mut Decision) -> Option<String> {
+    fn message(&mut self, view: &View<'_>, uid: &str, decision: &mut MaintenanceDecision) -> Option<String> {
         let OfMaintenance { controllers, last_message } = self.0.get_mut(uid)?;
         let mut found: BTreeMap<Controller, Unscheduled<'_>> = BTreeMap::new();
         for pod in &view.world.unscheduled {

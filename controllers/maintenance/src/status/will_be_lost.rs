@@ -10,7 +10,7 @@ use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
 use super::{COMPLETED, Status};
-use crate::actions::{Decision, EventDraft};
+use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::View;
 
 /// Pods that the message names.
@@ -99,7 +99,7 @@ impl BarePods {
         &mut self,
         maintenance: &NodeMaintenance,
         (condition, bare): &(Condition, usize),
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) -> Option<EventDraft> {
         if maintenance.spec.stage != Stage::Drain {
             return None;

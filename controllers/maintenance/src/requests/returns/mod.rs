@@ -14,7 +14,7 @@ use drydock_runtime::Pod;
 use drydock_runtime::queue::Backoff;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::observed::Located;
 use crate::remembered::cutoff;
 use crate::world::View;
@@ -72,7 +72,7 @@ struct State {
 impl Returns {
     /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
-    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<Located> {
+    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) -> Vec<Located> {
         let mut returned = Vec::new();
         // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
         let is_closed = |node: &str| {
@@ -140,7 +140,12 @@ impl Returns {
 
 impl OnNode {
     /// Takes in the pods of the node; returns those that were put there again.
-    fn update(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> Vec<Located> {
+    fn update(
+        &mut self,
+        view: &View<'_>,
+        pods: &[&Arc<Pod>],
+        decision: &mut MaintenanceDecision,
+    ) -> Vec<Located> {
         let mut present = self.by_workload(pods);
         let mut returned = Vec::new();
         for ((namespace, uid), seen) in &mut self.known {

@@ -5,11 +5,11 @@ use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
 use super::Seen;
-use crate::actions::{Decision, EventDraft};
+use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::View;
 
 /// Tells the maintenances that drain the pod, one that was put there again.
-pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decision) {
+pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut MaintenanceDecision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
