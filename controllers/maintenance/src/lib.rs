@@ -42,7 +42,7 @@ mod io;
 pub use actions::{Action, RequestChange, Task};
 pub use config::Config;
 pub use io::controller::{Options, run};
-pub use machine::{Memory, step};
+pub use machine::{MachineMemory, step};
 pub use observed::Located;
 pub use world::World;
 

@@ -21,7 +21,7 @@ use crate::{release, requests, status};
 
 /// What is remembered between steps. A new one picks up what matters from the objects.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct MachineMemory {
     pub(crate) flips: Flips,
     pub(crate) uncordoned: Uncordoned,
     pub(crate) emptied: Emptied,
@@ -35,7 +35,12 @@ pub struct Memory {
 }
 
 /// One step over all maintenances.
-pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> MaintenanceDecision {
+pub fn step(
+    world: &World,
+    memory: &mut MachineMemory,
+    now: Timestamp,
+    config: &Config,
+) -> MaintenanceDecision {
     let mut decision = MaintenanceDecision::default();
     let mut view = View::new(world, config, now, memory.status.left_out.clone());
     view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
@@ -50,7 +55,7 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     memory.milestones.update(&view, &memory.blockers, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
-    let Memory { blockers, flips, outcomes, gone, emptied, status, .. } = memory;
+    let MachineMemory { blockers, flips, outcomes, gone, emptied, status, .. } = memory;
     let sources = Sources { blockers, flips, outcomes, gone, emptied };
     status::decide(&view, &sources, status, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);

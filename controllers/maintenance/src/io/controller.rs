@@ -19,7 +19,7 @@ use super::telling::{log_write, tell, tell_of_write};
 use super::writer::{WriteResult, Writer};
 use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::config::Config;
-use crate::machine::{Memory, step};
+use crate::machine::{MachineMemory, step};
 use crate::observed::Observed;
 use crate::world::World;
 use crate::world::selects;
@@ -111,7 +111,7 @@ impl Controller {
 
     async fn plan_until_stopped(self: Arc<Self>) {
         let stop = self.writer.context.shutdown.clone();
-        let mut memory = Memory::default();
+        let mut memory = MachineMemory::default();
         let mut next: Option<Instant> = Some(Instant::now());
         while !stop.is_cancelled() {
             let timer =
@@ -127,7 +127,7 @@ impl Controller {
             let Ok((remembered, wake)) = planned else {
                 // A bug. The objects hold all that matters, so a fresh memory can go on.
                 error!("planning panicked; it starts again from what the objects show");
-                memory = Memory::default();
+                memory = MachineMemory::default();
                 next = Some(Instant::now() + MAX_PAUSE);
                 tokio::time::sleep(MAX_PAUSE).await;
                 continue;
@@ -141,7 +141,7 @@ impl Controller {
     }
 
     /// One planning. Returns the memory and when to plan again at the latest.
-    fn plan(&self, mut memory: Memory) -> (Memory, Option<Instant>) {
+    fn plan(&self, mut memory: MachineMemory) -> (MachineMemory, Option<Instant>) {
         let context = &self.writer.context;
         let mut world = World::read(&context.caches, is_looked_at);
         // After the look: what it shows to be lost has been noted by now.

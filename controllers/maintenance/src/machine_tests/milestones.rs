@@ -28,7 +28,7 @@ fn each_step_is_told_once_and_in_order_also_by_a_new_manager() {
     assert_eq!(told(&sim), [("Cordoned", "All 2 selected nodes are unschedulable")]);
     sim.stage("m", Stage::Drain);
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.change_node("a", |node| node.unschedulable = false);
     sim.settle();
     sim.remove_pod("p");
@@ -70,7 +70,7 @@ fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while()
         sim.pod("a", &format!("d{round}"), &pod);
         sim.settle();
         if round == 2 {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
     }
     assert_eq!(all(&sim), 0, "{:?}", sim.notes);
@@ -108,7 +108,7 @@ fn a_drained_node_is_not_told_of_again_when_another_maintenance_of_it_goes_or_th
     );
     sim.world.maintenances.retain(|m| m.metadata.name != "other");
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(reasons(&sim).iter().filter(|reason| **reason == "NodeDrained").count(), 1);
     assert_eq!(drained(&sim), 1, "{:?}", sim.notes);
@@ -164,10 +164,10 @@ fn a_new_leader_tells_of_causes_only_that_no_status_has() {
     let mut sim = draining(&["p", "q"]);
     blocked_by(&mut sim, "p", "AdmissionWebhook", "w.example.com", true);
     assert_eq!(told(&sim).len(), 1);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "{:?}", told(&sim));
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     blocked_by(&mut sim, "q", "AdmissionWebhook", "other.example.com", true);
     assert_eq!(told(&sim).len(), 2, "{:?}", told(&sim));
     assert!(told(&sim)[1].1.contains("other.example.com refuses"));
@@ -211,15 +211,15 @@ fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle_but(&Task::Cordon("a".into()));
     assert_eq!(reasons(&sim), Vec::<&str>::new());
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted"]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     sim.remove_pod("p");
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
@@ -258,7 +258,7 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
         sim.settle();
         let told = ["All pods have left the node", "All pods have left node a"];
         assert_eq!(drained(&sim), if is_back { vec![] } else { told.to_vec() });
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!(drained(&sim).len(), if is_back { 0 } else { 2 });
     }
@@ -277,7 +277,7 @@ fn a_change_of_leader_between_the_status_and_the_live_read_loses_no_drained_node
     let drained = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
     assert_eq!(drained(&sim), 0);
     for _ in 0..2 {
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!(drained(&sim), 2, "of the node, and of the maintenance: {:?}", sim.notes);
     }

@@ -53,7 +53,7 @@ const NOW: &str = "2026-01-01T12:00:00Z";
 /// A cluster in memory, with the effects of actions.
 struct Sim {
     world: World,
-    memory: Memory,
+    memory: MachineMemory,
     config: Config,
     now: Timestamp,
     notes: Vec<EventDraft>,
@@ -64,7 +64,7 @@ impl Sim {
     fn new(nodes: &[&str]) -> Self {
         let mut sim = Self {
             world: World::default(),
-            memory: Memory::default(),
+            memory: MachineMemory::default(),
             config: Config::default(),
             now: NOW.parse().unwrap(),
             notes: Vec::new(),

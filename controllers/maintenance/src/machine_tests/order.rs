@@ -35,7 +35,7 @@ fn a_restart_keeps_the_order_of_a_plan_that_another_one_limits() {
     for pod in ["p400", "p900", "p4000"] {
         sim.settle();
         assert_eq!(sim.requested(), [pod]);
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.remove_pod(pod);
     }
 }

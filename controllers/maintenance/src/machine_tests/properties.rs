@@ -72,7 +72,7 @@ fn apply(sim: &mut Sim, event: Event, number: usize) {
                 sim.remove_pod(pod);
             }
         }
-        Event::Restart => sim.memory = Memory::default(),
+        Event::Restart => sim.memory = MachineMemory::default(),
     }
 }
 

@@ -34,7 +34,7 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
     let owner_never =
         "Waiting for interceptor a.b, which has never reported; it is passed over at 2026-01-01T12:20:00Z";
     assert_eq!(to_owner(&sim), [owner_never]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     assert_eq!(blocked(&mut sim, 20), [never]);
     assert_eq!(to_owner(&sim), [owner_never], "not again by another leader");
     sim.request("p", |r| {

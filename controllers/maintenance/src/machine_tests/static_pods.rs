@@ -26,7 +26,7 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
         to_owner.map(|note| note.message.clone()).collect::<Vec<_>>()
     };
     assert_eq!(told(&sim), ["No node agent on a responds to the eviction of static pods"]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "not again by another leader");
 }
@@ -54,7 +54,7 @@ fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
     sim.settle();
     assert_eq!(told(&sim), 12);
     sim.now += SignedDuration::from_secs(60);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(told(&sim), 12, "the new leader knows it from the requests");
 }

@@ -148,7 +148,7 @@ fn pods_that_were_made_before_or_are_there_after_a_restart_do_not_wait() {
     }
     for name in ["q0", "q1"] {
         made_now(&mut sim, name, None);
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!((sim.requested(), blockers(&sim)), (vec![name.to_owned()], vec![]));
         sim.remove_pod(name);

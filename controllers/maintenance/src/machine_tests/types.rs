@@ -170,7 +170,7 @@ fn a_node_that_vanishes_with_its_daemon_sets_alone_was_drained_of_workloads() {
         sim.settle();
         sim.remove_node("b");
         if restart {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         assert_eq!(workloads(&sim, "m"), pair("True", "AllPodsTerminated"), "{restart}");
@@ -187,7 +187,7 @@ fn a_node_that_vanishes_with_workloads_was_not() {
         sim.settle();
         sim.remove_node("b");
         if restart {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         assert_eq!(workloads(&sim, "m"), pair("False", "Draining"), "{restart}");
@@ -252,7 +252,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
         );
     }
     let before = blocker.message;
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(
         sim.status("m").of_node("a").unwrap().blockers[0].message,

@@ -29,7 +29,7 @@ fn nodes_that_go_one_by_one_with_their_daemon_sets_were_drained_of_workloads() {
         assert!(!sim.status("m").of_node("b").unwrap().workloads_drained);
         let recall = |sim: &mut Sim| {
             if restart {
-                sim.memory = Memory::default();
+                sim.memory = MachineMemory::default();
             }
             sim.settle();
         };
@@ -88,11 +88,11 @@ fn a_condition_that_speaks_of_one_type_records_nothing_of_later_ones() {
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();
     assert_eq!(sim.condition("a", "Drained").unwrap().0, "True");
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a", "b"]);
     sim.settle_but(&Task::Conditions("a".to_owned()));
     // The read for the status of the maintenance counts, and none has been made of the node for its condition.
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.change("long", |m| m.status.conditions.clear());
     let status = sim.step().remove(&Task::Status("long".to_owned()));
     let Some(Action::Status { status, .. }) = status else { panic!("{status:?}") };

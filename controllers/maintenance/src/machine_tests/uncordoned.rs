@@ -89,7 +89,7 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
 fn since_when_a_node_blocks_is_kept_over_a_restart() {
     let mut sim = half_cordoned();
     refuse(&mut sim);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.now += SignedDuration::from_mins(5);
     refuse(&mut sim);
     let since = sim.status("m").node_statuses[1].blockers[0].since_time;

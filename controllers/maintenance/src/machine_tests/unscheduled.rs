@@ -50,7 +50,7 @@ fn a_drain_whose_evicted_pods_find_no_node_says_how_many_and_why() {
     assert_eq!(condition(&sim), pair("True", message));
     let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "PodsUnschedulable").collect();
     assert_eq!((told.len(), told[0].message.as_str()), (1, message));
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(condition(&sim), pair("True", message), "after a restart");
     sim.world.unscheduled.clear();
