@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::error;
 
-use super::lanes::{Job, Lanes};
 use super::metrics::Gauges;
 use super::pending::Pending;
 use super::telling::{log_write, tell, tell_of_write};
+use super::write_queues::{WriteJob, WriteQueues};
 use super::writer::{WriteResult, Writer};
 use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::config::Config;
@@ -59,12 +59,12 @@ pub async fn run(context: Context, options: Options) {
     let planning = controller.clone().plan_until_stopped();
     let work = {
         let controller = controller.clone();
-        move |job: Job| {
+        move |job: WriteJob| {
             let controller = controller.clone();
             async move { controller.work(&job.task).await }.boxed()
         }
     };
-    futures::future::join(planning, controller.lanes.run(options.parallel, &context, work)).await;
+    futures::future::join(planning, controller.queues.run(options.parallel, &context, work)).await;
 }
 
 struct Controller {
@@ -72,7 +72,7 @@ struct Controller {
     pending: Mutex<Pending>,
     observed: Observed,
     wake: Notify,
-    lanes: Lanes,
+    queues: WriteQueues,
     gauges: Gauges,
 }
 
@@ -84,7 +84,7 @@ impl Controller {
             pending: Mutex::default(),
             observed: observed.clone(),
             wake: Notify::new(),
-            lanes: Lanes::new(&context.metrics),
+            queues: WriteQueues::new(&context.metrics),
             writer: Writer { context: context.clone(), config, observed },
         }
     }
@@ -161,7 +161,7 @@ impl Controller {
         let seen = |task: &Task| version_of(world, task);
         let mut pending = self.pending.lock();
         for (job, delay) in pending.replace(decision.actions, seen, started) {
-            self.lanes.add_after(job, delay);
+            self.queues.add_after(job, delay);
         }
         let due =
             decision.wake.map(|at| started + Duration::try_from(at.duration_since(now)).unwrap_or_default());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lanes::Job;
+use super::write_queues::WriteJob;
 use crate::actions::{Action, Task};
 
 /// A write that no watch shows within this time is decided again.
@@ -40,7 +40,7 @@ impl Pending {
         actions: BTreeMap<Task, Action>,
         seen: impl Fn(&Task) -> u64,
         now: Instant,
-    ) -> Vec<(Job, Duration)> {
+    ) -> Vec<(WriteJob, Duration)> {
         self.written.retain(|task, w| seen(task) < w.version && now.duration_since(w.at) < SHOWS_WITHIN);
         self.statuses_tried.retain(|_, at| now.duration_since(*at) < STATUS_INTERVAL);
         self.failed.retain(|task| actions.contains_key(task));
@@ -54,7 +54,7 @@ impl Pending {
                 let last = self.statuses_tried.get(&task).filter(|_| !action.is_urgent());
                 let since = last.map(|at| now.duration_since(*at));
                 let delay = since.map_or(Duration::ZERO, |since| STATUS_INTERVAL.saturating_sub(since));
-                queue.push((Job::of(&action), delay));
+                queue.push((WriteJob::of(&action), delay));
             }
             waiting.insert(task, action);
         }
@@ -152,13 +152,13 @@ mod tests {
         let (mut pending, now) = (Pending::default(), Instant::now());
         assert_eq!(
             pending.replace(actions(&[status(1)]), |_| 0, now),
-            [(Job::of(&status(1)), Duration::ZERO)]
+            [(WriteJob::of(&status(1)), Duration::ZERO)]
         );
         pending.begin(&status(1).task(), now);
         pending.done(&status(1), 1, now);
         let soon = now + Duration::from_millis(300);
         let queued = pending.replace(actions(&[status(2)]), |_| 1, soon);
-        assert_eq!(queued, [(Job::of(&status(2)), Duration::from_millis(700))]);
+        assert_eq!(queued, [(WriteJob::of(&status(2)), Duration::from_millis(700))]);
     }
 
     /// Whatever else the write said at each planning, it was sent again at each, to a host that refused it.
@@ -182,6 +182,6 @@ mod tests {
         pending.replace(actions(&[status(1)]), |_| 0, now);
         pending.begin(&status(1).task(), now);
         let queued = pending.replace(actions(&[status(2)]), |_| 0, now + Duration::from_millis(300));
-        assert_eq!(queued, [(Job::of(&status(2)), Duration::from_millis(700))]);
+        assert_eq!(queued, [(WriteJob::of(&status(2)), Duration::from_millis(700))]);
     }
 }

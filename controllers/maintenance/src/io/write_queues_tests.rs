@@ -46,11 +46,11 @@ fn status(name: &str) -> Action {
 }
 
 /// Works until `expected` is among what was begun, on so many requests at once, which end or do not. Returns what was begun.
-async fn begun_until(lanes: &Lanes, expected: &Task, requests: usize, end: bool) -> Vec<Task> {
+async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end: bool) -> Vec<Task> {
     let (begun, found) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
     let context = drydock_runtime::testing::context(|_, _, _| unreachable!());
     let (log, tell, wanted) = (begun.clone(), found.clone(), expected.clone());
-    let work = move |job: Job| {
+    let work = move |job: WriteJob| {
         let (log, tell, wanted) = (log.clone(), tell.clone(), wanted.clone());
         async move {
             log.lock().push(job.task.clone());
@@ -65,7 +65,7 @@ async fn begun_until(lanes: &Lanes, expected: &Task, requests: usize, end: bool)
     };
     let wait = tokio::time::timeout(Duration::from_secs(5), found.notified());
     tokio::select! {
-        () = lanes.run(requests, &context, work) => {}
+        () = queues.run(requests, &context, work) => {}
         waited = wait => waited.unwrap(),
     }
     std::mem::take(&mut *begun.lock())
@@ -76,13 +76,13 @@ async fn begun_until(lanes: &Lanes, expected: &Task, requests: usize, end: bool)
 #[tokio::test(start_paused = true)]
 async fn a_cordon_and_a_status_do_not_wait_for_requests() {
     for urgent in [cordon("n"), status("m")] {
-        let lanes = Lanes::new(&Metrics::new());
+        let queues = WriteQueues::new(&Metrics::new());
         for pod in 0..30_000 {
-            lanes.add_after(Job::of(&ask("m", pod % 1000, pod)), Duration::ZERO);
+            queues.add_after(WriteJob::of(&ask("m", pod % 1000, pod)), Duration::ZERO);
         }
         // When all workers have a request each.
-        lanes.add_after(Job::of(&urgent), Duration::from_secs(1));
-        let begun = begun_until(&lanes, &urgent.task(), 32, false).await;
+        queues.add_after(WriteJob::of(&urgent), Duration::from_secs(1));
+        let begun = begun_until(&queues, &urgent.task(), 32, false).await;
         assert!(begun.len() <= 33, "{} were begun before", begun.len() - 1);
     }
 }
@@ -90,13 +90,13 @@ async fn a_cordon_and_a_status_do_not_wait_for_requests() {
 /// A maintenance of one node waited for the thousands of pods of another one.
 #[tokio::test(start_paused = true)]
 async fn maintenances_take_turns_and_their_nodes_within() {
-    let lanes = Lanes::new(&Metrics::new());
+    let queues = WriteQueues::new(&Metrics::new());
     for pod in 0..30_000 {
-        lanes.add_after(Job::of(&ask("many", pod % 1000, pod)), Duration::ZERO);
+        queues.add_after(WriteJob::of(&ask("many", pod % 1000, pod)), Duration::ZERO);
     }
     for pod in 0..3 {
-        lanes.add_after(Job::of(&ask("one", 0, pod)), Duration::ZERO);
+        queues.add_after(WriteJob::of(&ask("one", 0, pod)), Duration::ZERO);
     }
-    let begun = begun_until(&lanes, &ask("one", 0, 2).task(), 1, true).await;
+    let begun = begun_until(&queues, &ask("one", 0, 2).task(), 1, true).await;
     assert!(begun.len() <= 7, "{begun:?}");
 }

@@ -19,25 +19,25 @@ use futures::future::{BoxFuture, join_all};
 
 use crate::actions::{Action, RequestFlow, Task};
 
-/// Workers of every lane but that of the requests.
+/// Workers of every queue but that of the requests.
 const PARALLEL: usize = 16;
 
 /// The queues.
-pub(crate) struct Lanes {
-    cordons: Queue<Job>,
-    statuses: Queue<Job>,
-    conditions: Queue<Job>,
-    requests: Queue<Job>,
+pub(crate) struct WriteQueues {
+    cordons: Queue<WriteJob>,
+    statuses: Queue<WriteJob>,
+    conditions: Queue<WriteJob>,
+    requests: Queue<WriteJob>,
 }
 
 /// A task that waits, with whom it takes turns. It is the same whoever that is.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct WriteJob {
     pub(crate) task: Task,
     flow: Option<(Arc<str>, Arc<str>)>,
 }
 
-impl Lanes {
+impl WriteQueues {
     pub(crate) fn new(metrics: &Metrics) -> Self {
         let queue = |name: &str| Queue::new(name, metrics, Backoff::WRITES);
         Self {
@@ -49,7 +49,7 @@ impl Lanes {
     }
 
     /// Adds a task when `delay` is over.
-    pub(crate) fn add_after(&self, job: Job, delay: Duration) {
+    pub(crate) fn add_after(&self, job: WriteJob, delay: Duration) {
         self.of(&job.task).add_after(job, delay);
     }
 
@@ -57,16 +57,16 @@ impl Lanes {
     pub(crate) async fn run<E, F>(&self, requests: usize, context: &Context, work: F)
     where
         E: WorkError,
-        F: Fn(Job) -> BoxFuture<'static, Result<Outcome, E>> + Clone + Send + Sync + 'static,
+        F: Fn(WriteJob) -> BoxFuture<'static, Result<Outcome, E>> + Clone + Send + Sync + 'static,
     {
-        let lane = |queue: &Queue<Job>, parallel| {
+        let lane = |queue: &Queue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
         };
         let most = [&self.cordons, &self.statuses, &self.conditions].map(|queue| lane(queue, PARALLEL));
         join_all(most.into_iter().chain([lane(&self.requests, requests)])).await;
     }
 
-    fn of(&self, task: &Task) -> &Queue<Job> {
+    fn of(&self, task: &Task) -> &Queue<WriteJob> {
         match task {
             Task::Cordon(_) => &self.cordons,
             Task::Status(_) | Task::Finalizer(_) => &self.statuses,
@@ -76,7 +76,7 @@ impl Lanes {
     }
 }
 
-impl Job {
+impl WriteJob {
     /// The task of an action.
     pub(crate) fn of(action: &Action) -> Self {
         let flow = match action {
@@ -90,32 +90,32 @@ impl Job {
 }
 
 /// As the log names it.
-impl fmt::Display for Job {
+impl fmt::Display for WriteJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.task.fmt(f)
     }
 }
 
-impl Key for Job {
+impl Key for WriteJob {
     fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         self.flow.clone()
     }
 }
 
-impl PartialEq for Job {
+impl PartialEq for WriteJob {
     fn eq(&self, other: &Self) -> bool {
         self.task == other.task
     }
 }
 
-impl Eq for Job {}
+impl Eq for WriteJob {}
 
-impl Hash for Job {
+impl Hash for WriteJob {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.task.hash(state);
     }
 }
 
 #[cfg(test)]
-#[path = "lanes_tests.rs"]
+#[path = "write_queues_tests.rs"]
 mod tests;
