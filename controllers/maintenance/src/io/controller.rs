@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::metrics::Gauges;
-use super::pending::Pending;
+use super::pending::PendingWrites;
 use super::telling::{log_write, tell, tell_of_write};
 use super::write_queues::{WriteJob, WriteQueues};
 use super::writer::{WriteResult, Writer};
@@ -69,7 +69,7 @@ pub async fn run(context: Context, options: Options) {
 
 struct Controller {
     writer: Writer,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingWrites>,
     observed: Observed,
     wake: Notify,
     queues: WriteQueues,
