@@ -16,7 +16,7 @@ use super::metrics::Gauges;
 use super::pending::PendingWrites;
 use super::telling::{log_write, tell, tell_of_write};
 use super::write_queues::{WriteJob, WriteQueues};
-use super::writer::{WriteResult, Writer};
+use super::writer::{ActionWriter, WriteResult};
 use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::config::Config;
 use crate::machine::{MachineMemory, step};
@@ -68,7 +68,7 @@ pub async fn run(context: Context, options: Options) {
 }
 
 struct Controller {
-    writer: Writer,
+    writer: ActionWriter,
     pending: Mutex<PendingWrites>,
     observed: Observed,
     wake: Notify,
@@ -85,7 +85,7 @@ impl Controller {
             observed: observed.clone(),
             wake: Notify::new(),
             queues: WriteQueues::new(&context.metrics),
-            writer: Writer { context: context.clone(), config, observed },
+            writer: ActionWriter { context: context.clone(), config, observed },
         }
     }
 
@@ -168,11 +168,11 @@ impl Controller {
         due.into_iter().chain(pending.wake()).min()
     }
 
-    async fn work(&self, task: &Task) -> Result<Outcome, Failed> {
+    async fn work(&self, task: &Task) -> Result<Outcome, ActionError> {
         let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Outcome::Done) };
         if !self.writer.context.may_write() {
             self.pending.lock().failed(task);
-            return Err(Failed::NoLease);
+            return Err(ActionError::NoLease);
         }
         match self.writer.write(&action).await {
             Ok(WriteResult::At(version)) => {
@@ -192,7 +192,7 @@ impl Controller {
         }
     }
 
-    fn failed(&self, action: &Action, error: kube::Error) -> Result<Outcome, Failed> {
+    fn failed(&self, action: &Action, error: kube::Error) -> Result<Outcome, ActionError> {
         if let Action::Cordon { node, .. } = action
             && self.observed.refusals.note(&node.name, &error)
         {
@@ -205,7 +205,7 @@ impl Controller {
             Failure::Conflict => Ok(Outcome::After(STALE)),
             _ => {
                 self.pending.lock().failed(&action.task());
-                Err(Failed::Write(error))
+                Err(ActionError::Write(error))
             }
         }
     }
@@ -213,14 +213,14 @@ impl Controller {
 
 /// Why an action was not carried out.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum ActionError {
     #[error("{0}")]
     Write(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
 }
 
-impl WorkError for Failed {
+impl WorkError for ActionError {
     fn call(&self) -> Option<&kube::Error> {
         match self {
             Self::Write(error) => Some(error),

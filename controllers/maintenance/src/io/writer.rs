@@ -30,14 +30,14 @@ pub(crate) enum WriteResult {
 }
 
 #[derive(Clone)]
-pub(crate) struct Writer {
+pub(crate) struct ActionWriter {
     pub(crate) context: Context,
     pub(crate) config: Config,
     /// Where nodes are noted that are seen to be empty.
     pub(crate) observed: Observed,
 }
 
-impl Writer {
+impl ActionWriter {
     pub(crate) async fn write(&self, action: &Action) -> Result<WriteResult, kube::Error> {
         match action {
             Action::Cordon { node, unschedulable, annotation } => {

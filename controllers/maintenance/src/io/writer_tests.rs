@@ -13,7 +13,7 @@ use crate::observed::asked_again::AskedAgain;
 type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
 
 /// A writer whose API server answers each request with what `answer` makes of its number, method and path.
-fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -> (Writer, Seen) {
+fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -> (ActionWriter, Seen) {
     let seen = Seen::default();
     let log = seen.clone();
     let context = context(move |method, path, body| {
@@ -21,7 +21,7 @@ fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -
         log.push((method.to_owned(), path.to_owned(), body));
         (200, answer(log.len(), method, path))
     });
-    (Writer { context, config: Config::default(), observed: Observed::default() }, seen)
+    (ActionWriter { context, config: Config::default(), observed: Observed::default() }, seen)
 }
 
 fn request(requesters: &[&str], version: &str) -> Value {
