@@ -50,7 +50,7 @@ impl Default for Options {
 
 /// Runs until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches that are fed.
 pub async fn run(context: Context, options: Options) {
-    let controller = Arc::new(Controller::new(&context, options.config));
+    let controller = Arc::new(MaintenanceController::new(&context, options.config));
     context.caches.maintenances.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.pods.wait_until_synced().await;
@@ -67,7 +67,7 @@ pub async fn run(context: Context, options: Options) {
     futures::future::join(planning, controller.queues.run(options.parallel, &context, work)).await;
 }
 
-struct Controller {
+struct MaintenanceController {
     writer: ActionWriter,
     pending: Mutex<PendingWrites>,
     observed: Observed,
@@ -76,7 +76,7 @@ struct Controller {
     gauges: Gauges,
 }
 
-impl Controller {
+impl MaintenanceController {
     fn new(context: &Context, config: Config) -> Self {
         let observed = Observed::default();
         Self {

@@ -14,9 +14,9 @@ fn cordon() -> Action {
 }
 
 /// A controller that is to carry out this action, on hosts that answer so.
-fn controller(action: Action, code: u16, reason: &'static str) -> Controller {
+fn controller(action: Action, code: u16, reason: &'static str) -> MaintenanceController {
     let context = context(move |_, _, _| failure(code, reason));
-    let controller = Controller::new(&context, Config::default());
+    let controller = MaintenanceController::new(&context, Config::default());
     let actions = BTreeMap::from([(action.task(), action)]);
     controller.pending.lock().replace(actions, |_| 0, Instant::now());
     controller
