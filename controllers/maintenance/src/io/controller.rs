@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::error;
 
+use super::events::{log_write, tell, tell_of_write};
 use super::metrics::Gauges;
 use super::pending::PendingWrites;
-use super::telling::{log_write, tell, tell_of_write};
 use super::write_queues::{WriteJob, WriteQueues};
 use super::writer::{ActionWriter, WriteResult};
 use crate::actions::{Action, MaintenanceDecision, Task};
