@@ -6,7 +6,7 @@ use crate::actions::MaintenanceDecision;
 use crate::blockers::{Blockers, Known};
 use crate::config::Config;
 use crate::milestones::Milestones;
-use crate::nodes::cordon::Flips;
+use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::Gone;
 use crate::nodes::uncordoned::Uncordoned;
@@ -22,7 +22,7 @@ use crate::{release, requests, status};
 /// What is remembered between steps. A new one picks up what matters from the objects.
 #[derive(Clone, Debug, Default)]
 pub struct MachineMemory {
-    pub(crate) flips: Flips,
+    pub(crate) uncordon_conflicts: UncordonConflicts,
     pub(crate) uncordoned: Uncordoned,
     pub(crate) emptied: Emptied,
     pub(crate) gone: Gone,
@@ -47,16 +47,20 @@ pub fn step(
     memory.failures.update(&view);
     memory.emptied.update(&view);
     memory.gone.update(&view, &memory.emptied);
-    cordon::decide(&view, &mut memory.flips, &mut decision);
+    cordon::decide(&view, &mut memory.uncordon_conflicts, &mut decision);
     let returned = memory.returns.update(&view, &mut decision);
     memory.outcomes.update(&view, &returned);
-    let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
+    let known = Known {
+        failures: &memory.failures,
+        returns: &memory.returns,
+        uncordon_conflicts: &memory.uncordon_conflicts,
+    };
     memory.blockers.update(&view, &known, &mut decision);
     memory.milestones.update(&view, &memory.blockers, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
-    let MachineMemory { blockers, flips, outcomes, gone, emptied, status, .. } = memory;
-    let sources = Sources { blockers, flips, outcomes, gone, emptied };
+    let MachineMemory { blockers, uncordon_conflicts, outcomes, gone, emptied, status, .. } = memory;
+    let sources = Sources { blockers, uncordon_conflicts, outcomes, gone, emptied };
     status::decide(&view, &sources, status, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
     decision

@@ -80,7 +80,7 @@ impl Blockers {
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
-            if let Some(message) = uncordoned::why(view, known.flips, node) {
+            if let Some(message) = uncordoned::why(view, known.uncordon_conflicts, node) {
                 let why = Why::new(NODE_UPDATE_REFUSED, message);
                 let before = before.get(&(*node, "")).copied();
                 blockers.insert(0, show(view, before, PodReference::default(), why, decision));

@@ -11,7 +11,7 @@ use super::request::{why_astray, why_held};
 use super::terminating::{slow_to_die, unreachable};
 use super::text::Text;
 use crate::actions::MaintenanceDecision;
-use crate::nodes::cordon::Flips;
+use crate::nodes::cordon::UncordonConflicts;
 use crate::requests::failures::{Failures, is_astray};
 use crate::requests::returns::Returns;
 use crate::world::{View, own};
@@ -20,7 +20,7 @@ use crate::world::{View, own};
 pub(crate) struct Known<'m> {
     pub(crate) failures: &'m Failures,
     pub(crate) returns: &'m Returns,
-    pub(crate) flips: &'m Flips,
+    pub(crate) uncordon_conflicts: &'m UncordonConflicts,
 }
 
 /// Why a pod does not leave.

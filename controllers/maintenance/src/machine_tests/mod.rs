@@ -45,7 +45,7 @@ use super::*;
 use crate::actions::{Action, EventDraft, RequestChange, Task};
 use crate::observed::RequestStep;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
-use crate::observed::{Located, LostRequest, Since, flipped_by};
+use crate::observed::{Located, LostRequest, Since, uncordoned_by};
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -92,8 +92,8 @@ impl Sim {
         self.world.pods.entry(node.name.clone()).or_default();
         let new = Arc::new(node);
         let old = self.world.nodes.insert(new.name.clone(), new.clone());
-        if let Some(node) = flipped_by(&Change { old, new: Some(new) }) {
-            *self.world.since.flipped.entry(node.name.clone()).or_default() += 1;
+        if let Some(node) = uncordoned_by(&Change { old, new: Some(new) }) {
+            *self.world.since.uncordoned.entry(node.name.clone()).or_default() += 1;
         }
     }
 

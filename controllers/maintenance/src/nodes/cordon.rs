@@ -18,18 +18,22 @@ const NAMED: usize = 5;
 
 /// When someone else made nodes schedulable that are under maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flips(HashMap<String, Conflict>);
+pub(crate) struct UncordonConflicts(HashMap<String, Conflict>);
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut MaintenanceDecision) {
-    flips.0.retain(|node, _| view.is_held(node));
-    flips.0.values_mut().for_each(|conflict| conflict.forget(view.now));
+pub(crate) fn decide(
+    view: &View<'_>,
+    uncordon_conflicts: &mut UncordonConflicts,
+    decision: &mut MaintenanceDecision,
+) {
+    uncordon_conflicts.0.retain(|node, _| view.is_held(node));
+    uncordon_conflicts.0.values_mut().for_each(|conflict| conflict.forget(view.now));
     let straight = straight(view);
     for node in view.world.nodes.values() {
         let by = node.annotations.get(CORDONED_BY).map(String::as_str);
         let action = if view.is_held(&node.name) {
-            if let Some(times) = view.world.since.flipped.get(&node.name) {
-                flips.note(view, node, *times, decision);
+            if let Some(times) = view.world.since.uncordoned.get(&node.name) {
+                uncordon_conflicts.note(view, node, *times, decision);
             }
             hold(node, by)
         } else {
@@ -84,7 +88,7 @@ fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'st
     Action::Cordon { node: node.clone(), unschedulable, annotation }
 }
 
-impl Flips {
+impl UncordonConflicts {
     /// How often someone else made a node schedulable since when, if that was more than once.
     pub(crate) fn since(&self, node: &str) -> Option<(usize, Timestamp)> {
         self.0.get(node)?.since()
@@ -104,8 +108,10 @@ impl Flips {
         }
         if let Some((count, began)) = again {
             warn(&|who| {
-                let flipped = flipped_text(who, count, began);
-                format!("{flipped}, and is made unschedulable again, as it is under maintenance: {holders}")
+                let uncordoned = conflict_text(who, count, began);
+                format!(
+                    "{uncordoned}, and is made unschedulable again, as it is under maintenance: {holders}"
+                )
             });
         }
     }
@@ -120,7 +126,7 @@ fn held_text(who: &str, holders: &str) -> String {
 }
 
 /// What is said of a node, `who`, that others make schedulable again and again.
-pub(super) fn flipped_text(who: &str, times: usize, since: Timestamp) -> String {
+pub(super) fn conflict_text(who: &str, times: usize, since: Timestamp) -> String {
     format!("{who} was made schedulable by others {times} times since {}", format_seconds(since))
 }
 

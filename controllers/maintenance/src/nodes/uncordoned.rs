@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::CORDONED_BY;
 use crate::actions::MaintenanceDecision;
-use crate::nodes::cordon::{Flips, flipped_text};
+use crate::nodes::cordon::{UncordonConflicts, conflict_text};
 use crate::world::View;
 
 /// How long the pods of other nodes wait for the first attempt to cordon a node.
@@ -86,11 +86,11 @@ fn is_tried(view: &View<'_>, node: &Node) -> bool {
 }
 
 /// Why a node under maintenance is schedulable still, if that is known.
-pub(crate) fn why(view: &View<'_>, flips: &Flips, node: &str) -> Option<String> {
+pub(crate) fn why(view: &View<'_>, uncordon_conflicts: &UncordonConflicts, node: &str) -> Option<String> {
     view.world.nodes.get(node).filter(|node| !node.unschedulable && view.is_held(&node.name))?;
     let who = format!("Node {node}");
     let refused = view.world.refused.get(node).map(|words| refused_text(&who, "unschedulable", words));
-    refused.or_else(|| flips.since(node).map(|(times, since)| flipped_text(&who, times, since)))
+    refused.or_else(|| uncordon_conflicts.since(node).map(|(times, since)| conflict_text(&who, times, since)))
 }
 
 /// What is said of a node, `who`, whose update was refused.

@@ -1,10 +1,10 @@
 //! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
 
 pub(crate) mod asked_again;
-mod flipped;
 mod located;
 mod lost_request;
 pub(crate) mod request_step;
+mod uncordoned;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Caches, Refusals};
 use parking_lot::Mutex;
 
-pub(crate) use flipped::flipped_by;
 pub use located::Located;
 pub(crate) use lost_request::LostRequest;
 pub(crate) use request_step::RequestStep;
+pub(crate) use uncordoned::uncordoned_by;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(crate) struct Since {
     /// What became of our requests.
     pub(crate) steps: Vec<RequestStep>,
     /// How often others made nodes schedulable; those alone that are under maintenance.
-    pub(crate) flipped: HashMap<String, usize>,
+    pub(crate) uncordoned: HashMap<String, usize>,
     /// Nodes that a live read has shown to have no pods up to a type.
     pub(crate) confirmed: HashSet<(String, PodType)>,
 }
@@ -57,8 +57,8 @@ impl Observed {
         });
         let since = self.since.clone();
         caches.nodes.subscribe(move |change| {
-            if let Some(node) = flipped_by(change) {
-                *since.lock().flipped.entry(node.name.clone()).or_default() += 1;
+            if let Some(node) = uncordoned_by(change) {
+                *since.lock().uncordoned.entry(node.name.clone()).or_default() += 1;
             }
         });
     }

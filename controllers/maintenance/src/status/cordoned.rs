@@ -49,7 +49,8 @@ impl Status<'_, '_> {
             first_of(&open, NAMED)
         );
         let first = open.iter().filter(is_refused).chain(&open);
-        let why = first.copied().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
+        let why =
+            first.copied().find_map(|node| uncordoned::why(self.view, self.sources.uncordon_conflicts, node));
         message.extend(why.into_iter().flat_map(|why| [". ".to_owned(), why]));
         (false, reason, message)
     }

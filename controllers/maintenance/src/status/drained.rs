@@ -80,7 +80,9 @@ impl Status<'_, '_> {
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
         if let Some(first) = open.first() {
-            let why = open.iter().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
+            let why = open
+                .iter()
+                .find_map(|node| uncordoned::why(self.view, self.sources.uncordon_conflicts, node));
             let (among, evictions) = match why {
                 Some(why) => (format!(". {why}. "), "Evictions"),
                 None => (format!(", {first} among them; "), "evictions"),

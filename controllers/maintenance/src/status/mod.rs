@@ -25,7 +25,7 @@ use drydock_runtime::{Node, Pod};
 
 use crate::actions::{Action, MaintenanceDecision};
 use crate::blockers::Blockers;
-use crate::nodes::cordon::Flips;
+use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::{Gone, is_drained};
 use crate::nodes::tally::Tally;
@@ -48,7 +48,7 @@ const COMPLETED: &str = "Completed";
 /// What the statuses are made from, beside the view.
 pub(crate) struct Sources<'m> {
     pub(crate) blockers: &'m Blockers,
-    pub(crate) flips: &'m Flips,
+    pub(crate) uncordon_conflicts: &'m UncordonConflicts,
     pub(crate) outcomes: &'m Outcomes,
     pub(crate) gone: &'m Gone,
     pub(crate) emptied: &'m Emptied,

@@ -1,4 +1,4 @@
-//! Nodes that others made schedulable again: between two plannings a node may be flipped and cordoned again, or written for
+//! Nodes that others made schedulable again: between two plannings a node may be uncordoned and cordoned again, or written for
 //! other reasons.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use drydock_runtime::{Change, Node};
 use crate::CORDONED_BY;
 
 /// The node that a change made schedulable while it was under maintenance: we take our annotation away when we do it.
-pub(crate) fn flipped_by(change: &Change<Node>) -> Option<&Node> {
+pub(crate) fn uncordoned_by(change: &Change<Node>) -> Option<&Node> {
     let is_ours = |node: &&Arc<Node>| node.annotations.contains_key(CORDONED_BY);
     let old = change.old.as_ref().filter(is_ours)?;
     let new = change.new.as_ref().filter(is_ours)?;
