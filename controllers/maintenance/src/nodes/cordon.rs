@@ -28,7 +28,7 @@ pub(crate) fn decide(
 ) {
     uncordon_conflicts.0.retain(|node, _| view.is_held(node));
     uncordon_conflicts.0.values_mut().for_each(|conflict| conflict.forget(view.now));
-    let straight = straight(view);
+    let never_started_nodes = never_started_nodes(view);
     for node in view.world.nodes.values() {
         let by = node.annotations.get(CORDONED_BY).map(String::as_str);
         let action = if view.is_held(&node.name) {
@@ -37,7 +37,7 @@ pub(crate) fn decide(
             }
             hold(node, by)
         } else {
-            release(node, by).or_else(|| straight_release(&straight, node))
+            release(node, by).or_else(|| release_never_started(&never_started_nodes, node))
         };
         if let Some(action) = action {
             decision.add(action);
@@ -62,21 +62,23 @@ fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
 }
 
 /// Nodes of the maintenances that went from Idle straight to Complete.
-fn straight<'a>(view: &View<'a>) -> HashSet<&'a str> {
+fn never_started_nodes<'a>(view: &View<'a>) -> HashSet<&'a str> {
     let all = view.world.maintenances.iter().zip(&view.selected);
-    all.filter(|(m, _)| is_straight(m)).flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str())).collect()
+    all.filter(|(m, _)| never_started(m))
+        .flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str()))
+        .collect()
 }
 
 /// Makes a node of such a maintenance schedulable, whoever cordoned it.
-fn straight_release(straight: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
-    let due = node.unschedulable && straight.contains(node.name.as_str());
+fn release_never_started(never_started_nodes: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
+    let due = node.unschedulable && never_started_nodes.contains(node.name.as_str());
     due.then(|| cordon(node, Some(false), None))
 }
 
 /// Whether a maintenance went from Idle straight to Complete and still has its finalizer. False for one that was created in
 /// Complete, and for one that is being deleted: it may have been in any stage. The API server notes each stage in the write
 /// that sets it, so that no stage is missed however short it was.
-pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
+pub(crate) fn never_started(maintenance: &NodeMaintenance) -> bool {
     let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
     maintenance.is_ending()
         && maintenance.metadata.deletion_timestamp.is_none()
