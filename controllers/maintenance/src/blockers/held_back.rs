@@ -24,7 +24,9 @@ pub(super) fn why_failed(pod: &Pod, failure: &Failure) -> Why {
         Cause::Evicted => {
             (OTHER, "The pod's EvictionRequest has ended as Evicted while the pod is there".to_owned())
         }
-        Cause::Astray => (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod".to_owned()),
+        Cause::WrongTarget => {
+            (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod".to_owned())
+        }
     };
     let times = if failure.count == 1 { String::new() } else { format!(" {} times in a row", failure.count) };
     let again = format_seconds(failure.again);

@@ -29,7 +29,7 @@ pub(super) fn why_held(request: &EvictionRequest) -> Option<String> {
 
 /// What is said of a request that has the name of a pod's own and targets another pod; and when it is replaced, if that is
 /// not now.
-pub(super) fn why_astray(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
+pub(super) fn why_wrong_target(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
     let target = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
     let target = owned(&format!("pod {target}"), &managers(request, &["f:spec", "f:target"]));
     let mut message =
@@ -102,10 +102,10 @@ mod tests {
         ] }));
         squat.spec.target.pod = serde_json::from_value(json!({ "name": "q", "uid": "u" })).unwrap();
         let expected = "The EvictionRequest that has the pod's UID as its name targets another pod: pod q (field manager squatter)";
-        assert_eq!(why_astray(&squat, None), expected);
+        assert_eq!(why_wrong_target(&squat, None), expected);
         let at = "2026-01-01T12:00:00Z".parse().unwrap();
         assert_eq!(
-            why_astray(&squat, Some(at)),
+            why_wrong_target(&squat, Some(at)),
             format!("{expected}; it is replaced at 2026-01-01T12:00:00Z")
         );
     }

@@ -7,12 +7,12 @@ use drydock_runtime::guide::heading;
 use super::held_back::{why_failed, why_invalid, why_returned};
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::owner::ForOwner;
-use super::request::{why_astray, why_held};
+use super::request::{why_held, why_wrong_target};
 use super::terminating::{slow_to_die, unreachable};
 use super::text::Text;
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
-use crate::requests::failures::{Failures, is_astray};
+use crate::requests::failures::{Failures, targets_another_pod};
 use crate::requests::returns::Returns;
 use crate::world::{View, own};
 
@@ -105,9 +105,9 @@ pub(super) fn why(
         let first = request.and_then(|request| request.metadata.finalizers.first());
         return Some(Why::new(FINALIZER, message).of(first.cloned().unwrap_or_default()));
     }
-    if let Some(request) = request.filter(|request| is_astray(request, pod)) {
+    if let Some(request) = request.filter(|request| targets_another_pod(request, pod)) {
         let later = failures.of(pod).map(|failure| failure.again).filter(|at| view.now < *at);
-        return Some(Why::new(WRONG_TARGET, why_astray(request, later)));
+        return Some(Why::new(WRONG_TARGET, why_wrong_target(request, later)));
     }
     let failed = request.and_then(|request| request.validation_failure());
     if let Some(failed) = failed {

@@ -69,7 +69,7 @@ pub(crate) enum Cause {
     /// Others deleted it.
     Deleted,
     /// Others made it, and it targets another pod.
-    Astray,
+    WrongTarget,
     /// It ended as Evicted, and the pod runs: whoever may write the pod's status can say for a moment that it does not.
     Evicted,
 }
@@ -142,8 +142,8 @@ impl Failures {
 
     fn learn_from(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
         let uid = &request.metadata.uid;
-        if is_astray(request, pod) {
-            self.learn(pod, &Failed { cause: Cause::Astray, request: uid, at: now, why: "" }, now);
+        if targets_another_pod(request, pod) {
+            self.learn(pod, &Failed { cause: Cause::WrongTarget, request: uid, at: now, why: "" }, now);
         } else if request.is_evicted() {
             self.learn(pod, &Failed { cause: Cause::Evicted, request: uid, at: now, why: "" }, now);
         } else if let Some(failed) = request.validation_failure() {
@@ -162,7 +162,7 @@ impl Failures {
     fn learn(&mut self, pod: &Pod, failed: &Failed<'_>, now: Timestamp) {
         let Failed { cause, request, at, why } = *failed;
         let before = self.pods.get(&pod.uid);
-        let is_seen_again = matches!(cause, Cause::Validation | Cause::Astray | Cause::Evicted);
+        let is_seen_again = matches!(cause, Cause::Validation | Cause::WrongTarget | Cause::Evicted);
         if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
             return;
         }
@@ -209,10 +209,10 @@ impl Failure {
     pub(crate) fn holds_back(&self, pod: &Pod, request: Option<&EvictionRequest>, now: Timestamp) -> bool {
         let is_held_back = match self.cause {
             Cause::Validation => {
-                request.is_none_or(|r| r.validation_failure().is_some() && !is_astray(r, pod))
+                request.is_none_or(|r| r.validation_failure().is_some() && !targets_another_pod(r, pod))
             }
             Cause::Withdrawn | Cause::Deleted | Cause::Evicted => true,
-            Cause::Astray => request.is_some_and(|r| is_astray(r, pod)),
+            Cause::WrongTarget => request.is_some_and(|r| targets_another_pod(r, pod)),
         };
         is_held_back && now < self.again
     }
@@ -223,13 +223,13 @@ impl Failure {
         match self.cause {
             Cause::Validation => true,
             Cause::Withdrawn | Cause::Deleted | Cause::Evicted => now < self.again,
-            Cause::Astray => false,
+            Cause::WrongTarget => false,
         }
     }
 }
 
 /// Whether a request of this pod's UID names another pod: it serves no pod, and stands in the way of ours.
-pub(crate) fn is_astray(request: &EvictionRequest, pod: &Pod) -> bool {
+pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool {
     request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name)
 }
 
@@ -238,8 +238,8 @@ pub(crate) fn is_astray(request: &EvictionRequest, pod: &Pod) -> bool {
 /// replaced at once, because it may be a mistake.
 fn delay(cause: Cause, count: u32) -> Duration {
     AGAIN.delay(match (cause, count) {
-        (Cause::Deleted | Cause::Astray, 0 | 1) => return Duration::ZERO,
-        (Cause::Deleted | Cause::Astray, _) => count - 2,
+        (Cause::Deleted | Cause::WrongTarget, 0 | 1) => return Duration::ZERO,
+        (Cause::Deleted | Cause::WrongTarget, _) => count - 2,
         _ => count.saturating_sub(1),
     })
 }
@@ -255,6 +255,6 @@ mod tests {
         assert_eq!(minutes(Cause::Withdrawn), minutes(Cause::Validation));
         assert_eq!(minutes(Cause::Evicted), minutes(Cause::Validation));
         assert_eq!(minutes(Cause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
-        assert_eq!(minutes(Cause::Astray), minutes(Cause::Deleted));
+        assert_eq!(minutes(Cause::WrongTarget), minutes(Cause::Deleted));
     }
 }

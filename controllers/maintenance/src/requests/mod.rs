@@ -16,7 +16,7 @@ use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
 use crate::config::Config;
 use crate::observed::Located;
 use crate::requests::annotation::MaintenanceNames;
-use crate::requests::failures::{Failures, is_astray};
+use crate::requests::failures::{Failures, targets_another_pod};
 use crate::requests::returns::Returns;
 use crate::world::View;
 
@@ -74,7 +74,7 @@ fn wanted(
     if request.is_being_deleted() {
         return None;
     }
-    if request.is_finished() || is_astray(request, pod) {
+    if request.is_finished() || targets_another_pod(request, pod) {
         return Some(RequestChange::Replace { request: request.metadata.uid.clone() });
     }
     let joins = !request.has_requester(REQUESTER);
