@@ -7,7 +7,7 @@ use crate::blockers::{Blockers, Known};
 use crate::config::Config;
 use crate::milestones::Milestones;
 use crate::nodes::cordon::UncordonConflicts;
-use crate::nodes::emptied::Emptied;
+use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::Gone;
 use crate::nodes::uncordoned::Uncordoned;
 use crate::nodes::{conditions, cordon};
@@ -24,7 +24,7 @@ use crate::{release, requests, status};
 pub struct MachineMemory {
     pub(crate) uncordon_conflicts: UncordonConflicts,
     pub(crate) uncordoned: Uncordoned,
-    pub(crate) emptied: Emptied,
+    pub(crate) emptied: ConfirmedEmpty,
     pub(crate) gone: Gone,
     pub(crate) blockers: Blockers,
     pub(crate) returns: Returns,

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::blockers::{Blockers, Group};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
-use crate::nodes::emptied::Emptied;
+use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::is_drained;
 use crate::requests::returns::Returns;
 use crate::status::cordoned::all_cordoned;
@@ -56,7 +56,7 @@ impl Milestones {
         &mut self,
         view: &View<'_>,
         blockers: &Blockers,
-        emptied: &Emptied,
+        emptied: &ConfirmedEmpty,
         returns: &Returns,
         decision: &mut MaintenanceDecision,
     ) {
@@ -125,7 +125,7 @@ struct Step<'s, 'a> {
     view: &'s View<'a>,
     i: usize,
     maintenance: &'s NodeMaintenance,
-    emptied: &'s Emptied,
+    emptied: &'s ConfirmedEmpty,
     /// Up to which type each node was reported as drained.
     nodes: &'s mut HashMap<String, PodType>,
     decision: &'s mut MaintenanceDecision,

@@ -10,7 +10,7 @@ use drydock_runtime::Node;
 
 use crate::actions::{Action, MaintenanceDecision, NodeConditionChange};
 use crate::nodes::drained_message::{DrainedText, recorded};
-use crate::nodes::emptied::Emptied;
+use crate::nodes::emptied::ConfirmedEmpty;
 use crate::world::View;
 
 const IN_PROGRESS: &str = "MaintenanceInProgress";
@@ -23,7 +23,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut MaintenanceDecision) {
+pub(crate) fn decide(view: &View<'_>, emptied: &ConfirmedEmpty, decision: &mut MaintenanceDecision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();

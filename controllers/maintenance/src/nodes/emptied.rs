@@ -15,7 +15,7 @@ const FRESH: SignedDuration = SignedDuration::from_secs(10);
 /// Nodes that were confirmed to be empty of pods up to a type, by name and that type, and on which no such pod has been seen
 /// since.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Emptied(HashMap<(String, PodType), Read>);
+pub(crate) struct ConfirmedEmpty(HashMap<(String, PodType), Read>);
 
 /// A live read that showed no pod.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct Read {
     at: Timestamp,
 }
 
-impl Emptied {
+impl ConfirmedEmpty {
     pub(crate) fn update(&mut self, view: &View<'_>) {
         let nodes = &view.world.nodes;
         let confirmed = view.world.since.confirmed.iter();

@@ -15,7 +15,7 @@ use drydock_api::text::number;
 use drydock_runtime::Node;
 
 use crate::nodes::conditions::drained_up_to;
-use crate::nodes::emptied::Emptied;
+use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
 use crate::world::{View, selects};
 
@@ -47,7 +47,7 @@ struct Seen {
 
 impl Gone {
     /// Takes in which nodes are there.
-    pub(crate) fn update(&mut self, view: &View<'_>, emptied: &Emptied) {
+    pub(crate) fn update(&mut self, view: &View<'_>, emptied: &ConfirmedEmpty) {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage == Stage::Drain {
@@ -102,7 +102,7 @@ impl Gone {
         });
     }
 
-    fn see(&mut self, view: &View<'_>, emptied: &Emptied) {
+    fn see(&mut self, view: &View<'_>, emptied: &ConfirmedEmpty) {
         let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
         self.known.retain(|name, _| view.is_draining(name) || kept.contains(name));
         for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
@@ -192,7 +192,7 @@ fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
 }
 
 /// Whether a node is recorded as drained of pods up to a type, and still is.
-pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node, last: PodType) -> bool {
+pub(crate) fn is_drained(view: &View<'_>, emptied: &ConfirmedEmpty, node: &Node, last: PodType) -> bool {
     let is_recorded = is_recorded(node, last) || emptied.contains(&node.name, last);
     is_recorded && node.unschedulable && view.pods_up_to(&node.name, last).is_empty()
 }

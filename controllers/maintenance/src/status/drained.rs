@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::Status;
 use crate::actions::EventDraft;
 use crate::nodes::conditions::of_type_suffix;
-use crate::nodes::emptied::Emptied;
+use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::tally::Tally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
@@ -191,7 +191,7 @@ pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceS
 pub(super) fn to_confirm(
     maintenance: &NodeMaintenance,
     status: &NodeMaintenanceStatus,
-    emptied: &Emptied,
+    emptied: &ConfirmedEmpty,
     now: Timestamp,
 ) -> BTreeMap<String, PodType> {
     let mut confirm = BTreeMap::new();

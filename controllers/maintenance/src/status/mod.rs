@@ -26,7 +26,7 @@ use drydock_runtime::{Node, Pod};
 use crate::actions::{Action, MaintenanceDecision};
 use crate::blockers::Blockers;
 use crate::nodes::cordon::UncordonConflicts;
-use crate::nodes::emptied::Emptied;
+use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::{Gone, is_drained};
 use crate::nodes::tally::Tally;
 use crate::requests::outcomes::Outcomes;
@@ -51,7 +51,7 @@ pub(crate) struct Sources<'m> {
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
     pub(crate) outcomes: &'m Outcomes,
     pub(crate) gone: &'m Gone,
-    pub(crate) emptied: &'m Emptied,
+    pub(crate) emptied: &'m ConfirmedEmpty,
 }
 
 /// What is remembered of statuses.
