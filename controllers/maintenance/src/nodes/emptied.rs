@@ -15,11 +15,11 @@ const FRESH: SignedDuration = SignedDuration::from_secs(10);
 /// Nodes that were confirmed to be empty of pods up to a type, by name and that type, and on which no such pod has been seen
 /// since.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConfirmedEmpty(HashMap<(String, PodType), Read>);
+pub(crate) struct ConfirmedEmpty(HashMap<(String, PodType), LiveRead>);
 
 /// A live read that showed no pod.
 #[derive(Clone, Debug)]
-struct Read {
+struct LiveRead {
     /// UID of the node.
     uid: String,
     /// When a planning learnt of it.
@@ -32,7 +32,7 @@ impl ConfirmedEmpty {
         let confirmed = view.world.since.confirmed.iter();
         let confirmed = confirmed.filter_map(|(name, last)| Some((nodes.get(name)?, *last)));
         let read =
-            |node: &Node, last| ((node.name.clone(), last), Read { uid: node.uid.clone(), at: view.now });
+            |node: &Node, last| ((node.name.clone(), last), LiveRead { uid: node.uid.clone(), at: view.now });
         self.0.extend(confirmed.map(|(node, last)| read(node, last)));
         let is_empty = |node: &str, last| view.is_draining(node) && view.pods_up_to(node, last).is_empty();
         self.0.retain(|(node, last), read| {
@@ -51,7 +51,7 @@ impl ConfirmedEmpty {
     }
 
     /// The reads that have looked for all of these types.
-    fn reads<'e>(&'e self, node: &str, last: PodType) -> impl Iterator<Item = &'e Read> {
+    fn reads<'e>(&'e self, node: &str, last: PodType) -> impl Iterator<Item = &'e LiveRead> {
         let wide = PodType::ALL.into_iter().filter(move |read| last <= *read);
         wide.filter_map(|read| self.0.get(&(node.to_owned(), read)))
     }
