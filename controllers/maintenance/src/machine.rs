@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::milestones::Milestones;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::emptied::ConfirmedEmpty;
-use crate::nodes::gone::Gone;
+use crate::nodes::gone::GoneNodes;
 use crate::nodes::uncordoned::Uncordoned;
 use crate::nodes::{conditions, cordon};
 use crate::requests::failures::Failures;
@@ -25,7 +25,7 @@ pub struct MachineMemory {
     pub(crate) uncordon_conflicts: UncordonConflicts,
     pub(crate) uncordoned: Uncordoned,
     pub(crate) emptied: ConfirmedEmpty,
-    pub(crate) gone: Gone,
+    pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,
     pub(crate) returns: Returns,
     pub(crate) failures: Failures,

@@ -16,7 +16,7 @@ use drydock_runtime::Node;
 
 use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::ConfirmedEmpty;
-use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
+use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
 use crate::world::{View, selects};
 
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.
@@ -24,9 +24,9 @@ const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// What is known of the nodes of each maintenance in Drain.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gone {
+pub(crate) struct GoneNodes {
     /// By its UID and the last type of the pods that are counted: its own, and Default.
-    maintenances: HashMap<(String, PodType), Tally>,
+    maintenances: HashMap<(String, PodType), GoneNodesTally>,
     /// Nodes that are being drained, as they were seen last, by name.
     known: HashMap<String, KnownNode>,
 }
@@ -45,7 +45,7 @@ struct Seen {
     drained: bool,
 }
 
-impl Gone {
+impl GoneNodes {
     /// Takes in which nodes are there.
     pub(crate) fn update(&mut self, view: &View<'_>, emptied: &ConfirmedEmpty) {
         let mut before = std::mem::take(&mut self.maintenances);
@@ -64,11 +64,17 @@ impl Gone {
     }
 
     /// What is known of a maintenance in Drain; of pods up to its last type, or of type Default alone.
-    pub(crate) fn of(&self, maintenance: &NodeMaintenance, last: PodType) -> Option<&Tally> {
+    pub(crate) fn of(&self, maintenance: &NodeMaintenance, last: PodType) -> Option<&GoneNodesTally> {
         self.maintenances.get(&(maintenance.metadata.uid.clone(), last))
     }
 
-    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, up_to: PodType, tally: &mut Tally) {
+    fn count(
+        &self,
+        view: &View<'_>,
+        maintenance: &NodeMaintenance,
+        up_to: PodType,
+        tally: &mut GoneNodesTally,
+    ) {
         let is_there = |name: &str| view.world.nodes.contains_key(name);
         tally.drained.retain(|name| !is_there(name));
         let gone: Vec<String> = tally.selected.iter().filter(|name| !is_there(name)).cloned().collect();
@@ -84,7 +90,7 @@ impl Gone {
 
     /// Forgets those that a changed selector would not select any more. After a restart only their names are known: then those
     /// go that are not selected by their name, if a part of the selector has gone. An edit that nobody has seen keeps all.
-    fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut Tally) {
+    fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut GoneNodesTally) {
         if tally.selector == maintenance.spec.node_selector {
             return;
         }
@@ -123,7 +129,7 @@ impl Gone {
 
 /// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
 /// alone it says of each node whether all had left it, and whether all had left all nodes.
-fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
+fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let mut tally = recall_all(view, maintenance, last);
     let status = &maintenance.status;
     if last != maintenance.spec.last_pod_type && is_condition_true(&status.conditions, WORKLOADS_DRAINED) {
@@ -133,19 +139,19 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tall
 }
 
 /// Before Drain nodes may go as they like.
-fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
+fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
-        return Tally { selector: spec.node_selector.clone(), ..Tally::default() };
+        return GoneNodesTally { selector: spec.node_selector.clone(), ..GoneNodesTally::default() };
     }
     let count = |count: i32| usize::try_from(count).unwrap_or_default();
     // What else may have changed meanwhile is not known.
     let is_same = status.observed_generation == maintenance.metadata.generation;
-    let mut tally = Tally {
+    let mut tally = GoneNodesTally {
         selector: spec.node_selector.clone().filter(|_| is_same),
         drained_unnamed: count(status.gone_nodes.drained),
         undrained_unnamed: count(status.gone_nodes.undrained),
-        ..Tally::default()
+        ..GoneNodesTally::default()
     };
     let (told, others): (Vec<_>, Vec<_>) =
         status.node_statuses.iter().partition(|s| s.drain_message == LEFT_UNDRAINED);

@@ -16,7 +16,7 @@ use super::Status;
 use crate::actions::EventDraft;
 use crate::nodes::conditions::of_type_suffix;
 use crate::nodes::emptied::ConfirmedEmpty;
-use crate::nodes::tally::Tally;
+use crate::nodes::tally::GoneNodesTally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
 
@@ -117,9 +117,9 @@ impl Status<'_, '_> {
     fn without_nodes(&self, asked: Asked) -> Option<(bool, &'static str, String)> {
         let is_empty = self.view.nodes_of(self.i).is_empty();
         let tally = self.sources.gone.of(self.maintenance, asked.last);
-        let gone = tally.map(Tally::counts).unwrap_or_default();
+        let gone = tally.map(GoneNodesTally::counts).unwrap_or_default();
         if gone.undrained > 0 {
-            let example = match tally.and_then(Tally::example) {
+            let example = match tally.and_then(GoneNodesTally::example) {
                 Some((node, 0)) => format!(", {node} among them"),
                 Some((node, pods)) => format!(", {node} with {} among them", counted(pods, "pod", "pods")),
                 None => String::new(),

@@ -27,8 +27,8 @@ use crate::actions::{Action, MaintenanceDecision};
 use crate::blockers::Blockers;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::emptied::ConfirmedEmpty;
-use crate::nodes::gone::{Gone, is_drained};
-use crate::nodes::tally::Tally;
+use crate::nodes::gone::{GoneNodes, is_drained};
+use crate::nodes::tally::GoneNodesTally;
 use crate::requests::outcomes::Outcomes;
 use crate::world::View;
 use crate::world::left_out::LeftOut;
@@ -50,7 +50,7 @@ pub(crate) struct Sources<'m> {
     pub(crate) blockers: &'m Blockers,
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
     pub(crate) outcomes: &'m Outcomes,
-    pub(crate) gone: &'m Gone,
+    pub(crate) gone: &'m GoneNodes,
     pub(crate) emptied: &'m ConfirmedEmpty,
 }
 
@@ -175,7 +175,7 @@ impl Status<'_, '_> {
     }
 
     /// What is known of the nodes that have gone while they were drained.
-    fn gone(&self) -> Option<&Tally> {
+    fn gone(&self) -> Option<&GoneNodesTally> {
         self.sources.gone.of(self.maintenance, self.last_type())
     }
 
