@@ -28,19 +28,19 @@ pub(crate) struct GoneNodes {
     /// By its UID and the last type of the pods that are counted: its own, and Default.
     maintenances: HashMap<(String, PodType), GoneNodesTally>,
     /// Nodes that are being drained, as they were seen last, by name.
-    known: HashMap<String, KnownNode>,
+    known: HashMap<String, LastSeenNode>,
 }
 
 #[derive(Clone, Debug)]
-struct KnownNode {
+struct LastSeenNode {
     node: Arc<Node>,
     /// What each maintenance sees of it, by its last type.
-    seen: BTreeMap<PodType, Seen>,
+    seen: BTreeMap<PodType, NodePods>,
 }
 
 /// A node without the pods of types after the last.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct NodePods {
     pods: usize,
     drained: bool,
 }
@@ -112,13 +112,13 @@ impl GoneNodes {
         let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
         self.known.retain(|name, _| view.is_draining(name) || kept.contains(name));
         for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
-            let seen = |up_to: PodType| Seen {
+            let seen = |up_to: PodType| NodePods {
                 pods: view.pods_up_to(&node.name, up_to).len(),
                 drained: is_drained(view, emptied, node, up_to),
             };
             let types = view.drains_of(&node.name).map(|m| m.spec.last_pod_type).chain([PodType::Default]);
             let seen = types.map(|up_to| (up_to, seen(up_to))).collect();
-            let known = KnownNode { node: node.clone(), seen };
+            let known = LastSeenNode { node: node.clone(), seen };
             match self.known.get_mut(&node.name) {
                 Some(before) => *before = known,
                 None => drop(self.known.insert(node.name.clone(), known)),
