@@ -13,7 +13,7 @@ use crate::nodes::uncordoned::Uncordoned;
 use crate::nodes::{conditions, cordon};
 use crate::requests::failures::Failures;
 use crate::requests::outcomes::Outcomes;
-use crate::requests::returns::Returns;
+use crate::requests::returns::PodReturns;
 use crate::status::{Sources, StatusMemory};
 use crate::world::View;
 use crate::world::World;
@@ -27,7 +27,7 @@ pub struct MachineMemory {
     pub(crate) emptied: ConfirmedEmpty,
     pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,
-    pub(crate) returns: Returns,
+    pub(crate) returns: PodReturns,
     pub(crate) failures: Failures,
     pub(crate) outcomes: Outcomes,
     pub(crate) status: StatusMemory,

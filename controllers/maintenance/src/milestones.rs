@@ -18,7 +18,7 @@ use crate::blockers::{Blockers, Group};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::is_drained;
-use crate::requests::returns::Returns;
+use crate::requests::returns::PodReturns;
 use crate::status::cordoned::all_cordoned;
 use crate::world::View;
 
@@ -57,7 +57,7 @@ impl Milestones {
         view: &View<'_>,
         blockers: &Blockers,
         emptied: &ConfirmedEmpty,
-        returns: &Returns,
+        returns: &PodReturns,
         decision: &mut MaintenanceDecision,
     ) {
         if !std::mem::replace(&mut self.is_recalled, true) {
@@ -132,7 +132,7 @@ struct Step<'s, 'a> {
 }
 
 impl Step<'_, '_> {
-    fn tell(&mut self, announced: &mut Announced, blockers: &Blockers, returns: &Returns) {
+    fn tell(&mut self, announced: &mut Announced, blockers: &Blockers, returns: &PodReturns) {
         let nodes = self.view.nodes_of(self.i);
         let is_told = announced.cordoned || announced.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
@@ -190,7 +190,7 @@ impl Step<'_, '_> {
 
     /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
     /// A node to which pods return is not reported at once.
-    fn tell_of_drained(&mut self, announced: &mut Announced, returns: &Returns) {
+    fn tell_of_drained(&mut self, announced: &mut Announced, returns: &PodReturns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {

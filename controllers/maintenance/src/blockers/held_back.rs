@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::why::Why;
 use crate::REQUESTER;
 use crate::requests::failures::{Cause, Failure};
-use crate::requests::returns::Returns;
+use crate::requests::returns::PodReturns;
 
 /// The last request came to nothing.
 pub(super) fn why_failed(pod: &Pod, failure: &Failure) -> Why {
@@ -39,7 +39,7 @@ pub(super) fn why_invalid(pod: &Pod, words: &str) -> Why {
 }
 
 /// A workload has put the pod there.
-pub(super) fn why_returned(returns: &Returns, pod: &Pod, now: Timestamp) -> Option<Why> {
+pub(super) fn why_returned(returns: &PodReturns, pod: &Pod, now: Timestamp) -> Option<Why> {
     let (said, again) = returns.held_back(pod, now)?;
     let message = format!("{said}; it is asked to leave at {}", format_seconds(again));
     Some(Why::new(WORKLOAD_RETURNS, message))

@@ -13,13 +13,13 @@ use super::text::Text;
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::requests::failures::{Failures, targets_another_pod};
-use crate::requests::returns::Returns;
+use crate::requests::returns::PodReturns;
 use crate::world::{View, own};
 
 /// What is remembered beside it that explains why pods are there.
 pub(crate) struct Known<'m> {
     pub(crate) failures: &'m Failures,
-    pub(crate) returns: &'m Returns,
+    pub(crate) returns: &'m PodReturns,
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
 }
 

@@ -17,21 +17,21 @@ use crate::config::Config;
 use crate::observed::Located;
 use crate::requests::annotation::MaintenanceNames;
 use crate::requests::failures::{Failures, targets_another_pod};
-use crate::requests::returns::Returns;
+use crate::requests::returns::PodReturns;
 use crate::world::View;
 
 /// Decides about the requests of all pods.
 pub(crate) fn decide(
     view: &View<'_>,
     failures: &mut Failures,
-    returns: &Returns,
+    returns: &PodReturns,
     decision: &mut MaintenanceDecision,
 ) {
     ask(view, failures, returns, decision);
     withdraw(view, failures, decision);
 }
 
-fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut MaintenanceDecision) {
+fn ask(view: &View<'_>, failures: &mut Failures, returns: &PodReturns, decision: &mut MaintenanceDecision) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
     let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
     let mut names = MaintenanceNames::new(view);

@@ -30,15 +30,15 @@ const MAX_ABSENT: usize = 10_000;
 
 /// What is known of nodes that are being drained, by node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Returns(HashMap<String, OnNode>);
+pub(crate) struct PodReturns(HashMap<String, NodeReturns>);
 
 /// What is known of a node.
 #[derive(Clone, Debug)]
-struct OnNode {
+struct NodeReturns {
     /// When it was seen first: what is there then was there before.
     since: Timestamp,
     /// By namespace and UID of the workload. The UID of strays is empty.
-    known: HashMap<(String, String), Seen>,
+    known: HashMap<(String, String), ReturningWorkload>,
 }
 
 /// UID that is none: of strays.
@@ -46,11 +46,11 @@ const STRAYS: &str = "";
 
 /// A workload on a node, or the strays of a namespace.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ReturningWorkload {
     /// Whether these are strays.
     are_strays: bool,
     /// UIDs of its pods there.
-    pods: HashMap<String, State>,
+    pods: HashMap<String, ReturnedPod>,
     /// Whether a pod that was to leave has begun to.
     left: bool,
     /// How often it put pods on the node after that, in a row. Those that come while others wait wait with them.
@@ -62,14 +62,14 @@ struct Seen {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ReturnedPod {
     /// Whether the pod was to leave.
     targeted: bool,
     /// Until when it is not asked to leave, if it was put there after another one had begun to.
     returned: Option<Timestamp>,
 }
 
-impl Returns {
+impl PodReturns {
     /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
     pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) -> Vec<Located> {
@@ -82,7 +82,7 @@ impl Returns {
         for node in view.counted.keys().filter(|node| is_closed(node)) {
             let Some(last) = view.last_type_on(node) else { continue };
             let pods = view.pods_up_to(node, last);
-            let new = || OnNode { since: view.now, known: HashMap::new() };
+            let new = || NodeReturns { since: view.now, known: HashMap::new() };
             let on_node = self.0.entry((*node).to_owned()).or_insert_with(new);
             returned.extend(on_node.update(view, pods, decision));
         }
@@ -103,7 +103,7 @@ impl Returns {
 
     /// The workload of a pod that was put there again, or the strays among which it was, and when the pod is asked to leave.
     /// The interceptor of DaemonSets waits by itself, and says so.
-    fn of(&self, pod: &Pod) -> Option<(&Seen, Timestamp)> {
+    fn of(&self, pod: &Pod) -> Option<(&ReturningWorkload, Timestamp)> {
         let on_node = self.0.get(&pod.node_name)?;
         let returned = |uid: &str| {
             let seen = on_node.of(pod, uid)?;
@@ -117,7 +117,7 @@ impl Returns {
 
     /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its maintenances.
     pub(crate) fn may_come_back(&self, view: &View<'_>, node: &str) -> bool {
-        let has_returned = |on_node: &OnNode| on_node.known.values().any(|seen| seen.times > 0);
+        let has_returned = |on_node: &NodeReturns| on_node.known.values().any(|seen| seen.times > 0);
         self.0.get(node).is_some_and(has_returned)
             || view.drains_of(node).any(|maintenance| maintenance.status.outcomes.returned > 0)
     }
@@ -132,13 +132,13 @@ impl Returns {
         let absent =
             self.0.values().flat_map(|on_node| on_node.known.values()).filter(|seen| seen.pods.is_empty());
         if let Some(oldest) = cutoff(absent.map(|seen| seen.last).collect(), MAX_ABSENT) {
-            let stays = |seen: &Seen| !seen.pods.is_empty() || seen.last > oldest;
+            let stays = |seen: &ReturningWorkload| !seen.pods.is_empty() || seen.last > oldest;
             self.0.values_mut().for_each(|on_node| on_node.known.retain(|_, seen| stays(seen)));
         }
     }
 }
 
-impl OnNode {
+impl NodeReturns {
     /// Takes in the pods of the node; returns those that were put there again.
     fn update(
         &mut self,
@@ -160,9 +160,12 @@ impl OnNode {
             returned.extend(new.into_iter().map(|pod| Located::of(pod)));
         }
         let new = present.into_iter().map(|((namespace, uid), pods)| {
-            ((namespace.to_owned(), uid.to_owned()), Seen::new(view, self.since, uid == STRAYS, &pods))
+            (
+                (namespace.to_owned(), uid.to_owned()),
+                ReturningWorkload::new(view, self.since, uid == STRAYS, &pods),
+            )
         });
-        let new: Vec<((String, String), Seen)> = new.collect();
+        let new: Vec<((String, String), ReturningWorkload)> = new.collect();
         self.known.retain(|_, seen| view.now.duration_since(seen.last) < REMEMBERED);
         self.known.extend(new);
         returned
@@ -195,12 +198,12 @@ impl OnNode {
     }
 
     /// The workload of this UID in the namespace of a pod.
-    fn of(&self, pod: &Pod, uid: &str) -> Option<&Seen> {
+    fn of(&self, pod: &Pod, uid: &str) -> Option<&ReturningWorkload> {
         self.known.get(&(pod.namespace.clone(), uid.to_owned()))
     }
 }
 
-impl Seen {
+impl ReturningWorkload {
     /// Seen for the first time: the pods were there before, or are the first strays.
     fn new(view: &View<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
         let (again, last) = (Timestamp::MIN, view.now);
@@ -234,7 +237,7 @@ impl Seen {
                 None => {
                     let is_returned = returned.iter().any(|new| new.uid == pod.uid);
                     let returned = is_returned.then_some(self.again);
-                    self.pods.insert(pod.uid.clone(), State { targeted, returned });
+                    self.pods.insert(pod.uid.clone(), ReturnedPod { targeted, returned });
                 }
             }
         }

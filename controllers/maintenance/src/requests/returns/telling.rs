@@ -4,12 +4,12 @@ use drydock_api::node_maintenance::blocker::WORKLOAD_RETURNS;
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
-use super::Seen;
+use super::ReturningWorkload;
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::View;
 
 /// Tells the maintenances that drain the pod, one that was put there again.
-pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut MaintenanceDecision) {
+pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &ReturningWorkload, decision: &mut MaintenanceDecision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
@@ -23,7 +23,7 @@ pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Maint
 }
 
 /// Who puts pods there again, as in `ReplicaSet web has put a new pod on the node after its pod was evicted`.
-pub(super) fn message(pod: &Pod, seen: &Seen) -> String {
+pub(super) fn message(pod: &Pod, seen: &ReturningWorkload) -> String {
     let times = if seen.times == 1 { String::new() } else { format!(" {} times in a row", seen.times) };
     if seen.are_strays {
         let of = pod.controller.as_ref().map_or_else(String::new, |_| format!(" (of {})", name_of(pod)));
