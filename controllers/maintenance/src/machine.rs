@@ -11,7 +11,7 @@ use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::GoneNodes;
 use crate::nodes::uncordoned::Uncordoned;
 use crate::nodes::{conditions, cordon};
-use crate::requests::failures::Failures;
+use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
 use crate::requests::returns::PodReturns;
 use crate::status::{Sources, StatusMemory};
@@ -28,7 +28,7 @@ pub struct MachineMemory {
     pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,
     pub(crate) returns: PodReturns,
-    pub(crate) failures: Failures,
+    pub(crate) failures: RequestFailures,
     pub(crate) outcomes: Outcomes,
     pub(crate) status: StatusMemory,
     pub(crate) milestones: Milestones,

@@ -5,7 +5,7 @@ use drydock_api::text::first_of;
 
 use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::requests;
-use crate::requests::failures::Failures;
+use crate::requests::failures::RequestFailures;
 use crate::world::View;
 use crate::world::recorded;
 
@@ -13,7 +13,7 @@ use crate::world::recorded;
 const NAMED: usize = 3;
 
 /// Decides about every maintenance in Complete. Runs last: what is left to do stands in the actions.
-pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut MaintenanceDecision) {
+pub(crate) fn decide(view: &View<'_>, failures: &RequestFailures, decision: &mut MaintenanceDecision) {
     let mut done = Vec::new();
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         let deleting = maintenance.metadata.deletion_timestamp.is_some();
@@ -56,7 +56,7 @@ fn message(view: &View<'_>, place: usize) -> String {
 /// there, unless another maintenance holds it.
 fn is_released(
     view: &View<'_>,
-    failures: &Failures,
+    failures: &RequestFailures,
     place: usize,
     maintenance: &NodeMaintenance,
     decision: &MaintenanceDecision,

@@ -9,22 +9,22 @@ use jiff::Timestamp;
 
 use super::why::Why;
 use crate::REQUESTER;
-use crate::requests::failures::{Cause, Failure};
+use crate::requests::failures::{FailureCause, RequestFailure};
 use crate::requests::returns::PodReturns;
 
 /// The last request came to nothing.
-pub(super) fn why_failed(pod: &Pod, failure: &Failure) -> Why {
+pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> Why {
     let (reason, what) = match failure.cause {
-        Cause::Validation => return why_invalid(pod, &failure.why),
-        Cause::Withdrawn => {
+        FailureCause::Validation => return why_invalid(pod, &failure.why),
+        FailureCause::Withdrawn => {
             let what = format!("Others took the requester {REQUESTER} out of the pod's EvictionRequest");
             (REQUEST_WITHDRAWN, what)
         }
-        Cause::Deleted => (REQUEST_WITHDRAWN, "Others deleted the pod's EvictionRequest".to_owned()),
-        Cause::Evicted => {
+        FailureCause::Deleted => (REQUEST_WITHDRAWN, "Others deleted the pod's EvictionRequest".to_owned()),
+        FailureCause::Evicted => {
             (OTHER, "The pod's EvictionRequest has ended as Evicted while the pod is there".to_owned())
         }
-        Cause::WrongTarget => {
+        FailureCause::WrongTarget => {
             (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod".to_owned())
         }
     };

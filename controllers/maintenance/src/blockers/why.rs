@@ -12,13 +12,13 @@ use super::terminating::{slow_to_die, unreachable};
 use super::text::Text;
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
-use crate::requests::failures::{Failures, targets_another_pod};
+use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
 use crate::world::{View, own};
 
 /// What is remembered beside it that explains why pods are there.
 pub(crate) struct Known<'m> {
-    pub(crate) failures: &'m Failures,
+    pub(crate) failures: &'m RequestFailures,
     pub(crate) returns: &'m PodReturns,
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
 }

@@ -22,9 +22,9 @@ const AGAIN: Backoff = Backoff { first: Duration::from_secs(5 * 60), max: Durati
 /// What is remembered of pods that are to leave. After a restart failed validations are learnt anew from the requests that
 /// are there; pods whose requests were withdrawn are asked for once more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failures {
+pub(crate) struct RequestFailures {
     /// By UID of the pod.
-    pods: HashMap<String, Failure>,
+    pods: HashMap<String, RequestFailure>,
     /// What the next requests of pods say of those that others took from us, by UID of the pod.
     asked_again: HashMap<String, AskedAgain>,
     /// UIDs of the requests from which we withdraw ourselves; and whether the last look showed that we have.
@@ -36,9 +36,9 @@ pub(crate) struct Failures {
 
 /// The last request of a pod that came to nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct RequestFailure {
     /// What happened to it.
-    pub(crate) cause: Cause,
+    pub(crate) cause: FailureCause,
     /// UID of the request.
     request: String,
     /// How many have failed, one after the other.
@@ -50,8 +50,8 @@ pub(crate) struct Failure {
 }
 
 /// A request that has come to nothing.
-struct Failed<'a> {
-    cause: Cause,
+struct FailedRequest<'a> {
+    cause: FailureCause,
     /// UID of the request.
     request: &'a str,
     at: Timestamp,
@@ -61,7 +61,7 @@ struct Failed<'a> {
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum FailureCause {
     /// It failed validation.
     Validation,
     /// Others took our requester out of it.
@@ -74,7 +74,7 @@ pub(crate) enum Cause {
     Evicted,
 }
 
-impl Failures {
+impl RequestFailures {
     /// Takes in what became of the requests of the pods that are to leave.
     pub(crate) fn update(&mut self, view: &View<'_>) {
         let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
@@ -86,8 +86,8 @@ impl Failures {
             // Our requester in a request for another pod was never ours.
             let lost = view.world.since.lost.get(&key).filter(|lost| lost.target == pod.name);
             if let Some(lost) = lost.filter(|lost| !self.withdrawn.contains_key(&lost.request)) {
-                let cause = if lost.deleted { Cause::Deleted } else { Cause::Withdrawn };
-                let failed = Failed { cause, request: &lost.request, at: view.now, why: "" };
+                let cause = if lost.deleted { FailureCause::Deleted } else { FailureCause::Withdrawn };
+                let failed = FailedRequest { cause, request: &lost.request, at: view.now, why: "" };
                 self.learn(pod, &failed, view.now);
                 // What we counted ourselves comes before what stood in the request, which is anybody's to write.
                 let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
@@ -129,7 +129,7 @@ impl Failures {
     }
 
     /// The failure of a pod whose last request failed.
-    pub(crate) fn of(&self, pod: &Pod) -> Option<&Failure> {
+    pub(crate) fn of(&self, pod: &Pod) -> Option<&RequestFailure> {
         self.pods.get(&pod.uid)
     }
 
@@ -143,26 +143,35 @@ impl Failures {
     fn learn_from(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
         let uid = &request.metadata.uid;
         if targets_another_pod(request, pod) {
-            self.learn(pod, &Failed { cause: Cause::WrongTarget, request: uid, at: now, why: "" }, now);
+            self.learn(
+                pod,
+                &FailedRequest { cause: FailureCause::WrongTarget, request: uid, at: now, why: "" },
+                now,
+            );
         } else if request.is_evicted() {
-            self.learn(pod, &Failed { cause: Cause::Evicted, request: uid, at: now, why: "" }, now);
+            self.learn(
+                pod,
+                &FailedRequest { cause: FailureCause::Evicted, request: uid, at: now, why: "" },
+                now,
+            );
         } else if let Some(failed) = request.validation_failure() {
             let at = failed.last_transition_time.map_or(now, |at| at.min(now));
             self.learn(
                 pod,
-                &Failed { cause: Cause::Validation, request: uid, at, why: &failed.message },
+                &FailedRequest { cause: FailureCause::Validation, request: uid, at, why: &failed.message },
                 now,
             );
         } else if request.is_taken_up() {
-            self.pods.retain(|uid, failure| *uid != pod.uid || failure.cause != Cause::Validation);
+            self.pods.retain(|uid, failure| *uid != pod.uid || failure.cause != FailureCause::Validation);
         }
     }
 
     /// A request that failed validation or targets another pod is seen again until it is gone, and counts once.
-    fn learn(&mut self, pod: &Pod, failed: &Failed<'_>, now: Timestamp) {
-        let Failed { cause, request, at, why } = *failed;
+    fn learn(&mut self, pod: &Pod, failed: &FailedRequest<'_>, now: Timestamp) {
+        let FailedRequest { cause, request, at, why } = *failed;
         let before = self.pods.get(&pod.uid);
-        let is_seen_again = matches!(cause, Cause::Validation | Cause::WrongTarget | Cause::Evicted);
+        let is_seen_again =
+            matches!(cause, FailureCause::Validation | FailureCause::WrongTarget | FailureCause::Evicted);
         if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
             return;
         }
@@ -170,7 +179,8 @@ impl Failures {
             before.filter(|before| now <= before.again.checked_add(AGAIN.max).unwrap_or(Timestamp::MAX));
         let count = in_a_row.map_or(1, |before| before.count.saturating_add(1));
         let again = at.checked_add(delay(cause, count)).unwrap_or(Timestamp::MAX);
-        let failure = Failure { cause, request: request.to_owned(), count, why: why.to_owned(), again };
+        let failure =
+            RequestFailure { cause, request: request.to_owned(), count, why: why.to_owned(), again };
         self.pods.insert(pod.uid.clone(), failure);
     }
 
@@ -198,21 +208,21 @@ impl Failures {
     }
 }
 
-impl Failure {
+impl RequestFailure {
     /// Whether it is the end of this request, in which we were: not one that others made for another pod.
     fn is_end_of(&self, request: &EvictionRequest) -> bool {
-        let is_end = matches!(self.cause, Cause::Validation | Cause::Evicted);
+        let is_end = matches!(self.cause, FailureCause::Validation | FailureCause::Evicted);
         is_end && self.request == request.metadata.uid && request.has_requester(REQUESTER)
     }
 
     /// Whether a pod with this request, if it has one, is not to be asked for.
     pub(crate) fn holds_back(&self, pod: &Pod, request: Option<&EvictionRequest>, now: Timestamp) -> bool {
         let is_held_back = match self.cause {
-            Cause::Validation => {
+            FailureCause::Validation => {
                 request.is_none_or(|r| r.validation_failure().is_some() && !targets_another_pod(r, pod))
             }
-            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => true,
-            Cause::WrongTarget => request.is_some_and(|r| targets_another_pod(r, pod)),
+            FailureCause::Withdrawn | FailureCause::Deleted | FailureCause::Evicted => true,
+            FailureCause::WrongTarget => request.is_some_and(|r| targets_another_pod(r, pod)),
         };
         is_held_back && now < self.again
     }
@@ -221,9 +231,9 @@ impl Failure {
     /// pod shows by itself while it is there.
     pub(crate) fn is_shown(&self, now: Timestamp) -> bool {
         match self.cause {
-            Cause::Validation => true,
-            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => now < self.again,
-            Cause::WrongTarget => false,
+            FailureCause::Validation => true,
+            FailureCause::Withdrawn | FailureCause::Deleted | FailureCause::Evicted => now < self.again,
+            FailureCause::WrongTarget => false,
         }
     }
 }
@@ -236,10 +246,10 @@ pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool 
 /// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
 /// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
 /// replaced at once, because it may be a mistake.
-fn delay(cause: Cause, count: u32) -> Duration {
+fn delay(cause: FailureCause, count: u32) -> Duration {
     AGAIN.delay(match (cause, count) {
-        (Cause::Deleted | Cause::WrongTarget, 0 | 1) => return Duration::ZERO,
-        (Cause::Deleted | Cause::WrongTarget, _) => count - 2,
+        (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,
+        (FailureCause::Deleted | FailureCause::WrongTarget, _) => count - 2,
         _ => count.saturating_sub(1),
     })
 }
@@ -251,10 +261,10 @@ mod tests {
     #[test]
     fn the_delay_doubles_from_five_minutes_to_an_hour() {
         let minutes = |cause| [1, 2, 3, 4, 5, 6, u32::MAX].map(|count| delay(cause, count).as_secs() / 60);
-        assert_eq!(minutes(Cause::Validation), [5, 10, 20, 40, 60, 60, 60]);
-        assert_eq!(minutes(Cause::Withdrawn), minutes(Cause::Validation));
-        assert_eq!(minutes(Cause::Evicted), minutes(Cause::Validation));
-        assert_eq!(minutes(Cause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
-        assert_eq!(minutes(Cause::WrongTarget), minutes(Cause::Deleted));
+        assert_eq!(minutes(FailureCause::Validation), [5, 10, 20, 40, 60, 60, 60]);
+        assert_eq!(minutes(FailureCause::Withdrawn), minutes(FailureCause::Validation));
+        assert_eq!(minutes(FailureCause::Evicted), minutes(FailureCause::Validation));
+        assert_eq!(minutes(FailureCause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
+        assert_eq!(minutes(FailureCause::WrongTarget), minutes(FailureCause::Deleted));
     }
 }

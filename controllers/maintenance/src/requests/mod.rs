@@ -16,14 +16,14 @@ use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
 use crate::config::Config;
 use crate::observed::Located;
 use crate::requests::annotation::MaintenanceNames;
-use crate::requests::failures::{Failures, targets_another_pod};
+use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
 use crate::world::View;
 
 /// Decides about the requests of all pods.
 pub(crate) fn decide(
     view: &View<'_>,
-    failures: &mut Failures,
+    failures: &mut RequestFailures,
     returns: &PodReturns,
     decision: &mut MaintenanceDecision,
 ) {
@@ -31,7 +31,12 @@ pub(crate) fn decide(
     withdraw(view, failures, decision);
 }
 
-fn ask(view: &View<'_>, failures: &mut Failures, returns: &PodReturns, decision: &mut MaintenanceDecision) {
+fn ask(
+    view: &View<'_>,
+    failures: &mut RequestFailures,
+    returns: &PodReturns,
+    decision: &mut MaintenanceDecision,
+) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
     let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
     let mut names = MaintenanceNames::new(view);
@@ -59,7 +64,7 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &PodReturns, decision:
 fn wanted(
     pod: &Pod,
     request: Option<&EvictionRequest>,
-    failures: &Failures,
+    failures: &RequestFailures,
     names: &mut MaintenanceNames<'_, '_>,
 ) -> Option<RequestChange> {
     let asked_again = failures.asked_again(pod, request);
@@ -81,7 +86,7 @@ fn wanted(
     joins.then(|| ask(Some(request.metadata.uid.clone())))
 }
 
-fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut MaintenanceDecision) {
+fn withdraw(view: &View<'_>, failures: &mut RequestFailures, decision: &mut MaintenanceDecision) {
     let mut withdrawn = Vec::new();
     for request in view.world.requests.values().filter(|r| is_ours(r, failures)) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
@@ -101,7 +106,7 @@ fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Maintenance
 }
 
 /// Whether a request has our requester, and it was us who asked.
-fn is_ours(request: &EvictionRequest, failures: &Failures) -> bool {
+fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
     request.has_requester(REQUESTER) && !failures.has_left(&request.metadata.uid)
 }
 
@@ -123,7 +128,7 @@ fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
 /// is kept for the pod's owner.
 pub(crate) fn is_open_on(
     view: &View<'_>,
-    failures: &Failures,
+    failures: &RequestFailures,
     node: &str,
     maintenance: &NodeMaintenance,
 ) -> bool {
