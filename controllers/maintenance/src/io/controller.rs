@@ -20,7 +20,7 @@ use super::writer::{ActionWriter, WriteResult};
 use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::config::Config;
 use crate::machine::{MachineMemory, step};
-use crate::observed::Observed;
+use crate::observed::ObservedChanges;
 use crate::world::World;
 use crate::world::selects;
 
@@ -70,7 +70,7 @@ pub async fn run(context: Context, options: Options) {
 struct MaintenanceController {
     writer: ActionWriter,
     pending: Mutex<PendingWrites>,
-    observed: Observed,
+    observed: ObservedChanges,
     wake: Notify,
     queues: WriteQueues,
     gauges: Gauges,
@@ -78,7 +78,7 @@ struct MaintenanceController {
 
 impl MaintenanceController {
     fn new(context: &Context, config: Config) -> Self {
-        let observed = Observed::default();
+        let observed = ObservedChanges::default();
         Self {
             gauges: Gauges::register(&context.metrics),
             pending: Mutex::default(),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::actions::{Action, NodeConditionChange, RequestChange};
 use crate::config::Config;
-use crate::observed::Observed;
+use crate::observed::ObservedChanges;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::{CORDONED_BY, REQUESTER};
 
@@ -34,7 +34,7 @@ pub(crate) struct ActionWriter {
     pub(crate) context: Context,
     pub(crate) config: Config,
     /// Where nodes are noted that are seen to be empty.
-    pub(crate) observed: Observed,
+    pub(crate) observed: ObservedChanges,
 }
 
 impl ActionWriter {

@@ -21,7 +21,7 @@ fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -
         log.push((method.to_owned(), path.to_owned(), body));
         (200, answer(log.len(), method, path))
     });
-    (ActionWriter { context, config: Config::default(), observed: Observed::default() }, seen)
+    (ActionWriter { context, config: Config::default(), observed: ObservedChanges::default() }, seen)
 }
 
 fn request(requesters: &[&str], version: &str) -> Value {

@@ -43,9 +43,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::actions::{Action, EventDraft, RequestChange, Task};
-use crate::observed::RequestStep;
+use crate::observed::RequestTransition;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
-use crate::observed::{Located, LostRequest, Since, uncordoned_by};
+use crate::observed::{ChangesSince, Located, LostRequest, uncordoned_by};
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -202,7 +202,7 @@ impl Sim {
         new: Option<Arc<EvictionRequest>>,
     ) {
         let change = Change { old, new };
-        self.world.since.steps.extend(RequestStep::of(&change));
+        self.world.since.steps.extend(RequestTransition::of(&change));
         self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
     }
 
@@ -213,7 +213,7 @@ impl Sim {
 
     fn step(&mut self) -> BTreeMap<Task, Action> {
         let decision = step(&self.world, &mut self.memory, self.now, &self.config);
-        self.world.since = Since::default();
+        self.world.since = ChangesSince::default();
         self.notes.extend(decision.notes);
         decision.actions
     }

@@ -104,7 +104,7 @@ fn a_node_is_confirmed_up_to_the_last_type_of_what_is_said_of_it() {
     let mut sim = Sim::new(&["a"]);
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();
-    sim.world.since = Since::default();
+    sim.world.since = ChangesSince::default();
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);
     let actions = sim.step();
     let Action::Conditions { confirm, .. } = &actions[&Task::Conditions("a".into())] else { panic!() };

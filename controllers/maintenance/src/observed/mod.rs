@@ -3,7 +3,7 @@
 pub(crate) mod asked_again;
 mod located;
 mod lost_request;
-pub(crate) mod request_step;
+pub(crate) mod request_transition;
 mod uncordoned;
 
 use std::collections::{HashMap, HashSet};
@@ -15,37 +15,37 @@ use parking_lot::Mutex;
 
 pub use located::Located;
 pub(crate) use lost_request::LostRequest;
-pub(crate) use request_step::RequestStep;
+pub(crate) use request_transition::RequestTransition;
 pub(crate) use uncordoned::uncordoned_by;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Observed {
-    since: Arc<Mutex<Since>>,
+pub(crate) struct ObservedChanges {
+    since: Arc<Mutex<ChangesSince>>,
     /// Nodes that could not be cordoned when it was last tried.
     pub(crate) refusals: Arc<Refusals>,
 }
 
 /// What has happened since the last planning.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Since {
+pub(crate) struct ChangesSince {
     /// Requests that lost our requester, by namespace and name.
     pub(crate) lost: HashMap<(String, String), LostRequest>,
     /// What became of our requests.
-    pub(crate) steps: Vec<RequestStep>,
+    pub(crate) steps: Vec<RequestTransition>,
     /// How often others made nodes schedulable; those alone that are under maintenance.
     pub(crate) uncordoned: HashMap<String, usize>,
     /// Nodes that a live read has shown to have no pods up to a type.
     pub(crate) confirmed: HashSet<(String, PodType)>,
 }
 
-impl Observed {
+impl ObservedChanges {
     /// Notes the changes of these caches from now on.
     pub(crate) fn subscribe(&self, caches: &Caches) {
         let since = self.since.clone();
         caches.requests.subscribe(move |change| {
             let lost = LostRequest::by(change).zip(change.latest());
-            let step = RequestStep::of(change);
+            let step = RequestTransition::of(change);
             if lost.is_none() && step.is_none() {
                 return;
             }
@@ -69,7 +69,7 @@ impl Observed {
     }
 
     /// Takes what was noted.
-    pub(crate) fn take(&self) -> Since {
+    pub(crate) fn take(&self) -> ChangesSince {
         std::mem::take(&mut *self.since.lock())
     }
 }

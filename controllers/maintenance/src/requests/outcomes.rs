@@ -7,7 +7,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, St
 use jiff::Timestamp;
 
 use crate::observed::Located;
-use crate::observed::request_step::{End, RequestStep};
+use crate::observed::request_transition::{End, RequestTransition};
 use crate::requests::is_before_end;
 use crate::world::View;
 
@@ -61,7 +61,7 @@ impl Outcomes {
 }
 
 /// Adds what a change means for one maintenance.
-fn add_step(step: &RequestStep, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
+fn add_step(step: &RequestTransition, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
     let is_there = || view.pods_on(node).iter().any(|pod| pod.uid == step.pod);
     let count = match step.end {
         Some(End::Evicted) => Some(&mut outcomes.evicted),

@@ -13,7 +13,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::{Caches, Node, Pod};
 
 use crate::REQUESTER;
-use crate::observed::{Located, Since};
+use crate::observed::{ChangesSince, Located};
 
 pub(crate) use view::{View, selects};
 
@@ -35,7 +35,7 @@ pub struct World {
     /// Nodes that could not be cordoned when it was last tried, with the words of the refusal.
     pub refused: HashMap<String, String>,
     /// What has happened since the last look.
-    pub(crate) since: Since,
+    pub(crate) since: ChangesSince,
 }
 
 impl World {

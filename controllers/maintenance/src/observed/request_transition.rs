@@ -12,7 +12,7 @@ use crate::REQUESTER;
 
 /// A change of a request of ours that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestStep {
+pub(crate) struct RequestTransition {
     /// UID of the pod.
     pub(crate) pod: String,
     /// Where the pod was; none if no interceptor had its turn yet.
@@ -35,7 +35,7 @@ pub(crate) enum End {
     Unseen,
 }
 
-impl RequestStep {
+impl RequestTransition {
     /// What a change means for a request in which we asked.
     pub(crate) fn of(change: &Change<EvictionRequest>) -> Option<Self> {
         let old = change.old.as_ref().filter(|old| old.has_requester(REQUESTER) && !old.is_finished())?;
