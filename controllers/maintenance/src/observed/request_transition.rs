@@ -17,7 +17,7 @@ pub(crate) struct RequestTransition {
     pub(crate) pod: String,
     /// Where the pod was; none if no interceptor had its turn yet.
     pub(crate) at: Option<Located>,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<RequestEnd>,
     /// How many interceptors lost their turn.
     pub(crate) passed_over: i32,
     /// When the request was made.
@@ -26,7 +26,7 @@ pub(crate) struct RequestTransition {
 
 /// How a request ended for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RequestEnd {
     /// It is Evicted.
     Evicted,
     /// It is Canceled, or our requester is not in it any more.
@@ -41,9 +41,9 @@ impl RequestTransition {
         let old = change.old.as_ref().filter(|old| old.has_requester(REQUESTER) && !old.is_finished())?;
         let new = change.new.as_ref().filter(|new| new.metadata.uid == old.metadata.uid);
         let end = match new {
-            None => Some(End::Unseen),
-            Some(new) if new.is_evicted() => Some(End::Evicted),
-            Some(new) if new.is_finished() || !new.has_requester(REQUESTER) => Some(End::Canceled),
+            None => Some(RequestEnd::Unseen),
+            Some(new) if new.is_evicted() => Some(RequestEnd::Evicted),
+            Some(new) if new.is_finished() || !new.has_requester(REQUESTER) => Some(RequestEnd::Canceled),
             Some(_) => None,
         };
         let passed_over = new.map_or(0, |new| passed_over(old, new));

@@ -7,7 +7,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, St
 use jiff::Timestamp;
 
 use crate::observed::Located;
-use crate::observed::request_transition::{End, RequestTransition};
+use crate::observed::request_transition::{RequestEnd, RequestTransition};
 use crate::requests::is_before_end;
 use crate::world::View;
 
@@ -64,10 +64,10 @@ impl Outcomes {
 fn add_step(step: &RequestTransition, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
     let is_there = || view.pods_on(node).iter().any(|pod| pod.uid == step.pod);
     let count = match step.end {
-        Some(End::Evicted) => Some(&mut outcomes.evicted),
-        Some(End::Canceled) => Some(&mut outcomes.canceled),
-        Some(End::Unseen) if is_there() => Some(&mut outcomes.canceled),
-        Some(End::Unseen) => Some(&mut outcomes.evicted),
+        Some(RequestEnd::Evicted) => Some(&mut outcomes.evicted),
+        Some(RequestEnd::Canceled) => Some(&mut outcomes.canceled),
+        Some(RequestEnd::Unseen) if is_there() => Some(&mut outcomes.canceled),
+        Some(RequestEnd::Unseen) => Some(&mut outcomes.evicted),
         None => None,
     };
     if let Some(count) = count {
