@@ -12,7 +12,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
 use drydock_maintenance::{
-    Action, Config, Located, MachineMemory, REQUESTER, RequestChange, Task, World, step,
+    Action, Config, MachineMemory, PodLocation, REQUESTER, RequestChange, Task, World, step,
 };
 use drydock_runtime::{Node, Pod};
 use serde_json::json;
@@ -41,7 +41,7 @@ fn world(nodes: usize, pods: usize, entries: usize) -> World {
         world.nodes.insert(name.clone(), Arc::new(node));
         world.pods.insert(name.clone(), (0..pods).map(|p| pod(&name, n * pods + p)).collect());
     }
-    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), Located::of(p)));
+    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), PodLocation::of(p)));
     world.located = Arc::new(located.collect());
     world
 }

@@ -43,7 +43,7 @@ pub use actions::{Action, RequestChange, Task};
 pub use config::Config;
 pub use io::controller::{Options, run};
 pub use machine::{MachineMemory, step};
-pub use observed::Located;
+pub use observed::PodLocation;
 pub use world::World;
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.

@@ -45,7 +45,7 @@ use super::*;
 use crate::actions::{Action, EventDraft, RequestChange, Task};
 use crate::observed::RequestTransition;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
-use crate::observed::{ChangesSince, Located, LostRequest, uncordoned_by};
+use crate::observed::{ChangesSince, LostRequest, PodLocation, uncordoned_by};
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -208,7 +208,7 @@ impl Sim {
 
     fn locate(&mut self) {
         let pods = self.world.pods.values().flatten();
-        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), Located::of(p))).collect());
+        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), PodLocation::of(p))).collect());
     }
 
     fn step(&mut self) -> BTreeMap<Task, Action> {

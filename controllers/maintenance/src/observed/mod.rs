@@ -1,8 +1,8 @@
 //! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
 
 pub(crate) mod asked_again;
-mod located;
 mod lost_request;
+mod pod_location;
 pub(crate) mod request_transition;
 mod uncordoned;
 
@@ -13,8 +13,8 @@ use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Caches, Refusals};
 use parking_lot::Mutex;
 
-pub use located::Located;
 pub(crate) use lost_request::LostRequest;
+pub use pod_location::PodLocation;
 pub(crate) use request_transition::RequestTransition;
 pub(crate) use uncordoned::uncordoned_by;
 

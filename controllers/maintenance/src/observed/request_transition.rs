@@ -7,7 +7,7 @@ use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Change;
 use jiff::Timestamp;
 
-use super::Located;
+use super::PodLocation;
 use crate::REQUESTER;
 
 /// A change of a request of ours that counts.
@@ -16,7 +16,7 @@ pub(crate) struct RequestTransition {
     /// UID of the pod.
     pub(crate) pod: String,
     /// Where the pod was; none if no interceptor had its turn yet.
-    pub(crate) at: Option<Located>,
+    pub(crate) at: Option<PodLocation>,
     pub(crate) end: Option<RequestEnd>,
     /// How many interceptors lost their turn.
     pub(crate) passed_over: i32,
@@ -48,7 +48,8 @@ impl RequestTransition {
         };
         let passed_over = new.map_or(0, |new| passed_over(old, new));
         let info = new.unwrap_or(old).status.pod_info.as_ref().filter(|info| !info.node_name.is_empty());
-        let at = info.map(|info| Located { node: info.node_name.clone(), pod_type: type_of(&info.pod_type) });
+        let at =
+            info.map(|info| PodLocation { node: info.node_name.clone(), pod_type: type_of(&info.pod_type) });
         let counts = end.is_some() || passed_over > 0;
         let made = old.metadata.creation_timestamp;
         counts.then(|| Self { pod: old.metadata.name.clone(), at, end, passed_over, made })

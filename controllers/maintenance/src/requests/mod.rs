@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::REQUESTER;
 use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
 use crate::config::Config;
-use crate::observed::Located;
+use crate::observed::PodLocation;
 use crate::requests::annotation::MaintenanceNames;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
@@ -115,7 +115,7 @@ fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
 fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
-        Some(Located { node, pod_type }) => {
+        Some(PodLocation { node, pod_type }) => {
             let is_draining = view.last_type_on(node).is_some_and(|last| *pod_type <= last);
             request.is_evicted() || !is_draining || view.stays(uid)
         }

@@ -13,7 +13,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::{Caches, Node, Pod};
 
 use crate::REQUESTER;
-use crate::observed::{ChangesSince, Located};
+use crate::observed::{ChangesSince, PodLocation};
 
 pub(crate) use view::{View, selects};
 
@@ -31,7 +31,7 @@ pub struct World {
     /// All requests by namespace and name, the name being the pod's UID.
     pub requests: HashMap<(String, String), Arc<EvictionRequest>>,
     /// Where the pods of the requests that carry our entry are, by UID. A pod that is gone is missing.
-    pub located: Arc<HashMap<String, Located>>,
+    pub located: Arc<HashMap<String, PodLocation>>,
     /// Nodes that could not be cordoned when it was last tried, with the words of the refusal.
     pub refused: HashMap<String, String>,
     /// What has happened since the last look.
@@ -66,6 +66,6 @@ impl World {
     }
 }
 
-fn located(caches: &Caches, request: &EvictionRequest) -> Option<Located> {
-    caches.pods.by_uid(&request.metadata.name).map(|pod| Located::of(&pod))
+fn located(caches: &Caches, request: &EvictionRequest) -> Option<PodLocation> {
+    caches.pods.by_uid(&request.metadata.name).map(|pod| PodLocation::of(&pod))
 }

@@ -15,7 +15,7 @@ use drydock_runtime::queue::Backoff;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::MaintenanceDecision;
-use crate::observed::Located;
+use crate::observed::PodLocation;
 use crate::remembered::cutoff;
 use crate::world::View;
 
@@ -72,7 +72,7 @@ struct ReturnedPod {
 impl PodReturns {
     /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
-    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) -> Vec<Located> {
+    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) -> Vec<PodLocation> {
         let mut returned = Vec::new();
         // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
         let is_closed = |node: &str| {
@@ -145,7 +145,7 @@ impl NodeReturns {
         view: &View<'_>,
         pods: &[&Arc<Pod>],
         decision: &mut MaintenanceDecision,
-    ) -> Vec<Located> {
+    ) -> Vec<PodLocation> {
         let mut present = self.by_workload(pods);
         let mut returned = Vec::new();
         for ((namespace, uid), seen) in &mut self.known {
@@ -157,7 +157,7 @@ impl NodeReturns {
                     tell(view, pod, seen, decision);
                 }
             }
-            returned.extend(new.into_iter().map(|pod| Located::of(pod)));
+            returned.extend(new.into_iter().map(|pod| PodLocation::of(pod)));
         }
         let new = present.into_iter().map(|((namespace, uid), pods)| {
             (

@@ -5,14 +5,14 @@ use drydock_runtime::Pod;
 
 /// Where a pod is, and of which type it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct PodLocation {
     /// Its node.
     pub node: String,
     /// Its type.
     pub pod_type: PodType,
 }
 
-impl Located {
+impl PodLocation {
     /// Of a pod.
     pub fn of(pod: &Pod) -> Self {
         Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
