@@ -7,13 +7,13 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-use super::why::Why;
+use super::cause::BlockCause;
 use crate::REQUESTER;
 use crate::requests::failures::{FailureCause, RequestFailure};
 use crate::requests::returns::PodReturns;
 
 /// The last request came to nothing.
-pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> Why {
+pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> BlockCause {
     let (reason, what) = match failure.cause {
         FailureCause::Validation => return why_invalid(pod, &failure.why),
         FailureCause::Withdrawn => {
@@ -30,17 +30,17 @@ pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> Why {
     };
     let times = if failure.count == 1 { String::new() } else { format!(" {} times in a row", failure.count) };
     let again = format_seconds(failure.again);
-    Why::new(reason, format!("{what}{times}; the pod is asked for again at {again}"))
+    BlockCause::new(reason, format!("{what}{times}; the pod is asked for again at {again}"))
 }
 
 /// The request failed validation.
-pub(super) fn why_invalid(pod: &Pod, words: &str) -> Why {
-    Why::new(if pod.in_group { WORKLOAD_POD } else { OTHER }, words)
+pub(super) fn why_invalid(pod: &Pod, words: &str) -> BlockCause {
+    BlockCause::new(if pod.in_group { WORKLOAD_POD } else { OTHER }, words)
 }
 
 /// A workload has put the pod there.
-pub(super) fn why_returned(returns: &PodReturns, pod: &Pod, now: Timestamp) -> Option<Why> {
+pub(super) fn why_returned(returns: &PodReturns, pod: &Pod, now: Timestamp) -> Option<BlockCause> {
     let (said, again) = returns.held_back(pod, now)?;
     let message = format!("{said}; it is asked to leave at {}", format_seconds(again));
-    Some(Why::new(WORKLOAD_RETURNS, message))
+    Some(BlockCause::new(WORKLOAD_RETURNS, message))
 }

@@ -1,5 +1,6 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
+mod cause;
 mod held_back;
 mod interceptor;
 mod owner;
@@ -7,7 +8,6 @@ mod request;
 mod shown;
 mod terminating;
 mod text;
-mod why;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,10 +23,10 @@ use crate::actions::MaintenanceDecision;
 use crate::nodes::uncordoned;
 use crate::world::View;
 
+use cause::why;
+pub(crate) use cause::{BlockCause, Known};
 use owner::Owners;
 use shown::{Shown, show};
-use why::why;
-pub(crate) use why::{Known, Why};
 
 /// What blocks, with memory of since when.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ impl Blockers {
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
             if let Some(message) = uncordoned::why(view, known.uncordon_conflicts, node) {
-                let why = Why::new(NODE_UPDATE_REFUSED, message);
+                let why = BlockCause::new(NODE_UPDATE_REFUSED, message);
                 let before = before.get(&(*node, "")).copied();
                 blockers.insert(0, show(view, before, PodReference::default(), why, decision));
             }

@@ -10,9 +10,9 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::BlockCause;
 use super::interceptor::silent_at;
 use super::shown::{Key, Shown};
-use super::why::Why;
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
 use crate::world::View;
 
@@ -43,7 +43,7 @@ impl Owners {
         &self,
         view: &View<'_>,
         pod: &Pod,
-        why: &Why,
+        why: &BlockCause,
         before: Option<&Shown>,
         decision: &mut MaintenanceDecision,
     ) {
@@ -70,7 +70,7 @@ impl Owners {
 
 impl Shown {
     /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
-    fn tells_of(&self, why: &Why) -> bool {
+    fn tells_of(&self, why: &BlockCause) -> bool {
         let Key { about, for_owner, .. } = &self.words.key;
         let is_same = (about, *for_owner) == (&why.about, why.for_owner);
         self.blocker.reason == why.reason && (is_same || self.words.at == Timestamp::MIN)

@@ -5,9 +5,9 @@ use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::BlockCause;
 use super::owner::ForOwner;
 use super::text::Text;
-use super::why::Why;
 use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;
 use crate::world::View;
@@ -72,10 +72,10 @@ pub(super) fn show(
     view: &View<'_>,
     before: Option<&Shown>,
     pod: PodReference,
-    why: Why,
+    why: BlockCause,
     decision: &mut MaintenanceDecision,
 ) -> Shown {
-    let Why { reason, about, state, is_due, for_owner, text } = why;
+    let BlockCause { reason, about, state, is_due, for_owner, text } = why;
     let before = before.filter(|before| before.blocker.reason == reason);
     let since = before.and_then(|before| before.blocker.since_time);
     let key = Key { about, state, for_owner };

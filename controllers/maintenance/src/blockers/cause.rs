@@ -24,7 +24,7 @@ pub(crate) struct Known<'m> {
 }
 
 /// Why a pod does not leave.
-pub(crate) struct Why {
+pub(crate) struct BlockCause {
     pub(crate) reason: &'static str,
     /// The name of who or what it is that blocks, where others may take its place.
     pub(crate) about: String,
@@ -38,7 +38,7 @@ pub(crate) struct Why {
     pub(crate) text: Text,
 }
 
-impl Why {
+impl BlockCause {
     pub(crate) fn new(reason: &'static str, words: impl Into<String>) -> Self {
         let text = Text { words: words.into(), heading: heading(reason, ""), ..Text::default() };
         Self { reason, about: String::new(), state: "", is_due: true, for_owner: None, text }
@@ -86,13 +86,13 @@ pub(super) fn why(
     pod: &Pod,
     known: &Known<'_>,
     decision: &mut MaintenanceDecision,
-) -> Option<Why> {
+) -> Option<BlockCause> {
     let Known { failures, returns, .. } = known;
     if let Some(ends) = pod.deletion_timestamp {
         return unreachable(view, pod).or_else(|| slow_to_die(view, pod, ends, decision));
     }
     if view.stays(&pod.uid) {
-        return Some(Why::new(NO_SCHEDULABLE_NODE, own::WHY));
+        return Some(BlockCause::new(NO_SCHEDULABLE_NODE, own::WHY));
     }
     let request = view.world.request(pod);
     // One that is asked to leave already is kept by something else.
@@ -103,11 +103,11 @@ pub(super) fn why(
     }
     if let Some(message) = request.and_then(|request| why_held(request)) {
         let first = request.and_then(|request| request.metadata.finalizers.first());
-        return Some(Why::new(FINALIZER, message).of(first.cloned().unwrap_or_default()));
+        return Some(BlockCause::new(FINALIZER, message).of(first.cloned().unwrap_or_default()));
     }
     if let Some(request) = request.filter(|request| targets_another_pod(request, pod)) {
         let later = failures.of(pod).map(|failure| failure.again).filter(|at| view.now < *at);
-        return Some(Why::new(WRONG_TARGET, why_wrong_target(request, later)));
+        return Some(BlockCause::new(WRONG_TARGET, why_wrong_target(request, later)));
     }
     let failed = request.and_then(|request| request.validation_failure());
     if let Some(failed) = failed {
