@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::actions::MaintenanceDecision;
-use crate::blockers::{Blockers, Known};
+use crate::blockers::{Blockers, CauseContext};
 use crate::config::Config;
 use crate::milestones::Milestones;
 use crate::nodes::cordon::UncordonConflicts;
@@ -50,7 +50,7 @@ pub fn step(
     cordon::decide(&view, &mut memory.uncordon_conflicts, &mut decision);
     let returned = memory.returns.update(&view, &mut decision);
     memory.outcomes.update(&view, &returned);
-    let known = Known {
+    let known = CauseContext {
         failures: &memory.failures,
         returns: &memory.returns,
         uncordon_conflicts: &memory.uncordon_conflicts,

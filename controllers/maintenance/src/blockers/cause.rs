@@ -17,7 +17,7 @@ use crate::requests::returns::PodReturns;
 use crate::world::{View, own};
 
 /// What is remembered beside it that explains why pods are there.
-pub(crate) struct Known<'m> {
+pub(crate) struct CauseContext<'m> {
     pub(crate) failures: &'m RequestFailures,
     pub(crate) returns: &'m PodReturns,
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
@@ -84,10 +84,10 @@ impl BlockCause {
 pub(super) fn why(
     view: &View<'_>,
     pod: &Pod,
-    known: &Known<'_>,
+    known: &CauseContext<'_>,
     decision: &mut MaintenanceDecision,
 ) -> Option<BlockCause> {
-    let Known { failures, returns, .. } = known;
+    let CauseContext { failures, returns, .. } = known;
     if let Some(ends) = pod.deletion_timestamp {
         return unreachable(view, pod).or_else(|| slow_to_die(view, pod, ends, decision));
     }

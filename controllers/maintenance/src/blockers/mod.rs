@@ -24,7 +24,7 @@ use crate::nodes::uncordoned;
 use crate::world::View;
 
 use cause::why;
-pub(crate) use cause::{BlockCause, Known};
+pub(crate) use cause::{BlockCause, CauseContext};
 use owner::Owners;
 use shown::{Shown, show};
 
@@ -56,7 +56,12 @@ type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
 
 impl Blockers {
     /// Works out what blocks at this moment.
-    pub(crate) fn update(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut MaintenanceDecision) {
+    pub(crate) fn update(
+        &mut self,
+        view: &View<'_>,
+        known: &CauseContext<'_>,
+        decision: &mut MaintenanceDecision,
+    ) {
         self.recall(view);
         let nodes = std::mem::take(&mut self.nodes);
         let mut before = Before::new();
