@@ -26,13 +26,13 @@ use crate::world::View;
 use cause::why;
 pub(crate) use cause::{BlockCause, CauseContext};
 use owner::Owners;
-use shown::{Shown, show};
+use shown::{ShownBlocker, show};
 
 /// What blocks, with memory of since when.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blockers {
     /// By node, the longest blocked first.
-    nodes: HashMap<String, Vec<Shown>>,
+    nodes: HashMap<String, Vec<ShownBlocker>>,
     /// Who tells the owners of the pods.
     owners: Owners,
     /// Since when nothing explains why pods are there, by UID.
@@ -44,7 +44,7 @@ pub(crate) struct Group<'b> {
     /// How many.
     pub(crate) pods: usize,
     /// The one that is blocked for the longest time.
-    pub(crate) oldest: &'b Shown,
+    pub(crate) oldest: &'b ShownBlocker,
     /// The node of that one.
     pub(crate) node: &'b str,
     /// Whether one of them is worth an event.
@@ -52,7 +52,7 @@ pub(crate) struct Group<'b> {
 }
 
 /// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
-type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
+type ShownBefore<'b> = HashMap<(&'b str, &'b str), &'b ShownBlocker>;
 
 impl Blockers {
     /// Works out what blocks at this moment.
@@ -64,7 +64,7 @@ impl Blockers {
     ) {
         self.recall(view);
         let nodes = std::mem::take(&mut self.nodes);
-        let mut before = Before::new();
+        let mut before = ShownBefore::new();
         for (node, shown) in &nodes {
             before.extend(shown.iter().map(|shown| ((node.as_str(), shown.blocker.pod.uid.as_str()), shown)));
         }
@@ -81,7 +81,7 @@ impl Blockers {
                 let before = before.get(&(*node, &*pod.uid)).copied();
                 self.owners.tell(view, pod, &why, before, decision);
                 let shown = show(view, before, reference(pod), why, decision);
-                blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
+                blockers.push(ShownBlocker { pod_type: pod.pod_type(), ..shown });
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
@@ -146,7 +146,7 @@ impl Blockers {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-        key: impl Fn(&'b Shown) -> K,
+        key: impl Fn(&'b ShownBlocker) -> K,
     ) -> BTreeMap<K, Group<'b>> {
         let mut groups = BTreeMap::new();
         for node in nodes {
@@ -186,7 +186,7 @@ impl Blockers {
         let statuses = view.world.maintenances.iter().flat_map(|m| &m.status.node_statuses);
         for status in statuses {
             let known = self.nodes.entry(status.node_ref.name.clone()).or_default();
-            known.extend(status.blockers.iter().map(Shown::stored));
+            known.extend(status.blockers.iter().map(ShownBlocker::stored));
         }
     }
 

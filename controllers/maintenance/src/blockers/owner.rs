@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cause::BlockCause;
 use super::interceptor::silent_at;
-use super::shown::{Key, Shown};
+use super::shown::{BlockerKey, ShownBlocker};
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
 use crate::world::View;
 
@@ -44,7 +44,7 @@ impl Owners {
         view: &View<'_>,
         pod: &Pod,
         why: &BlockCause,
-        before: Option<&Shown>,
+        before: Option<&ShownBlocker>,
         decision: &mut MaintenanceDecision,
     ) {
         let is_told = before.is_some_and(|before| before.tells_of(why));
@@ -68,10 +68,10 @@ impl Owners {
     }
 }
 
-impl Shown {
+impl ShownBlocker {
     /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
     fn tells_of(&self, why: &BlockCause) -> bool {
-        let Key { about, for_owner, .. } = &self.words.key;
+        let BlockerKey { about, for_owner, .. } = &self.words.key;
         let is_same = (about, *for_owner) == (&why.about, why.for_owner);
         self.blocker.reason == why.reason && (is_same || self.words.at == Timestamp::MIN)
     }

@@ -18,11 +18,11 @@ const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// A blocker as it is shown.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownBlocker {
     /// With the whole message.
     pub(crate) blocker: Blocker,
     /// What the message is made of.
-    pub(crate) words: SteadyText<Key, Text>,
+    pub(crate) words: SteadyText<BlockerKey, Text>,
     /// Whether it is worth an event.
     pub(super) is_due: bool,
     /// Type of the pod; the first one if it is the node that blocks.
@@ -31,7 +31,7 @@ pub(crate) struct Shown {
 
 /// What the words are about, beside the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct BlockerKey {
     /// Who or what it is that blocks.
     pub(crate) about: String,
     /// Of a budget: in what way it blocks.
@@ -40,12 +40,12 @@ pub(crate) struct Key {
     pub(crate) for_owner: Option<ForOwner>,
 }
 
-impl Shown {
+impl ShownBlocker {
     /// What a status showed before a restart.
     pub(super) fn stored(blocker: &Blocker) -> Self {
         Self {
             blocker: blocker.clone(),
-            words: SteadyText { key: Key::default(), text: Text::default(), at: Timestamp::MIN },
+            words: SteadyText { key: BlockerKey::default(), text: Text::default(), at: Timestamp::MIN },
             is_due: false,
             pod_type: PodType::default(),
         }
@@ -70,18 +70,18 @@ impl Shown {
 /// A blocker, after what was shown of the same pod or node before.
 pub(super) fn show(
     view: &View<'_>,
-    before: Option<&Shown>,
+    before: Option<&ShownBlocker>,
     pod: PodReference,
     why: BlockCause,
     decision: &mut MaintenanceDecision,
-) -> Shown {
+) -> ShownBlocker {
     let BlockCause { reason, about, state, is_due, for_owner, text } = why;
     let before = before.filter(|before| before.blocker.reason == reason);
     let since = before.and_then(|before| before.blocker.since_time);
-    let key = Key { about, state, for_owner };
+    let key = BlockerKey { about, state, for_owner };
     let words =
         SteadyText::after(before.map(|before| &before.words), key, text, WORDS_STAY, view.now, decision);
     let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
     let blocker = Blocker { pod, reason: reason.to_owned(), message: words.text.message(None), since_time };
-    Shown { blocker, words, is_due, pod_type: PodType::default() }
+    ShownBlocker { blocker, words, is_due, pod_type: PodType::default() }
 }
