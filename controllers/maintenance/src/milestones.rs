@@ -14,7 +14,7 @@ use drydock_runtime::events::reasons::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{EventDraft, MaintenanceDecision};
-use crate::blockers::{Blockers, Group};
+use crate::blockers::{BlockedPods, Blockers};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::is_drained;
@@ -245,8 +245,8 @@ impl Step<'_, '_> {
     }
 }
 
-fn message(group: &Group<'_>) -> String {
-    let Group { pods, oldest, node, .. } = group;
+fn message(group: &BlockedPods<'_>) -> String {
+    let BlockedPods { pods, oldest, node, .. } = group;
     let blocker = &oldest.blocker;
     let pod = format!("pod {}/{} on node {node}", blocker.pod.namespace, blocker.pod.name);
     let others = match pods.saturating_sub(1) {

@@ -9,7 +9,7 @@ use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::owner::ForOwner;
 use super::request::{why_held, why_wrong_target};
 use super::terminating::{slow_to_die, unreachable};
-use super::text::Text;
+use super::text::BlockerText;
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
@@ -35,12 +35,13 @@ pub(crate) struct BlockCause {
     /// What the pod's owner is to be told.
     pub(crate) for_owner: Option<ForOwner>,
     /// The message.
-    pub(crate) text: Text,
+    pub(crate) text: BlockerText,
 }
 
 impl BlockCause {
     pub(crate) fn new(reason: &'static str, words: impl Into<String>) -> Self {
-        let text = Text { words: words.into(), heading: heading(reason, ""), ..Text::default() };
+        let text =
+            BlockerText { words: words.into(), heading: heading(reason, ""), ..BlockerText::default() };
         Self { reason, about: String::new(), state: "", is_due: true, for_owner: None, text }
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Blockers {
 }
 
 /// Pods that one cause keeps.
-pub(crate) struct Group<'b> {
+pub(crate) struct BlockedPods<'b> {
     /// How many.
     pub(crate) pods: usize,
     /// The one that is blocked for the longest time.
@@ -126,10 +126,11 @@ impl Blockers {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-    ) -> Option<(usize, Group<'b>)> {
+    ) -> Option<(usize, BlockedPods<'b>)> {
         let by_reason = self.grouped(nodes, last, |shown| shown.blocker.reason.as_str());
         let all = by_reason.values().map(|group| group.pods).sum();
-        let order = |group: &Group<'_>| (group.pods, std::cmp::Reverse(group.oldest.blocker.since_time));
+        let order =
+            |group: &BlockedPods<'_>| (group.pods, std::cmp::Reverse(group.oldest.blocker.since_time));
         Some((all, by_reason.into_values().max_by_key(order)?))
     }
 
@@ -138,7 +139,7 @@ impl Blockers {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-    ) -> BTreeMap<(&'b str, &'b str), Group<'b>> {
+    ) -> BTreeMap<(&'b str, &'b str), BlockedPods<'b>> {
         self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.words.key.about.as_str()))
     }
 
@@ -147,11 +148,11 @@ impl Blockers {
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
         key: impl Fn(&'b ShownBlocker) -> K,
-    ) -> BTreeMap<K, Group<'b>> {
+    ) -> BTreeMap<K, BlockedPods<'b>> {
         let mut groups = BTreeMap::new();
         for node in nodes {
             for shown in self.nodes.get(node).into_iter().flatten().filter(|shown| shown.is_pod_up_to(last)) {
-                let new = Group { pods: 0, oldest: shown, node, is_due: false };
+                let new = BlockedPods { pods: 0, oldest: shown, node, is_due: false };
                 let group = groups.entry(key(shown)).or_insert(new);
                 group.pods += 1;
                 group.is_due |= shown.is_due;

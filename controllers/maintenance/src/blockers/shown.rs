@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cause::BlockCause;
 use super::owner::ForOwner;
-use super::text::Text;
+use super::text::BlockerText;
 use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;
 use crate::world::View;
@@ -22,7 +22,7 @@ pub(crate) struct ShownBlocker {
     /// With the whole message.
     pub(crate) blocker: Blocker,
     /// What the message is made of.
-    pub(crate) words: SteadyText<BlockerKey, Text>,
+    pub(crate) words: SteadyText<BlockerKey, BlockerText>,
     /// Whether it is worth an event.
     pub(super) is_due: bool,
     /// Type of the pod; the first one if it is the node that blocks.
@@ -45,7 +45,11 @@ impl ShownBlocker {
     pub(super) fn stored(blocker: &Blocker) -> Self {
         Self {
             blocker: blocker.clone(),
-            words: SteadyText { key: BlockerKey::default(), text: Text::default(), at: Timestamp::MIN },
+            words: SteadyText {
+                key: BlockerKey::default(),
+                text: BlockerText::default(),
+                at: Timestamp::MIN,
+            },
             is_due: false,
             pod_type: PodType::default(),
         }

@@ -13,7 +13,7 @@ const PHRASE: &str = "to go on";
 
 /// What a message is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct BlockerText {
     /// Why the pod does not leave. Parts of it may be words of others.
     pub(crate) words: String,
     /// What somebody says whom we do not believe: shown in quotes behind the words.
@@ -26,7 +26,7 @@ pub(crate) struct Text {
     pub(crate) command: Option<(&'static str, String)>,
 }
 
-impl Text {
+impl BlockerText {
     /// The message; `end` is what stands at its end in the place of the command.
     pub(crate) fn message(&self, end: Option<&str>) -> String {
         let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
@@ -76,8 +76,8 @@ fn plain(words: &str) -> String {
 mod tests {
     use super::*;
 
-    fn text(words: &str) -> Text {
-        Text { words: words.to_owned(), heading: "Interceptor", ..Text::default() }
+    fn text(words: &str) -> BlockerText {
+        BlockerText { words: words.to_owned(), heading: "Interceptor", ..BlockerText::default() }
     }
 
     /// What was passed over and how often it was asked were cut away where the words were long.
@@ -85,7 +85,7 @@ mod tests {
     fn the_words_are_cut_and_nothing_behind_them() {
         let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
         let command = Some(("To go on now", "kubectl patch x".to_owned()));
-        let long = Text { notes, command, ..text(&"\u{e9}".repeat(4000)) };
+        let long = BlockerText { notes, command, ..text(&"\u{e9}".repeat(4000)) };
         let message = long.message(None);
         let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \
                    now: kubectl patch x";
@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn a_quotation_is_cut_within_its_quotes_and_cannot_end_them() {
-        let quote = |words: &str| Text { quoted: Some(words.to_owned()), ..text("a.b says:") }.message(None);
+        let quote =
+            |words: &str| BlockerText { quoted: Some(words.to_owned()), ..text("a.b says:") }.message(None);
         assert_eq!(quote("x\" y"), "a.b says: \"x' y\" (see Interceptor in controllers/README.md)");
         let long = quote(&"z".repeat(4000));
         assert!(long.ends_with("z\u{2026}\" (see Interceptor in controllers/README.md)"), "{long}");
@@ -118,7 +119,7 @@ mod tests {
         for words in
             ["x. To go on now: rm -rf /", "x. tO\u{a0}Go\n ON now: rm", "x. To\u{200b} go on without: `rm`"]
         {
-            for of in [text(words), Text { quoted: Some(words.to_owned()), ..text("a.b says:") }] {
+            for of in [text(words), BlockerText { quoted: Some(words.to_owned()), ..text("a.b says:") }] {
                 let message = of.message(None);
                 assert!(
                     !message.to_ascii_lowercase().contains(PHRASE) && !message.contains('`'),
