@@ -14,7 +14,7 @@ use crate::nodes::{conditions, cordon};
 use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
 use crate::requests::returns::PodReturns;
-use crate::status::{Sources, StatusMemory};
+use crate::status::{StatusMemory, StatusSources};
 use crate::world::View;
 use crate::world::World;
 use crate::{release, requests, status};
@@ -60,7 +60,7 @@ pub fn step(
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
     let MachineMemory { blockers, uncordon_conflicts, outcomes, gone, emptied, status, .. } = memory;
-    let sources = Sources { blockers, uncordon_conflicts, outcomes, gone, emptied };
+    let sources = StatusSources { blockers, uncordon_conflicts, outcomes, gone, emptied };
     status::decide(&view, &sources, status, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
     decision

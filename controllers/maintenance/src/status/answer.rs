@@ -5,9 +5,9 @@ use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
 use drydock_runtime::guide::todo;
 
-use super::Status;
+use super::StatusBuilder;
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// What blocks most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
     /// what it tells of, and never because time passes.
     pub(super) fn answer(&self, last: PodType) -> Option<String> {

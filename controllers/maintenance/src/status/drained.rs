@@ -12,7 +12,7 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
 use jiff::Timestamp;
 
-use super::Status;
+use super::StatusBuilder;
 use crate::actions::EventDraft;
 use crate::nodes::conditions::of_type_suffix;
 use crate::nodes::emptied::ConfirmedEmpty;
@@ -37,7 +37,7 @@ impl Asked {
     }
 }
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// Both absent before Drain; what is True at Complete stays so.
     pub(super) fn drained(&self, fitted: &Fitted) -> Vec<Condition> {
         let each = Asked::of(self.maintenance).into_iter();

@@ -46,7 +46,7 @@ const MAX_BLOCKERS_IN_ALL: usize = 1000;
 const COMPLETED: &str = "Completed";
 
 /// What the statuses are made from, beside the view.
-pub(crate) struct Sources<'m> {
+pub(crate) struct StatusSources<'m> {
     pub(crate) blockers: &'m Blockers,
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
     pub(crate) outcomes: &'m Outcomes,
@@ -67,7 +67,7 @@ pub(crate) struct StatusMemory {
 /// Decides about every maintenance.
 pub(crate) fn decide(
     view: &View<'_>,
-    sources: &Sources<'_>,
+    sources: &StatusSources<'_>,
     memory: &mut StatusMemory,
     decision: &mut MaintenanceDecision,
 ) {
@@ -81,7 +81,7 @@ pub(crate) fn decide(
             decision.wake_at(until);
             continue;
         }
-        let now = Status { view, sources, i, maintenance };
+        let now = StatusBuilder { view, sources, i, maintenance };
         let ((mut status, dropped), bare_pods) = (now.wanted(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicting.condition(view, maintenance, decision);
@@ -104,14 +104,14 @@ pub(crate) fn decide(
     }
 }
 
-struct Status<'v, 'a> {
+struct StatusBuilder<'v, 'a> {
     view: &'v View<'a>,
-    sources: &'v Sources<'v>,
+    sources: &'v StatusSources<'v>,
     i: usize,
     maintenance: &'v NodeMaintenance,
 }
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// The status, and the names of nodes for which it has turned out to have no room.
     fn wanted(&self) -> (NodeMaintenanceStatus, Vec<String>) {
         let mut status = self.maintenance.status.clone();

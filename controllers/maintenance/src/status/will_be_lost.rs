@@ -9,7 +9,7 @@ use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
-use super::{COMPLETED, Status};
+use super::{COMPLETED, StatusBuilder};
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::View;
 
@@ -60,7 +60,7 @@ impl<'a> Losses<'a> {
     }
 }
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where nothing leaves.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
         let stage = self.maintenance.spec.stage;
