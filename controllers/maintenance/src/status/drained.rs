@@ -25,12 +25,12 @@ const CANCELED: &str = "The maintenance was completed before all pods had left";
 /// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or [`WORKLOADS_DRAINED`],
 /// of type Default alone.
 #[derive(Clone, Copy)]
-struct Asked {
+struct EmptinessCondition {
     type_: &'static str,
     last: PodType,
 }
 
-impl Asked {
+impl EmptinessCondition {
     fn of(maintenance: &NodeMaintenance) -> [Self; 2] {
         let drained = Self { type_: DRAINED, last: maintenance.spec.last_pod_type };
         [drained, Self { type_: WORKLOADS_DRAINED, last: PodType::Default }]
@@ -40,11 +40,11 @@ impl Asked {
 impl StatusBuilder<'_, '_> {
     /// Both absent before Drain; what is True at Complete stays so.
     pub(super) fn drained(&self, fitted: &Fitted) -> Vec<Condition> {
-        let each = Asked::of(self.maintenance).into_iter();
+        let each = EmptinessCondition::of(self.maintenance).into_iter();
         each.filter_map(|asked| self.emptied(asked, fitted)).collect()
     }
 
-    fn emptied(&self, asked: Asked, fitted: &Fitted) -> Option<Condition> {
+    fn emptied(&self, asked: EmptinessCondition, fitted: &Fitted) -> Option<Condition> {
         let (stage, old) =
             (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, asked.type_));
         let (is, reason, message) = match stage {
@@ -66,7 +66,7 @@ impl StatusBuilder<'_, '_> {
         Some(self.condition(asked.type_, is, reason, message))
     }
 
-    fn draining(&self, asked: Asked, fitted: &Fitted) -> (bool, &'static str, String) {
+    fn draining(&self, asked: EmptinessCondition, fitted: &Fitted) -> (bool, &'static str, String) {
         let (nodes, which) = (self.view.nodes_of(self.i), of_type_suffix(asked.last));
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
@@ -114,7 +114,7 @@ impl StatusBuilder<'_, '_> {
     }
 
     /// What is said when nodes have gone that had not been drained, or all nodes have.
-    fn without_nodes(&self, asked: Asked) -> Option<(bool, &'static str, String)> {
+    fn without_nodes(&self, asked: EmptinessCondition) -> Option<(bool, &'static str, String)> {
         let is_empty = self.view.nodes_of(self.i).is_empty();
         let tally = self.sources.gone.of(self.maintenance, asked.last);
         let gone = tally.map(GoneNodesTally::counts).unwrap_or_default();
@@ -147,7 +147,7 @@ impl StatusBuilder<'_, '_> {
     }
 
     /// Whether the nodes that are not selected any more were drained: none is there that was released before.
-    fn were_all_drained(&self, asked: Asked) -> bool {
+    fn were_all_drained(&self, asked: EmptinessCondition) -> bool {
         let status = &self.maintenance.status;
         let Some(old) = find_condition(&status.conditions, asked.type_) else { return false };
         let is_there = |s: &NodeMaintenanceNodeStatus| self.view.world.nodes.contains_key(&s.node_ref.name);
@@ -200,8 +200,10 @@ pub(super) fn to_confirm(
     }
     let old = &maintenance.status;
     let known: HashSet<&str> = old.node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
-    let each = Asked::of(maintenance).into_iter();
-    for Asked { type_, last } in each.filter(|asked| is_condition_true(&status.conditions, asked.type_)) {
+    let each = EmptinessCondition::of(maintenance).into_iter();
+    for EmptinessCondition { type_, last } in
+        each.filter(|asked| is_condition_true(&status.conditions, asked.type_))
+    {
         let was = is_condition_true(&old.conditions, type_);
         let confirmed = |node: &str| emptied.is_fresh(node, last, now) || (was && known.contains(node));
         let names = status.node_statuses.iter().map(|s| s.node_ref.name.as_str());
