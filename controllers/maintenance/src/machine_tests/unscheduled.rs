@@ -168,11 +168,11 @@ fn controllers_without_pods_are_forgotten_after_an_hour_and_are_so_many_at_most(
     sim.step();
     sim.world.pods.get_mut("a").unwrap().clear();
     for minutes in [59, 2] {
-        assert_eq!(sim.memory.status.evicting.len(), 2);
+        assert_eq!(sim.memory.status.evicted_controllers.len(), 2);
         sim.now += SignedDuration::from_mins(minutes);
         sim.step();
     }
-    assert_eq!(sim.memory.status.evicting.len(), 1, "its pod is unschedulable still");
+    assert_eq!(sim.memory.status.evicted_controllers.len(), 1, "its pod is unschedulable still");
     sim.settle();
     assert_eq!(condition(&sim).unwrap().0, "True", "and told of");
     for pod in 0..12_000 {
@@ -183,9 +183,9 @@ fn controllers_without_pods_are_forgotten_after_an_hour_and_are_so_many_at_most(
         sim.world.pods.get_mut("a").unwrap().push(Arc::new(serde_json::from_value(pod).unwrap()));
     }
     sim.step();
-    assert_eq!(sim.memory.status.evicting.len(), 12_001);
+    assert_eq!(sim.memory.status.evicted_controllers.len(), 12_001);
     sim.world.pods.get_mut("a").unwrap().clear();
     sim.now += SignedDuration::from_secs(1);
     sim.step();
-    assert!(sim.memory.status.evicting.len() <= 10_001);
+    assert!(sim.memory.status.evicted_controllers.len() <= 10_001);
 }

@@ -37,7 +37,7 @@ use crate::world::recorded;
 use self::fast_forwards::FastForwards;
 use self::fit::Fitted;
 use self::settled::Settled;
-use self::unscheduled::Evicting;
+use self::unscheduled::EvictedControllers;
 use self::will_be_lost::BarePods;
 
 /// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
@@ -59,7 +59,7 @@ pub(crate) struct StatusSources<'m> {
 pub(crate) struct StatusMemory {
     pub(crate) settled: Settled,
     pub(crate) left_out: LeftOut,
-    pub(crate) evicting: Evicting,
+    pub(crate) evicted_controllers: EvictedControllers,
     pub(crate) bare_pods: BarePods,
     pub(crate) fast_forwards: FastForwards,
 }
@@ -73,7 +73,7 @@ pub(crate) fn decide(
 ) {
     memory.settled.update(view);
     memory.left_out.update(view.world);
-    memory.evicting.update(view);
+    memory.evicted_controllers.update(view);
     memory.bare_pods.update(view);
     memory.fast_forwards.update(view, decision);
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
@@ -84,7 +84,7 @@ pub(crate) fn decide(
         let now = StatusBuilder { view, sources, i, maintenance };
         let ((mut status, dropped), bare_pods) = (now.wanted(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
-        let unschedulable = memory.evicting.condition(view, maintenance, decision);
+        let unschedulable = memory.evicted_controllers.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
         let bare_note =
             bare_pods.as_ref().and_then(|bare| memory.bare_pods.note(maintenance, bare, decision));

@@ -34,21 +34,21 @@ const NOT_FOLLOWED: &str = "The maintenance is complete: whether the pods that r
 const MAX_ABSENT: usize = 10_000;
 
 /// Namespace and UID of a controller.
-type Controller = (String, String);
+type ControllerId = (String, String);
 
 /// Whose pods each maintenance evicts, by UID of the maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Evicting(HashMap<String, OfMaintenance>);
+pub(crate) struct EvictedControllers(HashMap<String, OfMaintenance>);
 
 #[derive(Clone, Debug, Default)]
 struct OfMaintenance {
-    controllers: HashMap<Controller, Evicted>,
+    controllers: HashMap<ControllerId, EvictedController>,
     last_message: Option<LastMessage>,
 }
 
 /// A controller whose pods are evicted.
 #[derive(Clone, Debug)]
-struct Evicted {
+struct EvictedController {
     since: Timestamp,
     /// When it had pods last that were to leave or unschedulable.
     last: Timestamp,
@@ -56,7 +56,7 @@ struct Evicted {
 
 /// The message that was made last, by how many pods of which controllers it told of. The words of the scheduler in it are those
 /// of that moment: it counts the nodes anew in each attempt.
-type LastMessage = SteadyText<BTreeMap<Controller, usize>, String>;
+type LastMessage = SteadyText<BTreeMap<ControllerId, usize>, String>;
 
 /// Unschedulable pods of one controller.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Unscheduled<'_> {
     }
 }
 
-impl Evicting {
+impl EvictedControllers {
     /// How many controllers are remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -99,7 +99,8 @@ impl Evicting {
             let leaving = pods.filter(|pod| view.targeted.contains(pod.uid.as_str()));
             for controller in leaving.filter_map(|pod| controller(pod)) {
                 let evicted = of.controllers.entry(controller);
-                evicted.or_insert_with(|| Evicted::since(truncate_to_seconds(view.now))).last = view.now;
+                evicted.or_insert_with(|| EvictedController::since(truncate_to_seconds(view.now))).last =
+                    view.now;
             }
             for controller in view.world.unscheduled.iter().filter_map(|pod| controller(pod)) {
                 of.controllers.get_mut(&controller).into_iter().for_each(|evicted| evicted.last = view.now);
@@ -137,7 +138,7 @@ impl Evicting {
     /// What is said of the pods of a maintenance in Drain that find no node, if there are any.
     fn message(&mut self, view: &View<'_>, uid: &str, decision: &mut MaintenanceDecision) -> Option<String> {
         let OfMaintenance { controllers, last_message } = self.0.get_mut(uid)?;
-        let mut found: BTreeMap<Controller, Unscheduled<'_>> = BTreeMap::new();
+        let mut found: BTreeMap<ControllerId, Unscheduled<'_>> = BTreeMap::new();
         for pod in &view.world.unscheduled {
             let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
                 continue;
@@ -170,7 +171,7 @@ impl OfMaintenance {
     }
 }
 
-impl Evicted {
+impl EvictedController {
     fn since(since: Timestamp) -> Self {
         Self { since, last: since }
     }
@@ -190,21 +191,22 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let Some(since) = drain.filter(|_| was) else { return OfMaintenance::default() };
     let unscheduled = view.world.unscheduled.iter();
-    let controllers = unscheduled.filter_map(|pod| Some((controller(pod)?, Evicted::since(since)))).collect();
+    let controllers =
+        unscheduled.filter_map(|pod| Some((controller(pod)?, EvictedController::since(since)))).collect();
     OfMaintenance { controllers, last_message: None }
 }
 
-fn controller(pod: &Pod) -> Option<Controller> {
+fn controller(pod: &Pod) -> Option<ControllerId> {
     pod.controller.as_ref().map(|owner| (pod.namespace.clone(), owner.uid.clone()))
 }
 
 /// Whether a pod was made since its controller's pods are evicted.
-fn is_replacement(pod: &Pod, evicted: Option<&Evicted>) -> bool {
+fn is_replacement(pod: &Pod, evicted: Option<&EvictedController>) -> bool {
     evicted.is_some_and(|evicted| pod.creation_timestamp.is_none_or(|made| made >= evicted.since))
 }
 
 /// Controllers whose pods the scheduler keeps for the same reason stand together.
-fn message(found: &BTreeMap<Controller, Unscheduled<'_>>) -> String {
+fn message(found: &BTreeMap<ControllerId, Unscheduled<'_>>) -> String {
     let pods: usize = found.values().map(|one| one.count).sum();
     let mut by_why: Vec<(String, Vec<String>)> = Vec::new();
     for unscheduled in found.values().take(NAMED) {
