@@ -9,10 +9,10 @@ use crate::world::World;
 
 /// The nodes without room, by UID of the maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeftOut(HashMap<String, OfMaintenance>);
+pub(crate) struct LeftOut(HashMap<String, NodesLeftOut>);
 
 #[derive(Clone, Debug)]
-struct OfMaintenance {
+struct NodesLeftOut {
     generation: i64,
     /// How many nodes it selected.
     selected: usize,
@@ -37,7 +37,7 @@ impl LeftOut {
             return;
         }
         let generation = maintenance.metadata.generation;
-        let new = || OfMaintenance { generation, selected, nodes: HashSet::new() };
+        let new = || NodesLeftOut { generation, selected, nodes: HashSet::new() };
         let known = self.0.entry(uid.clone()).or_insert_with(new);
         known.selected = selected;
         known.nodes.extend(nodes);
@@ -49,7 +49,7 @@ impl LeftOut {
         self.0.retain(|uid, _| is_there(uid));
     }
 
-    fn of(&self, maintenance: &NodeMaintenance, selected: usize) -> Option<&OfMaintenance> {
+    fn of(&self, maintenance: &NodeMaintenance, selected: usize) -> Option<&NodesLeftOut> {
         let known = self.0.get(&maintenance.metadata.uid)?;
         let is_same = known.generation == maintenance.metadata.generation && known.selected <= selected;
         is_same.then_some(known)
