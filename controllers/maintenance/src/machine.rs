@@ -15,8 +15,8 @@ use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
 use crate::requests::returns::PodReturns;
 use crate::status::{StatusMemory, StatusSources};
-use crate::world::View;
 use crate::world::World;
+use crate::world::WorldView;
 use crate::{release, requests, status};
 
 /// What is remembered between steps. A new one picks up what matters from the objects.
@@ -42,7 +42,7 @@ pub fn step(
     config: &Config,
 ) -> MaintenanceDecision {
     let mut decision = MaintenanceDecision::default();
-    let mut view = View::new(world, config, now, memory.status.left_out.clone());
+    let mut view = WorldView::new(world, config, now, memory.status.left_out.clone());
     view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
     memory.failures.update(&view);
     memory.emptied.update(&view);

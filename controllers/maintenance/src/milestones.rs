@@ -20,7 +20,7 @@ use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::is_drained;
 use crate::requests::returns::PodReturns;
 use crate::status::cordoned::all_cordoned;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// Causes of one drain that are told of. Tenants choose their names.
 const MAX_CAUSES: usize = 100;
@@ -54,7 +54,7 @@ impl Milestones {
     /// Tells what is new. After a restart it goes on from what the statuses show.
     pub(crate) fn update(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         blockers: &Blockers,
         emptied: &ConfirmedEmpty,
         returns: &PodReturns,
@@ -80,7 +80,7 @@ impl Milestones {
     }
 
     /// After a restart: a node was reported together with its maintenance.
-    fn recall(&mut self, view: &View<'_>) {
+    fn recall(&mut self, view: &WorldView<'_>) {
         for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
             let (last, announced) = (maintenance.spec.last_pod_type, Announced::stored(view, maintenance));
             for node in &announced.drained {
@@ -94,7 +94,7 @@ impl Milestones {
 
 impl Announced {
     /// What was told before the status was written.
-    fn stored(view: &View<'_>, maintenance: &NodeMaintenance) -> Self {
+    fn stored(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
         let cordoned = is_condition_true(&status.conditions, CORDONED);
         let is_recorded = |node: &str| {
@@ -122,7 +122,7 @@ impl Announced {
 }
 
 struct Step<'s, 'a> {
-    view: &'s View<'a>,
+    view: &'s WorldView<'a>,
     i: usize,
     maintenance: &'s NodeMaintenance,
     emptied: &'s ConfirmedEmpty,

@@ -14,7 +14,7 @@ use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
-use crate::world::{View, own};
+use crate::world::{WorldView, own};
 
 /// What is remembered beside it that explains why pods are there.
 pub(crate) struct CauseContext<'m> {
@@ -83,7 +83,7 @@ impl BlockCause {
 /// Why a pod that is to leave does not, if anything explains it. The first cause is told: what the ones below it say is not
 /// true yet, or not any more.
 pub(super) fn why(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     pod: &Pod,
     known: &CauseContext<'_>,
     decision: &mut MaintenanceDecision,

@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::cause::BlockCause;
 use super::owner::ForOwner;
 use crate::actions::MaintenanceDecision;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// Gives what the command needs that ends the turn of an interceptor (deploy/base/rbac-users.yaml).
 const SKIP_ROLE: &str = "drydock:skip-interceptors";
@@ -63,7 +63,7 @@ fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str
 }
 
 /// A static pod whose node has no agent.
-pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) -> Option<BlockCause> {
+pub(super) fn no_agent(view: &WorldView<'_>, pod: &Pod, request: &EvictionRequest) -> Option<BlockCause> {
     request.active_interceptor_status()?;
     let is_missing = || agent_is_missing(request, view.config.first_report_within(), view.now);
     if pod.pod_type() != PodType::Static || !is_missing() {
@@ -75,7 +75,7 @@ pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) ->
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.
 pub(super) fn why_slow(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     request: &EvictionRequest,
     decision: &mut MaintenanceDecision,
 ) -> Option<BlockCause> {
@@ -105,7 +105,7 @@ pub(super) fn why_slow(
 /// A pod that nothing explains and that is there for so long that people should look: its request may be made anew again and
 /// again, or reported on for ever.
 pub(super) fn unexplained(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     pod: &Pod,
     since: Timestamp,
     decision: &mut MaintenanceDecision,
@@ -180,7 +180,7 @@ fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str)
 /// When an interceptor that reports nothing more is shown. Ours report a pod that they can do nothing about yet seldom, and
 /// may have many.
 pub(super) fn silent_at(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     request: &EvictionRequest,
     active: &InterceptorStatus,
 ) -> Option<Timestamp> {
@@ -191,7 +191,11 @@ pub(super) fn silent_at(
 }
 
 /// When the turn passes on if nothing more is heard. The last interceptor has no deadline.
-fn deadline(view: &View<'_>, request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {
+fn deadline(
+    view: &WorldView<'_>,
+    request: &EvictionRequest,
+    active: &InterceptorStatus,
+) -> Option<Timestamp> {
     let last = last_sign(request, active).filter(|_| active.name != IMPERATIVE_EVICTION)?;
     last.checked_add(view.config.heartbeat_deadline).ok()
 }

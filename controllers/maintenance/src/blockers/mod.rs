@@ -21,7 +21,7 @@ use jiff::Timestamp;
 
 use crate::actions::MaintenanceDecision;
 use crate::nodes::uncordoned;
-use crate::world::View;
+use crate::world::WorldView;
 
 use cause::why;
 pub(crate) use cause::{BlockCause, CauseContext};
@@ -58,7 +58,7 @@ impl Blockers {
     /// Works out what blocks at this moment.
     pub(crate) fn update(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         known: &CauseContext<'_>,
         decision: &mut MaintenanceDecision,
     ) {
@@ -180,7 +180,7 @@ impl Blockers {
     }
 
     /// After a restart: since when, from what the statuses show.
-    fn recall(&mut self, view: &View<'_>) {
+    fn recall(&mut self, view: &WorldView<'_>) {
         if !self.nodes.is_empty() {
             return;
         }
@@ -193,7 +193,7 @@ impl Blockers {
 
     /// Since when a pod that is asked to leave is there without a reason. After a restart this begins anew, but for the turn
     /// of an interceptor.
-    fn unexplained_since(&self, view: &View<'_>, pod: &Pod) -> Timestamp {
+    fn unexplained_since(&self, view: &WorldView<'_>, pod: &Pod) -> Timestamp {
         if !view.may_ask_on(&pod.node_name) {
             return view.now;
         }

@@ -14,7 +14,7 @@ use super::cause::BlockCause;
 use super::interceptor::silent_at;
 use super::shown::{BlockerKey, ShownBlocker};
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long a change of leader may take; older causes were told by the leader before.
 const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
@@ -41,7 +41,7 @@ impl Owners {
     /// Tells the owner of a pod of what blocks it, once; `before` is what was shown of the pod at the last look.
     pub(super) fn tell(
         &self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         pod: &Pod,
         why: &BlockCause,
         before: Option<&ShownBlocker>,
@@ -78,7 +78,7 @@ impl ShownBlocker {
 }
 
 /// Whether the leader before this one has told it: it is so for so long that it must have looked.
-fn was_told(view: &View<'_>, pod: &Pod, cause: ForOwner) -> bool {
+fn was_told(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
     let Some(request) = view.world.request(pod) else { return false };
     let active = request.active_interceptor_status();
     let since = match cause {

@@ -10,7 +10,7 @@ use super::owner::ForOwner;
 use super::text::BlockerText;
 use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
 /// those of anybody.
@@ -73,7 +73,7 @@ impl ShownBlocker {
 
 /// A blocker, after what was shown of the same pod or node before.
 pub(super) fn show(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     before: Option<&ShownBlocker>,
     pod: PodReference,
     why: BlockCause,

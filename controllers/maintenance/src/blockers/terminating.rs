@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cause::BlockCause;
 use crate::actions::MaintenanceDecision;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
 const LONG_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a node says that is not ready, for the end of a message: whoever is to stop the pod may be in trouble.
-fn not_ready(view: &View<'_>, node: &str) -> String {
+fn not_ready(view: &WorldView<'_>, node: &str) -> String {
     let ready = view.world.nodes.get(node).and_then(|node| node.condition("Ready"));
     ready.filter(|ready| ready.status != "True").map_or_else(String::new, |ready| {
         format!("; node {node} is not ready ({}: {})", ready.reason, ready.message)
@@ -21,7 +21,7 @@ fn not_ready(view: &View<'_>, node: &str) -> String {
 }
 
 /// A terminating pod on a node whose kubelet does not answer: it stays, and the drain waits.
-pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<BlockCause> {
+pub(super) fn unreachable(view: &WorldView<'_>, pod: &Pod) -> Option<BlockCause> {
     let node = &pod.node_name;
     // A kubelet that says itself that the node is not ready still stops its pods.
     let ready = view.world.nodes.get(node)?.condition("Ready").filter(|ready| ready.status == "Unknown")?;
@@ -36,7 +36,7 @@ pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<BlockCause> {
 
 /// A pod that takes longer to terminate than its grace period, or has a very long one.
 pub(super) fn slow_to_die(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     pod: &Pod,
     ends: Timestamp,
     decision: &mut MaintenanceDecision,

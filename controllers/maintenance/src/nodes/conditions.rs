@@ -11,7 +11,7 @@ use drydock_runtime::Node;
 use crate::actions::{Action, MaintenanceDecision, NodeConditionChange};
 use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::nodes::emptied::ConfirmedEmpty;
-use crate::world::View;
+use crate::world::WorldView;
 
 const IN_PROGRESS: &str = "MaintenanceInProgress";
 const DRAINING: &str = "DrainInProgress";
@@ -23,7 +23,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &ConfirmedEmpty, decision: &mut MaintenanceDecision) {
+pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &mut MaintenanceDecision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -62,7 +62,11 @@ fn is_ours(node: &Node) -> bool {
     node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
 }
 
-fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditionChange> {
+fn wanted(
+    view: &WorldView<'_>,
+    node: &Arc<Node>,
+    idle: &[&Arc<NodeMaintenance>],
+) -> Vec<NodeConditionChange> {
     let holders: Vec<_> = view.holders_of(&node.name).collect();
     let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(node, idle) };
     let condition = |type_: &'static str, is: bool, message: String| {
@@ -90,14 +94,14 @@ fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> 
 }
 
 /// The greatest type before the last up to which no pod is left on a node that is cordoned.
-fn empty_up_to(view: &View<'_>, node: &Node, last: PodType) -> Option<PodType> {
+fn empty_up_to(view: &WorldView<'_>, node: &Node, last: PodType) -> Option<PodType> {
     let before = [PodType::DaemonSet, PodType::Default].into_iter().filter(|before| *before < last);
     let is_empty = |before: &PodType| view.pods_up_to(&node.name, *before).is_empty();
     before.filter(|_| node.unschedulable).find(is_empty)
 }
 
 /// The maintenances in Idle of each node, if they are to be advertised.
-fn planned_on<'a>(view: &View<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
+fn planned_on<'a>(view: &WorldView<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
     let mut on: HashMap<&str, Vec<_>> = HashMap::new();
     let all = view.world.maintenances.iter().zip(&view.selected).filter(|_| view.config.advertise_planned);
     let idle = |m: &NodeMaintenance| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none();

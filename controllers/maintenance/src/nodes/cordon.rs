@@ -10,7 +10,7 @@ use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
 use crate::actions::{Action, MaintenanceDecision};
-use crate::world::View;
+use crate::world::WorldView;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
 /// Maintenances that an event names.
@@ -22,7 +22,7 @@ pub(crate) struct UncordonConflicts(HashMap<String, Conflict>);
 
 /// Decides about every node.
 pub(crate) fn decide(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     uncordon_conflicts: &mut UncordonConflicts,
     decision: &mut MaintenanceDecision,
 ) {
@@ -62,7 +62,7 @@ fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
 }
 
 /// Nodes of the maintenances that went from Idle straight to Complete.
-fn never_started_nodes<'a>(view: &View<'a>) -> HashSet<&'a str> {
+fn never_started_nodes<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
     let all = view.world.maintenances.iter().zip(&view.selected);
     all.filter(|(m, _)| never_started(m))
         .flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str()))
@@ -96,7 +96,7 @@ impl UncordonConflicts {
         self.0.get(node)?.since()
     }
 
-    fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut MaintenanceDecision) {
+    fn note(&mut self, view: &WorldView<'_>, node: &Node, times: usize, decision: &mut MaintenanceDecision) {
         let conflict = self.0.entry(node.name.clone()).or_default();
         conflict.undone(times, view.now);
         let (is_first, again) = (conflict.times() == 1, conflict.tell(view.now));
@@ -133,7 +133,7 @@ pub(super) fn conflict_text(who: &str, times: usize, since: Timestamp) -> String
 }
 
 /// The maintenances that hold a node, with their stages: `a (stage Drain), b (stage Cordon)`.
-fn holders(view: &View<'_>, node: &Node) -> String {
+fn holders(view: &WorldView<'_>, node: &Node) -> String {
     let holder = |m: &Arc<NodeMaintenance>| format!("{} (stage {})", m.metadata.name, m.spec.stage.as_str());
     view.holders_of(&node.name).take(NAMED).map(holder).collect::<Vec<_>>().join(", ")
 }

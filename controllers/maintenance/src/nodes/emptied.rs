@@ -6,7 +6,7 @@ use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long a live read counts when a maintenance is called drained: the watch of the pods may hang, and a pod that has
 /// come since would not be seen.
@@ -27,7 +27,7 @@ struct LiveRead {
 }
 
 impl ConfirmedEmpty {
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let nodes = &view.world.nodes;
         let confirmed = view.world.since.confirmed.iter();
         let confirmed = confirmed.filter_map(|(name, last)| Some((nodes.get(name)?, *last)));

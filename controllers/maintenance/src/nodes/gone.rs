@@ -17,7 +17,7 @@ use drydock_runtime::Node;
 use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
-use crate::world::{View, selects};
+use crate::world::{WorldView, selects};
 
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
@@ -47,7 +47,7 @@ struct NodePods {
 
 impl GoneNodes {
     /// Takes in which nodes are there.
-    pub(crate) fn update(&mut self, view: &View<'_>, emptied: &ConfirmedEmpty) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>, emptied: &ConfirmedEmpty) {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage == Stage::Drain {
@@ -70,7 +70,7 @@ impl GoneNodes {
 
     fn count(
         &self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         maintenance: &NodeMaintenance,
         up_to: PodType,
         tally: &mut GoneNodesTally,
@@ -108,7 +108,7 @@ impl GoneNodes {
         });
     }
 
-    fn see(&mut self, view: &View<'_>, emptied: &ConfirmedEmpty) {
+    fn see(&mut self, view: &WorldView<'_>, emptied: &ConfirmedEmpty) {
         let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
         self.known.retain(|name, _| view.is_draining(name) || kept.contains(name));
         for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
@@ -129,7 +129,7 @@ impl GoneNodes {
 
 /// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
 /// alone it says of each node whether all had left it, and whether all had left all nodes.
-fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
+fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let mut tally = recall_all(view, maintenance, last);
     let status = &maintenance.status;
     if last != maintenance.spec.last_pod_type && is_condition_true(&status.conditions, WORKLOADS_DRAINED) {
@@ -139,7 +139,7 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Gone
 }
 
 /// Before Drain nodes may go as they like.
-fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
+fn recall_all(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
         return GoneNodesTally { selector: spec.node_selector.clone(), ..GoneNodesTally::default() };
@@ -178,7 +178,7 @@ fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> 
 /// Whether the nodes that have gone since the status was written, and had no pods then, were all drained: it says so of all
 /// nodes, or counts them beside those that are there. Where it counts fewer, nobody knows which of them were.
 fn were_drained(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     maintenance: &NodeMaintenance,
     there: &[&NodeMaintenanceNodeStatus],
     gone: &[&NodeMaintenanceNodeStatus],
@@ -198,7 +198,7 @@ fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
 }
 
 /// Whether a node is recorded as drained of pods up to a type, and still is.
-pub(crate) fn is_drained(view: &View<'_>, emptied: &ConfirmedEmpty, node: &Node, last: PodType) -> bool {
+pub(crate) fn is_drained(view: &WorldView<'_>, emptied: &ConfirmedEmpty, node: &Node, last: PodType) -> bool {
     let is_recorded = is_recorded(node, last) || emptied.contains(&node.name, last);
     is_recorded && node.unschedulable && view.pods_up_to(&node.name, last).is_empty()
 }

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::CORDONED_BY;
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::{UncordonConflicts, conflict_text};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long the pods of other nodes wait for the first attempt to cordon a node.
 const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
@@ -33,7 +33,7 @@ impl Uncordoned {
     /// Returns the nodes whose pods are not to be asked for now.
     pub(crate) fn update<'a>(
         &mut self,
-        view: &View<'a>,
+        view: &WorldView<'a>,
         decision: &mut MaintenanceDecision,
     ) -> HashSet<&'a str> {
         self.tell(view, decision);
@@ -63,7 +63,7 @@ impl Uncordoned {
 
     /// Tells of nodes that cannot be cordoned, or not be made schedulable again at the end, which keeps the finalizer; once for
     /// each refusal that is another one.
-    fn tell(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) {
+    fn tell(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));
         for (node, words) in refused {
@@ -79,14 +79,18 @@ impl Uncordoned {
 }
 
 /// Whether a node was cordoned, or an attempt to do so has failed.
-fn is_tried(view: &View<'_>, node: &Node) -> bool {
+fn is_tried(view: &WorldView<'_>, node: &Node) -> bool {
     node.unschedulable
         || node.annotations.contains_key(CORDONED_BY)
         || view.world.refused.contains_key(&node.name)
 }
 
 /// Why a node under maintenance is schedulable still, if that is known.
-pub(crate) fn why(view: &View<'_>, uncordon_conflicts: &UncordonConflicts, node: &str) -> Option<String> {
+pub(crate) fn why(
+    view: &WorldView<'_>,
+    uncordon_conflicts: &UncordonConflicts,
+    node: &str,
+) -> Option<String> {
     view.world.nodes.get(node).filter(|node| !node.unschedulable && view.is_held(&node.name))?;
     let who = format!("Node {node}");
     let refused = view.world.refused.get(node).map(|words| refused_text(&who, "unschedulable", words));

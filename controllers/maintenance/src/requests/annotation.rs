@@ -7,16 +7,16 @@ use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceR
 use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Pod;
 
-use crate::world::View;
+use crate::world::WorldView;
 
 /// The annotation's value of each node and pod type for which it was needed.
 pub(super) struct MaintenanceNames<'v, 'a> {
-    view: &'v View<'a>,
+    view: &'v WorldView<'a>,
     known: HashMap<(String, PodType), Arc<str>>,
 }
 
 impl<'v, 'a> MaintenanceNames<'v, 'a> {
-    pub(super) fn new(view: &'v View<'a>) -> Self {
+    pub(super) fn new(view: &'v WorldView<'a>) -> Self {
         Self { view, known: HashMap::new() }
     }
 
@@ -28,7 +28,7 @@ impl<'v, 'a> MaintenanceNames<'v, 'a> {
     }
 }
 
-fn value(view: &View<'_>, node: &str, pod_type: PodType) -> String {
+fn value(view: &WorldView<'_>, node: &str, pod_type: PodType) -> String {
     let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
     let named = drains.map(|m| MaintenanceReference::to(m));
     encode(&named.collect::<Vec<_>>())

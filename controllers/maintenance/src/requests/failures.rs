@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::observed::asked_again::AskedAgain;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long after a failure a pod is asked for again, by the number of failures in a row before.
 const AGAIN: Backoff = Backoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
@@ -76,7 +76,7 @@ pub(crate) enum FailureCause {
 
 impl RequestFailures {
     /// Takes in what became of the requests of the pods that are to leave.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -184,7 +184,7 @@ impl RequestFailures {
         self.pods.insert(pod.uid.clone(), failure);
     }
 
-    fn note_left(&mut self, view: &View<'_>) {
+    fn note_left(&mut self, view: &WorldView<'_>) {
         let lost = view.world.since.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
         self.left_requests.extend(lost.map(|lost| lost.request.clone()));
         if !self.left_requests.is_empty() {
@@ -195,7 +195,7 @@ impl RequestFailures {
     }
 
     /// Forgets requests that have lost our requester, one look later: the loss is noted a moment after it can be seen.
-    fn forget_withdrawn(&mut self, view: &View<'_>) {
+    fn forget_withdrawn(&mut self, view: &WorldView<'_>) {
         if self.withdrawn.is_empty() {
             return;
         }

@@ -18,11 +18,11 @@ use crate::observed::PodLocation;
 use crate::requests::annotation::MaintenanceNames;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// Decides about the requests of all pods.
 pub(crate) fn decide(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     failures: &mut RequestFailures,
     returns: &PodReturns,
     decision: &mut MaintenanceDecision,
@@ -32,7 +32,7 @@ pub(crate) fn decide(
 }
 
 fn ask(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     failures: &mut RequestFailures,
     returns: &PodReturns,
     decision: &mut MaintenanceDecision,
@@ -86,7 +86,7 @@ fn wanted(
     joins.then(|| ask(Some(request.metadata.uid.clone())))
 }
 
-fn withdraw(view: &View<'_>, failures: &mut RequestFailures, decision: &mut MaintenanceDecision) {
+fn withdraw(view: &WorldView<'_>, failures: &mut RequestFailures, decision: &mut MaintenanceDecision) {
     let mut withdrawn = Vec::new();
     for request in view.world.requests.values().filter(|r| is_ours(r, failures)) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
@@ -112,7 +112,7 @@ fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
 
 /// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any more,
 /// or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
-fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
+fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
         Some(PodLocation { node, pod_type }) => {
@@ -127,7 +127,7 @@ fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
 /// is anybody's to write, and whoever makes requests with it later keeps nothing from its end; nor does one that is over and
 /// is kept for the pod's owner.
 pub(crate) fn is_open_on(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     failures: &RequestFailures,
     node: &str,
     maintenance: &NodeMaintenance,
@@ -140,7 +140,7 @@ pub(crate) fn is_open_on(
 }
 
 /// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
-fn kept(view: &View<'_>, request: &EvictionRequest) -> Option<Timestamp> {
+fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
     let Config { request_retention, .. } = view.config;
     let until = kept_until(request, *request_retention, view.config.first_report_within());
     until.filter(|until| *until > view.now)
@@ -159,7 +159,7 @@ fn action(namespace: &str, uid: &str, change: RequestChange, flow: RequestFlow) 
 }
 
 /// The maintenance that was created first of those that drain the pod's node.
-fn flow(view: &View<'_>, node: Option<&str>, namespace: &str) -> RequestFlow {
+fn flow(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestFlow {
     let drains = |node| view.drains_of(node).next().map(|m| (m, node));
     let (maintenance, within) = match node.and_then(drains) {
         Some((maintenance, node)) => (maintenance.metadata.name.clone(), node),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::observed::PodLocation;
 use crate::observed::request_transition::{RequestEnd, RequestTransition};
 use crate::requests::is_before_end;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the last write of
 /// a status and a restart is not counted.
@@ -22,7 +22,7 @@ pub(crate) struct Outcomes {
 
 impl Outcomes {
     /// Takes in what became of requests, and which pods were put where again.
-    pub(crate) fn update(&mut self, view: &View<'_>, returned: &[PodLocation]) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>, returned: &[PodLocation]) {
         let mut before = std::mem::take(&mut self.counts);
         for maintenance in view.world.maintenances.iter().filter(|m| is_at_work(m)) {
             let uid = &maintenance.metadata.uid;
@@ -40,7 +40,7 @@ impl Outcomes {
         self.counts.get(&maintenance.metadata.uid)
     }
 
-    fn count(&mut self, view: &View<'_>, returned: &[PodLocation]) {
+    fn count(&mut self, view: &WorldView<'_>, returned: &[PodLocation]) {
         let at_work = at_work(view);
         let mut add =
             |at: &PodLocation, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
@@ -62,7 +62,12 @@ impl Outcomes {
 }
 
 /// Adds what a change means for one maintenance.
-fn add_step(step: &RequestTransition, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
+fn add_step(
+    step: &RequestTransition,
+    outcomes: &mut NodeMaintenanceOutcomes,
+    view: &WorldView<'_>,
+    node: &str,
+) {
     let is_there = || view.pods_on(node).iter().any(|pod| pod.uid == step.pod);
     let count = match step.end {
         Some(RequestEnd::Evicted) => Some(&mut outcomes.evicted),
@@ -88,7 +93,7 @@ fn greatest(a: &NodeMaintenanceOutcomes, b: &NodeMaintenanceOutcomes) -> NodeMai
 }
 
 /// The maintenances that are at work on each node.
-fn at_work<'v>(view: &View<'v>) -> HashMap<&'v str, Vec<&'v NodeMaintenance>> {
+fn at_work<'v>(view: &WorldView<'v>) -> HashMap<&'v str, Vec<&'v NodeMaintenance>> {
     let mut at_work: HashMap<&str, Vec<&NodeMaintenance>> = HashMap::new();
     let maintenances = view.world.maintenances.iter().zip(&view.selected);
     for (maintenance, nodes) in maintenances.filter(|(maintenance, _)| is_at_work(maintenance)) {

@@ -11,7 +11,7 @@ use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{EventDraft, MaintenanceDecision};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How often it is told again.
 const EVERY: SignedDuration = SignedDuration::from_mins(30);
@@ -24,7 +24,7 @@ pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
 impl FastForwards {
     /// Tells again what is due, of maintenances that are not drained yet.
-    pub(super) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) {
+    pub(super) fn update(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();
         self.0.retain(|(uid, _), _| draining.contains_key(uid.as_str()));
@@ -41,7 +41,7 @@ impl FastForwards {
     /// What is told of a maintenance now, once its status is stored.
     pub(super) fn notes(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         i: usize,
         maintenance: &NodeMaintenance,
         decision: &mut MaintenanceDecision,

@@ -30,7 +30,7 @@ use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::{GoneNodes, is_drained};
 use crate::nodes::tally::GoneNodesTally;
 use crate::requests::outcomes::Outcomes;
-use crate::world::View;
+use crate::world::WorldView;
 use crate::world::left_out::LeftOut;
 use crate::world::recorded;
 
@@ -66,7 +66,7 @@ pub(crate) struct StatusMemory {
 
 /// Decides about every maintenance.
 pub(crate) fn decide(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     sources: &StatusSources<'_>,
     memory: &mut StatusMemory,
     decision: &mut MaintenanceDecision,
@@ -105,7 +105,7 @@ pub(crate) fn decide(
 }
 
 struct StatusBuilder<'v, 'a> {
-    view: &'v View<'a>,
+    view: &'v WorldView<'a>,
     sources: &'v StatusSources<'v>,
     i: usize,
     maintenance: &'v NodeMaintenance,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use jiff::Timestamp;
 
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long an Idle maintenance rests for each of its nodes: its status is written at most so often that this makes no more
 /// than about 25 KB a second.
@@ -22,7 +22,7 @@ pub(crate) struct Settled(HashMap<String, (Arc<NodeMaintenance>, Timestamp)>);
 
 impl Settled {
     /// Forgets maintenances that are gone.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let uids: HashSet<&str> = view.world.maintenances.iter().map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| uids.contains(uid.as_str()));
     }

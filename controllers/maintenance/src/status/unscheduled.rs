@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::COMPLETED;
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::remembered::{SteadyText, cutoff};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long the scheduler's words stay while the counts are the same: each change of them writes the whole status.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(5);
@@ -86,7 +86,7 @@ impl EvictedControllers {
     }
 
     /// Takes in whose pods are asked to leave.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
         let mut before = std::mem::take(&mut self.0);
         for (i, maintenance) in view.world.maintenances.iter().enumerate().filter(|(_, m)| draining(m)) {
@@ -112,7 +112,7 @@ impl EvictedControllers {
     /// The condition that says it: absent until there was such a pod; False in Complete.
     pub(crate) fn condition(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         maintenance: &NodeMaintenance,
         decision: &mut MaintenanceDecision,
     ) -> Option<Condition> {
@@ -136,7 +136,12 @@ impl EvictedControllers {
     }
 
     /// What is said of the pods of a maintenance in Drain that find no node, if there are any.
-    fn message(&mut self, view: &View<'_>, uid: &str, decision: &mut MaintenanceDecision) -> Option<String> {
+    fn message(
+        &mut self,
+        view: &WorldView<'_>,
+        uid: &str,
+        decision: &mut MaintenanceDecision,
+    ) -> Option<String> {
         let OfMaintenance { controllers, last_message } = self.0.get_mut(uid)?;
         let mut found: BTreeMap<ControllerId, Unscheduled<'_>> = BTreeMap::new();
         for pod in &view.world.unscheduled {
@@ -186,7 +191,7 @@ pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Opti
 }
 
 /// After a restart: what was unschedulable is so still, whoever evicted it.
-fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
+fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
     let drain = maintenance.status.started(Stage::Drain);
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let Some(since) = drain.filter(|_| was) else { return OfMaintenance::default() };

@@ -11,7 +11,7 @@ use drydock_runtime::events::Severity;
 
 use super::{COMPLETED, StatusBuilder};
 use crate::actions::{EventDraft, MaintenanceDecision};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// Pods that the message names.
 const NAMED: usize = 5;
@@ -87,7 +87,7 @@ pub(crate) struct BarePods(HashMap<String, usize>);
 
 impl BarePods {
     /// Forgets maintenances that do not drain.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
         let draining: HashSet<&str> = draining.map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| draining.contains(uid.as_str()));

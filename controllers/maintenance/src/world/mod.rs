@@ -15,7 +15,7 @@ use drydock_runtime::{Caches, Node, Pod};
 use crate::REQUESTER;
 use crate::observed::{ChangesSince, PodLocation};
 
-pub(crate) use view::{View, selects};
+pub(crate) use view::{WorldView, selects};
 
 /// Everything that a step looks at.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use drydock_runtime::cache::Taint;
 use drydock_runtime::{Node, Pod};
 
 use crate::config::Config;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// What is said of a pod that stays.
 pub(crate) const WHY: &str = "No other node takes pods, and the drain would stop without this one, which is Drydock's own: make \
@@ -18,7 +18,7 @@ const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
 /// UIDs of the pods that stay.
-pub(crate) fn staying<'a>(view: &View<'a>) -> HashSet<&'a str> {
+pub(crate) fn staying<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
     let own = view.counted.values().flatten().filter(|pod| is_own(view.config, pod));
     own.filter(|pod| !view.world.nodes.values().any(|node| takes(view, node, pod)))
         .map(|pod| pod.uid.as_str())
@@ -32,7 +32,7 @@ fn is_own(config: &Config, pod: &Pod) -> bool {
 
 /// Whether another node takes new pods and is not about to be drained. A pod like this one stands taints that its present
 /// node has. Room, affinity and volumes are not looked at.
-fn takes(view: &View<'_>, node: &Node, pod: &Pod) -> bool {
+fn takes(view: &WorldView<'_>, node: &Node, pod: &Pod) -> bool {
     let stood = view.world.nodes.get(&pod.node_name).map_or(&[][..], |node| &node.taints);
     let keeps_off = |taint: &&Taint| taint.effect == "NoSchedule" || taint.effect == "NoExecute";
     let is_stood = |taint: &Taint| stood.iter().any(|s| (&s.key, &s.effect) == (&taint.key, &taint.effect));

@@ -14,8 +14,8 @@ use drydock_plan::{DrainingMaintenance, TargetsByNode};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
-use crate::world::View;
 use crate::world::World;
+use crate::world::WorldView;
 
 /// A maintenance in Drain, as the plan looks at it.
 pub(crate) fn plan_input(
@@ -41,7 +41,7 @@ pub(crate) fn plan_input(
 
 /// The nodes of a maintenance that its status has room for beside those that have left it: those that it shows already come
 /// first.
-pub(crate) fn with_room<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
+pub(crate) fn with_room<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
     let mut nodes = view.nodes_in(maintenance);
     let statuses = view.world.maintenances.get(maintenance).map(|m| m.status.node_statuses.as_slice());
     let statuses = statuses.unwrap_or_default();
@@ -60,7 +60,10 @@ pub(crate) fn with_room<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a Arc<
 
 /// What a maintenance shows of nodes that have left it, while no other one shows their targets. Until then the stored
 /// position stays: one of them that comes back is where it was.
-pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a NodeMaintenanceNodeStatus> {
+pub(crate) fn not_handed_over<'a>(
+    view: &WorldView<'a>,
+    maintenance: usize,
+) -> Vec<&'a NodeMaintenanceNodeStatus> {
     let selected: HashSet<&str> = view.nodes_of(maintenance).iter().map(|n| n.name.as_str()).collect();
     let statuses = view.world.maintenances.get(maintenance).into_iter().flat_map(|m| &m.status.node_statuses);
     let left = statuses.filter(|s| !selected.contains(s.node_ref.name.as_str()));
@@ -87,7 +90,7 @@ pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsB
 pub(crate) struct Recorded<'a>(HashMap<&'a str, Vec<&'a [DrainPlanEntry]>>);
 
 impl<'a> Recorded<'a> {
-    pub(crate) fn of(view: &View<'a>) -> Self {
+    pub(crate) fn of(view: &WorldView<'a>) -> Self {
         let mut targets: HashMap<&str, Vec<&[DrainPlanEntry]>> = HashMap::new();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage != Stage::Drain {
@@ -119,7 +122,7 @@ impl<'a> Recorded<'a> {
 /// Whether what a maintenance shows of a node is not needed any more once the maintenance has left the node: the others that
 /// drain it show the same targets, or more, of the types of which they speak. One whose status does not name the node has not
 /// begun there.
-pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
+pub(crate) fn is_handed_over(view: &WorldView<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
     let node = status.node_ref.name.as_str();
     let known = view.drains_of(node).filter(|m| m.status.drain_plan_position.is_some());
     let others = known.filter_map(|m| Some((&m.spec, m.status.of_node(node)?)));

@@ -15,7 +15,7 @@ use crate::world::own;
 use crate::world::recorded::{self, Recorded};
 
 /// One look, worked out.
-pub(crate) struct View<'a> {
+pub(crate) struct WorldView<'a> {
     pub(crate) world: &'a World,
     pub(crate) config: &'a Config,
     pub(crate) now: Timestamp,
@@ -41,7 +41,7 @@ pub(crate) struct View<'a> {
     staying: HashSet<&'a str>,
 }
 
-impl<'a> View<'a> {
+impl<'a> WorldView<'a> {
     pub(crate) fn new(world: &'a World, config: &'a Config, now: Timestamp, left_out: LeftOut) -> Self {
         let selected: Vec<Vec<&Arc<Node>>> = world
             .maintenances

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::actions::MaintenanceDecision;
 use crate::observed::PodLocation;
 use crate::remembered::cutoff;
-use crate::world::View;
+use crate::world::WorldView;
 
 use telling::{message, tell};
 
@@ -72,7 +72,11 @@ struct ReturnedPod {
 impl PodReturns {
     /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
-    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut MaintenanceDecision) -> Vec<PodLocation> {
+    pub(crate) fn update(
+        &mut self,
+        view: &WorldView<'_>,
+        decision: &mut MaintenanceDecision,
+    ) -> Vec<PodLocation> {
         let mut returned = Vec::new();
         // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
         let is_closed = |node: &str| {
@@ -116,7 +120,7 @@ impl PodReturns {
     }
 
     /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its maintenances.
-    pub(crate) fn may_come_back(&self, view: &View<'_>, node: &str) -> bool {
+    pub(crate) fn may_come_back(&self, view: &WorldView<'_>, node: &str) -> bool {
         let has_returned = |on_node: &NodeReturns| on_node.known.values().any(|seen| seen.times > 0);
         self.0.get(node).is_some_and(has_returned)
             || view.drains_of(node).any(|maintenance| maintenance.status.outcomes.returned > 0)
@@ -142,7 +146,7 @@ impl NodeReturns {
     /// Takes in the pods of the node; returns those that were put there again.
     fn update(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         pods: &[&Arc<Pod>],
         decision: &mut MaintenanceDecision,
     ) -> Vec<PodLocation> {
@@ -205,7 +209,7 @@ impl NodeReturns {
 
 impl ReturningWorkload {
     /// Seen for the first time: the pods were there before, or are the first strays.
-    fn new(view: &View<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
+    fn new(view: &WorldView<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
         let (again, last) = (Timestamp::MIN, view.now);
         let mut seen = Self { are_strays, pods: HashMap::new(), left: false, times: 0, again, last };
         seen.update(view, since, pods);
@@ -214,7 +218,12 @@ impl ReturningWorkload {
 
     /// Takes in the pods that are there; returns those that were put there after another one had begun to leave. A pod that is
     /// older than the drain, `since`, was not put back, however late it shows.
-    fn update<'p>(&mut self, view: &View<'_>, since: Timestamp, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
+    fn update<'p>(
+        &mut self,
+        view: &WorldView<'_>,
+        since: Timestamp,
+        pods: &[&'p Arc<Pod>],
+    ) -> Vec<&'p Arc<Pod>> {
         let staying: HashSet<&str> =
             pods.iter().filter(|pod| !pod.is_terminating()).map(|pod| pod.uid.as_str()).collect();
         self.left |= self.pods.iter().any(|(uid, state)| state.targeted && !staying.contains(uid.as_str()));

@@ -6,10 +6,15 @@ use drydock_runtime::events::Severity;
 
 use super::ReturningWorkload;
 use crate::actions::{EventDraft, MaintenanceDecision};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// Tells the maintenances that drain the pod, one that was put there again.
-pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &ReturningWorkload, decision: &mut MaintenanceDecision) {
+pub(super) fn tell(
+    view: &WorldView<'_>,
+    pod: &Pod,
+    seen: &ReturningWorkload,
+    decision: &mut MaintenanceDecision,
+) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
