@@ -31,7 +31,7 @@ const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Milestones {
     /// Of each maintenance in Cordon or Drain, by its UID.
-    maintenances: HashMap<String, Announced>,
+    maintenances: HashMap<String, AnnouncedSteps>,
     /// Up to which type each node was reported as drained, by its name.
     nodes: HashMap<String, PodType>,
     /// Whether what was stored has been read: not yet after a restart.
@@ -39,7 +39,7 @@ pub(crate) struct Milestones {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Announced {
+struct AnnouncedSteps {
     cordoned: bool,
     drain: bool,
     /// Reasons of blockers, and whom they are about. None until the stored blockers have been read after a restart.
@@ -67,9 +67,9 @@ impl Milestones {
         for (i, maintenance) in view.world.maintenances.iter().enumerate() {
             let uid = &maintenance.metadata.uid;
             let known = before.remove(uid);
-            let mut step = Step { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
+            let mut step = MilestoneStep { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
-                let mut announced = known.unwrap_or_else(|| Announced::stored(view, maintenance));
+                let mut announced = known.unwrap_or_else(|| AnnouncedSteps::stored(view, maintenance));
                 step.tell(&mut announced, blockers, returns);
                 self.maintenances.insert(uid.clone(), announced);
             } else if let Some(announced) = known.filter(|announced| announced.drain) {
@@ -82,7 +82,8 @@ impl Milestones {
     /// After a restart: a node was reported together with its maintenance.
     fn recall(&mut self, view: &WorldView<'_>) {
         for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
-            let (last, announced) = (maintenance.spec.last_pod_type, Announced::stored(view, maintenance));
+            let (last, announced) =
+                (maintenance.spec.last_pod_type, AnnouncedSteps::stored(view, maintenance));
             for node in &announced.drained {
                 let up_to = self.nodes.entry(node.clone()).or_insert(last);
                 *up_to = last.max(*up_to);
@@ -92,7 +93,7 @@ impl Milestones {
     }
 }
 
-impl Announced {
+impl AnnouncedSteps {
     /// What was told before the status was written.
     fn stored(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
@@ -121,7 +122,7 @@ impl Announced {
     }
 }
 
-struct Step<'s, 'a> {
+struct MilestoneStep<'s, 'a> {
     view: &'s WorldView<'a>,
     i: usize,
     maintenance: &'s NodeMaintenance,
@@ -131,8 +132,8 @@ struct Step<'s, 'a> {
     decision: &'s mut MaintenanceDecision,
 }
 
-impl Step<'_, '_> {
-    fn tell(&mut self, announced: &mut Announced, blockers: &Blockers, returns: &PodReturns) {
+impl MilestoneStep<'_, '_> {
+    fn tell(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers, returns: &PodReturns) {
         let nodes = self.view.nodes_of(self.i);
         let is_told = announced.cordoned || announced.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
@@ -161,7 +162,7 @@ impl Step<'_, '_> {
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
-    fn tell_of_causes(&mut self, announced: &mut Announced, blockers: &Blockers) {
+    fn tell_of_causes(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
         let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
         let stored = announced.causes.is_none().then(|| self.stored_blockers());
@@ -190,7 +191,7 @@ impl Step<'_, '_> {
 
     /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
     /// A node to which pods return is not reported at once.
-    fn tell_of_drained(&mut self, announced: &mut Announced, returns: &PodReturns) {
+    fn tell_of_drained(&mut self, announced: &mut AnnouncedSteps, returns: &PodReturns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {
@@ -215,7 +216,7 @@ impl Step<'_, '_> {
     }
 
     /// The maintenance has gone to Complete: reports the nodes that are drained at this moment, whatever may return to them.
-    fn tell_of_unsettled(&mut self, announced: &Announced) {
+    fn tell_of_unsettled(&mut self, announced: &AnnouncedSteps) {
         let last = self.maintenance.spec.last_pod_type;
         for node in self.view.nodes_of(self.i).iter().filter(|node| !announced.drained.contains(&node.name)) {
             let is_settling = announced.settling.contains_key(&node.name)
