@@ -10,13 +10,13 @@ use jiff::Timestamp;
 
 /// How a request ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct TerminalCondition {
     type_: &'static str,
     reason: &'static str,
     message: String,
 }
 
-impl Verdict {
+impl TerminalCondition {
     pub(crate) fn no_requesters() -> Self {
         Self::new(CANCELED, REASON_NO_REQUESTERS, "No requester asks for the eviction any more.".to_owned())
     }
@@ -52,15 +52,20 @@ impl Verdict {
     }
 }
 
-/// Sets the verdict's condition to True.
-pub(crate) fn set(status: &mut EvictionRequestStatus, verdict: &Verdict, generation: i64, now: Timestamp) {
+/// Sets the terminal condition to True.
+pub(crate) fn set(
+    status: &mut EvictionRequestStatus,
+    ending: &TerminalCondition,
+    generation: i64,
+    now: Timestamp,
+) {
     let condition = Condition {
-        type_: verdict.type_.to_owned(),
+        type_: ending.type_.to_owned(),
         status: "True".to_owned(),
         observed_generation: generation,
         last_transition_time: Some(truncate_to_seconds(now)),
-        reason: verdict.reason.to_owned(),
-        message: verdict.message.clone(),
+        reason: ending.reason.to_owned(),
+        message: ending.message.clone(),
     };
     set_condition(&mut status.conditions, condition);
 }

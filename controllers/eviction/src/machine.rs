@@ -25,7 +25,7 @@ use drydock_runtime::{Pod, events::reasons};
 use jiff::Timestamp;
 
 use crate::cleanup;
-use crate::conditions::{self, Verdict};
+use crate::conditions::{self, TerminalCondition};
 use crate::labels;
 
 /// Most entries of a pod's list that are told of: its annotations may hold thousands that are wrong.
@@ -134,18 +134,20 @@ fn observed(
 fn begin(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
     let name = pod_name(request);
     if request.spec.requesters.is_empty() {
-        return end(request, &Verdict::no_requesters(), now);
+        return end(request, &TerminalCondition::no_requesters(), now);
     }
     match target {
         Target::NotCached => Decision { confirm: true, ..Decision::default() },
-        Target::Absent => end(request, &Verdict::not_found(name), now),
+        Target::Absent => end(request, &TerminalCondition::not_found(name), now),
         Target::Replaced(uid) => {
             let asked = request.spec.target.pod.as_ref().map_or("", |pod| pod.uid.as_str());
-            end(request, &Verdict::replaced(name, asked, uid), now)
+            end(request, &TerminalCondition::replaced(name, asked, uid), now)
         }
-        Target::Present(pod) if pod.is_terminal() => end(request, &Verdict::terminated(name), now),
-        Target::Present(_) if request.is_being_deleted() => end(request, &Verdict::request_deleted(), now),
-        Target::Present(pod) if pod.in_group => end(request, &Verdict::in_group(name), now),
+        Target::Present(pod) if pod.is_terminal() => end(request, &TerminalCondition::terminated(name), now),
+        Target::Present(_) if request.is_being_deleted() => {
+            end(request, &TerminalCondition::request_deleted(), now)
+        }
+        Target::Present(pod) if pod.in_group => end(request, &TerminalCondition::in_group(name), now),
         Target::Present(pod) => first_turn(request, pod, now, config),
     }
 }
@@ -190,15 +192,17 @@ fn go_on(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: 
     let name = pod_name(request);
     let pod = match target {
         Target::NotCached => return Decision { confirm: true, ..Decision::default() },
-        Target::Absent | Target::Replaced(_) => return end(request, &Verdict::deleted(name), now),
-        Target::Present(pod) if pod.is_terminal() => return end(request, &Verdict::terminated(name), now),
+        Target::Absent | Target::Replaced(_) => return end(request, &TerminalCondition::deleted(name), now),
+        Target::Present(pod) if pod.is_terminal() => {
+            return end(request, &TerminalCondition::terminated(name), now);
+        }
         Target::Present(pod) => pod,
     };
     if request.spec.requesters.is_empty() {
-        return end(request, &Verdict::no_requesters(), now);
+        return end(request, &TerminalCondition::no_requesters(), now);
     }
     if request.is_being_deleted() {
-        return end(request, &Verdict::request_deleted(), now);
+        return end(request, &TerminalCondition::request_deleted(), now);
     }
     match turn_over_at(request, pod, config) {
         Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),
@@ -249,10 +253,10 @@ fn timed_out(request: &EvictionRequest) -> Option<Warning> {
 }
 
 /// A terminal condition; nobody is active any more.
-fn end(request: &EvictionRequest, verdict: &Verdict, now: Timestamp) -> Decision {
+fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) -> Decision {
     let mut status = request.status.clone();
     retire_active(&mut status);
-    conditions::set(&mut status, verdict, request.metadata.generation, now);
+    conditions::set(&mut status, ending, request.metadata.generation, now);
     Decision { status: Some(status), ends: true, ..Decision::default() }
 }
 
