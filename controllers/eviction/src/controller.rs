@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::labels;
-use crate::machine::{Config, Decision, Target, Warning, step};
+use crate::machine::{Config, Decision, TargetPod, Warning, step};
 use crate::metrics::RequestMetrics;
 use crate::removal::Removals;
 use crate::telling::{report, tell, tell_of_beginning};
@@ -147,7 +147,7 @@ impl Worker {
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
         let cached = cached.filter(|pod| pod.uid == target.uid);
-        let seen = cached.as_deref().map_or(Target::NotCached, Target::Present);
+        let seen = cached.as_deref().map_or(TargetPod::NotCached, TargetPod::Present);
         let decision = step(request, seen, clock::now(), &self.config);
         // One that was taken up is never held back, nor one that a finalizer keeps: somebody waits for its end.
         let may_end = decision.confirm || decision.ends;
@@ -161,11 +161,11 @@ impl Worker {
         let live = find(&api::<Pod>(&self.context.client, namespace), &target.name).await;
         let live = live.map_err(Error::ReadPod)?.map(|wire| wire.object);
         let seen = match &live {
-            Some(pod) if pod.uid == target.uid => Target::Present(pod),
-            Some(other) => Target::Replaced(&other.uid),
-            None => Target::Absent,
+            Some(pod) if pod.uid == target.uid => TargetPod::Present(pod),
+            Some(other) => TargetPod::Replaced(&other.uid),
+            None => TargetPod::Absent,
         };
-        let found = matches!(seen, Target::Present(_));
+        let found = matches!(seen, TargetPod::Present(_));
         debug!(request = %request.key(), found, "asked for a pod that is not cached");
         Ok(step(request, seen, clock::now(), &self.config))
     }

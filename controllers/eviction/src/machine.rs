@@ -60,7 +60,7 @@ impl Default for Config {
 
 /// What is known of the target pod, by its name and UID.
 #[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
+pub enum TargetPod<'a> {
     /// It is there.
     Present(&'a Pod),
     /// The cache does not have it, or has another pod under its name. The cache may lag.
@@ -100,7 +100,7 @@ pub struct Warning {
 }
 
 /// Decides.
-pub fn step(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
+pub fn step(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, config: &Config) -> Decision {
     let mut decision = if request.is_finished() {
         cleanup::after_the_end(request, now, config)
     } else if request.status.target_interceptors.is_empty() {
@@ -108,7 +108,7 @@ pub fn step(request: &EvictionRequest, target: Target<'_>, now: Timestamp, confi
     } else {
         go_on(request, target, now, config)
     };
-    if let Target::Present(pod) = target
+    if let TargetPod::Present(pod) = target
         && !request.is_finished()
         && !decision.ends
     {
@@ -131,24 +131,26 @@ fn observed(
 }
 
 /// Validation, and the first turn.
-fn begin(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
+fn begin(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, config: &Config) -> Decision {
     let name = pod_name(request);
     if request.spec.requesters.is_empty() {
         return end(request, &TerminalCondition::no_requesters(), now);
     }
     match target {
-        Target::NotCached => Decision { confirm: true, ..Decision::default() },
-        Target::Absent => end(request, &TerminalCondition::not_found(name), now),
-        Target::Replaced(uid) => {
+        TargetPod::NotCached => Decision { confirm: true, ..Decision::default() },
+        TargetPod::Absent => end(request, &TerminalCondition::not_found(name), now),
+        TargetPod::Replaced(uid) => {
             let asked = request.spec.target.pod.as_ref().map_or("", |pod| pod.uid.as_str());
             end(request, &TerminalCondition::replaced(name, asked, uid), now)
         }
-        Target::Present(pod) if pod.is_terminal() => end(request, &TerminalCondition::terminated(name), now),
-        Target::Present(_) if request.is_being_deleted() => {
+        TargetPod::Present(pod) if pod.is_terminal() => {
+            end(request, &TerminalCondition::terminated(name), now)
+        }
+        TargetPod::Present(_) if request.is_being_deleted() => {
             end(request, &TerminalCondition::request_deleted(), now)
         }
-        Target::Present(pod) if pod.in_group => end(request, &TerminalCondition::in_group(name), now),
-        Target::Present(pod) => first_turn(request, pod, now, config),
+        TargetPod::Present(pod) if pod.in_group => end(request, &TerminalCondition::in_group(name), now),
+        TargetPod::Present(pod) => first_turn(request, pod, now, config),
     }
 }
 
@@ -188,15 +190,17 @@ fn facts(pod: &Pod) -> PodFacts<'_> {
 }
 
 /// The end of the pod, the end of the wish, or the next turn.
-fn go_on(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
+fn go_on(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, config: &Config) -> Decision {
     let name = pod_name(request);
     let pod = match target {
-        Target::NotCached => return Decision { confirm: true, ..Decision::default() },
-        Target::Absent | Target::Replaced(_) => return end(request, &TerminalCondition::deleted(name), now),
-        Target::Present(pod) if pod.is_terminal() => {
+        TargetPod::NotCached => return Decision { confirm: true, ..Decision::default() },
+        TargetPod::Absent | TargetPod::Replaced(_) => {
+            return end(request, &TerminalCondition::deleted(name), now);
+        }
+        TargetPod::Present(pod) if pod.is_terminal() => {
             return end(request, &TerminalCondition::terminated(name), now);
         }
-        Target::Present(pod) => pod,
+        TargetPod::Present(pod) => pod,
     };
     if request.spec.requesters.is_empty() {
         return end(request, &TerminalCondition::no_requesters(), now);

@@ -44,8 +44,8 @@ struct Life {
 }
 
 impl Life {
-    fn target(&self) -> Target<'_> {
-        self.pod.as_ref().map_or(Target::Absent, Target::Present)
+    fn target(&self) -> TargetPod<'_> {
+        self.pod.as_ref().map_or(TargetPod::Absent, TargetPod::Present)
     }
 
     fn happen(&mut self, event: &Event) {
@@ -89,7 +89,7 @@ impl Life {
     fn step(&mut self) {
         let before = self.request.clone();
         let (target, now) = (self.pod.clone(), at(self.now));
-        let target = target.as_ref().map_or(Target::Absent, Target::Present);
+        let target = target.as_ref().map_or(TargetPod::Absent, TargetPod::Present);
         let decision = advance(&mut self.request, target, now);
         if !decision.delete {
             let again = step(&self.request, self.target(), now, &Config::default());
