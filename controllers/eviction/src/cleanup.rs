@@ -4,15 +4,15 @@ use drydock_api::eviction_request::{CANCELED, EVICTED, EvictionRequest, REASON_N
 use drydock_api::meta::find_condition;
 use jiff::Timestamp;
 
-use crate::machine::{Config, Decision, retire_active};
+use crate::machine::{Config, RequestDecision, retire_active};
 
 /// Removal when it is due, else when to look again.
-pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &Config) -> Decision {
+pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &Config) -> RequestDecision {
     if is_due(request, now, config) {
-        return Decision { delete: true, ..Decision::default() };
+        return RequestDecision { delete: true, ..RequestDecision::default() };
     }
     let wake = due(request, config).filter(|_| !request.is_being_deleted());
-    let mut decision = Decision { wake, ..Decision::default() };
+    let mut decision = RequestDecision { wake, ..RequestDecision::default() };
     if !request.status.active_interceptors.is_empty() {
         let mut status = request.status.clone();
         retire_active(&mut status);

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::labels;
-use crate::machine::{Config, Decision, TargetPod, Warning, step};
+use crate::machine::{Config, RequestDecision, TargetPod, Warning, step};
 use crate::metrics::RequestMetrics;
 use crate::removal::Removals;
 use crate::telling::{report, tell, tell_of_beginning};
@@ -142,8 +142,8 @@ impl Worker {
 
     /// Decides at the time at which the pod was last seen: a live read may take long, and the API server refuses times
     /// that are not the present.
-    async fn decide(&self, request: &EvictionRequest) -> Result<Decision, Error> {
-        let Some(target) = request.spec.target.pod.as_ref() else { return Ok(Decision::default()) };
+    async fn decide(&self, request: &EvictionRequest) -> Result<RequestDecision, Error> {
+        let Some(target) = request.spec.target.pod.as_ref() else { return Ok(RequestDecision::default()) };
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
         let cached = cached.filter(|pod| pod.uid == target.uid);
@@ -153,7 +153,7 @@ impl Worker {
         let may_end = decision.confirm || decision.ends;
         let is_awaited = request.is_taken_up() || request.is_being_deleted();
         if may_end && !is_awaited && self.removals.holds_back(&request.key()) {
-            return Ok(Decision::default());
+            return Ok(RequestDecision::default());
         }
         if !decision.confirm {
             return Ok(decision);

@@ -16,4 +16,4 @@ mod removal;
 mod telling;
 
 pub use controller::{Options, run};
-pub use machine::{Config, Decision, TargetPod, step};
+pub use machine::{Config, RequestDecision, TargetPod, step};

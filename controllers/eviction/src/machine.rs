@@ -73,7 +73,7 @@ pub enum TargetPod<'a> {
 
 /// What is to be done. Nothing at all is the default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct RequestDecision {
     /// The status to write, if it is to change.
     pub status: Option<EvictionRequestStatus>,
     /// The labels to apply, all of the pod's, if one of them is to change.
@@ -100,7 +100,12 @@ pub struct Warning {
 }
 
 /// Decides.
-pub fn step(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, config: &Config) -> Decision {
+pub fn step(
+    request: &EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
     let mut decision = if request.is_finished() {
         cleanup::after_the_end(request, now, config)
     } else if request.status.target_interceptors.is_empty() {
@@ -131,13 +136,18 @@ fn observed(
 }
 
 /// Validation, and the first turn.
-fn begin(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, config: &Config) -> Decision {
+fn begin(
+    request: &EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
     let name = pod_name(request);
     if request.spec.requesters.is_empty() {
         return end(request, &TerminalCondition::no_requesters(), now);
     }
     match target {
-        TargetPod::NotCached => Decision { confirm: true, ..Decision::default() },
+        TargetPod::NotCached => RequestDecision { confirm: true, ..RequestDecision::default() },
         TargetPod::Absent => end(request, &TerminalCondition::not_found(name), now),
         TargetPod::Replaced(uid) => {
             let asked = request.spec.target.pod.as_ref().map_or("", |pod| pod.uid.as_str());
@@ -154,7 +164,7 @@ fn begin(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, confi
     }
 }
 
-fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> Decision {
+fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> RequestDecision {
     let selection = select(&facts(pod), &config.allowed);
     let mut status = request.status.clone();
     let named = |name: &String| Interceptor { name: name.clone() };
@@ -166,7 +176,7 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.pod_info = Some(pod_info(pod));
     let ignored = |message| Warning { reason: reasons::INVALID_INTERCEPTOR, message };
     let warnings = selection.warnings.into_iter().take(MAX_WARNINGS).map(ignored).collect();
-    Decision { status: Some(status), warnings, ..Decision::default() }
+    RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
 fn pod_info(pod: &Pod) -> PodInfo {
@@ -190,10 +200,15 @@ fn facts(pod: &Pod) -> PodFacts<'_> {
 }
 
 /// The end of the pod, the end of the wish, or the next turn.
-fn go_on(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, config: &Config) -> Decision {
+fn go_on(
+    request: &EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
     let name = pod_name(request);
     let pod = match target {
-        TargetPod::NotCached => return Decision { confirm: true, ..Decision::default() },
+        TargetPod::NotCached => return RequestDecision { confirm: true, ..RequestDecision::default() },
         TargetPod::Absent | TargetPod::Replaced(_) => {
             return end(request, &TerminalCondition::deleted(name), now);
         }
@@ -210,7 +225,7 @@ fn go_on(request: &EvictionRequest, target: TargetPod<'_>, now: Timestamp, confi
     }
     match turn_over_at(request, pod, config) {
         Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),
-        wake => Decision { wake, ..Decision::default() },
+        wake => RequestDecision { wake, ..RequestDecision::default() },
     }
 }
 
@@ -233,14 +248,14 @@ fn may_take_turn(request: &EvictionRequest, config: &Config, now: Timestamp) -> 
     request.active_interceptor().is_none() || may_advance(request, config.heartbeat_deadline, now)
 }
 
-fn next_turn(request: &EvictionRequest, now: Timestamp) -> Decision {
+fn next_turn(request: &EvictionRequest, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
     let next = next_interceptor(&request.status).map(str::to_owned);
     retire_active(&mut status);
     status.active_interceptors = next.into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
     let warnings = timed_out(request).into_iter().collect();
-    Decision { status: Some(status), warnings, ..Decision::default() }
+    RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
 /// What is told when the active interceptor loses its turn, if it has not completed it.
@@ -257,11 +272,11 @@ fn timed_out(request: &EvictionRequest) -> Option<Warning> {
 }
 
 /// A terminal condition; nobody is active any more.
-fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) -> Decision {
+fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
     retire_active(&mut status);
     conditions::set(&mut status, ending, request.metadata.generation, now);
-    Decision { status: Some(status), ends: true, ..Decision::default() }
+    RequestDecision { status: Some(status), ends: true, ..RequestDecision::default() }
 }
 
 /// Nobody is active any more; whoever was had a turn.

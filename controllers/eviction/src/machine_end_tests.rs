@@ -35,7 +35,7 @@ fn evicted_request_goes_when_its_last_requester_withdraws_or_after_the_retention
 fn zero_retention_keeps_evicted_requests_of_requesters_that_stay() {
     let config = Config { retention: None, ..Config::default() };
     let kept = step(&ended("Evicted", "PodDeleted", 1), TargetPod::NotCached, at(10_000_000), &config);
-    assert_eq!(kept, Decision::default());
+    assert_eq!(kept, RequestDecision::default());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
     let config = Config::default();
     assert_eq!(
         step(&request, TargetPod::Present(&pod), at(1_000_000), &config),
-        Decision::default(),
+        RequestDecision::default(),
         "it is over"
     );
 }
@@ -121,7 +121,10 @@ fn request_that_is_deleted_before_it_is_taken_up_never_gets_a_first_turn() {
 fn finished_request_that_is_being_deleted_is_not_deleted_again() {
     let mut request = ended("Evicted", "PodDeleted", 0);
     request.metadata.deletion_timestamp = Some(at(1));
-    assert_eq!(step(&request, TargetPod::Absent, at(1_000_000), &Config::default()), Decision::default());
+    assert_eq!(
+        step(&request, TargetPod::Absent, at(1_000_000), &Config::default()),
+        RequestDecision::default()
+    );
 }
 
 /// Whoever may write a terminal condition need not clear the turn: the controller did, and the interceptor stood nowhere.

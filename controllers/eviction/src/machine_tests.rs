@@ -41,7 +41,11 @@ pub(super) fn request() -> EvictionRequest {
 }
 
 /// Decides, checks the written status by the rules of admission, and writes it.
-pub(super) fn advance(request: &mut EvictionRequest, target: TargetPod<'_>, now: Timestamp) -> Decision {
+pub(super) fn advance(
+    request: &mut EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+) -> RequestDecision {
     let config = Config::default();
     let decision = step(request, target, now, &config);
     if let Some(status) = decision.status.clone() {
@@ -130,7 +134,7 @@ fn invalid_interceptor_is_warned_of_and_the_rest_proceeds() {
 #[test]
 fn missing_pod_is_confirmed_before_anything_is_said() {
     let decision = step(&request(), TargetPod::NotCached, at(0), &Config::default());
-    assert_eq!(decision, Decision { confirm: true, ..Decision::default() });
+    assert_eq!(decision, RequestDecision { confirm: true, ..RequestDecision::default() });
 }
 
 #[test]
@@ -266,7 +270,7 @@ fn last_interceptor_has_no_deadline() {
     let mut request = begun(&pod);
     assert_eq!(request.active_interceptor(), Some(IMPERATIVE_EVICTION));
     let decision = advance(&mut request, TargetPod::Present(&pod), at(100_000));
-    assert_eq!(decision, Decision::default());
+    assert_eq!(decision, RequestDecision::default());
 }
 
 #[test]
