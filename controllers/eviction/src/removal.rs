@@ -19,7 +19,7 @@ use crate::cleanup::{ended_at, is_due};
 use crate::controller::{Error, stale};
 use crate::held::HeldRequests;
 use crate::machine::Config;
-use crate::surplus::Surplus;
+use crate::surplus::SurplusRequests;
 
 /// Requests that are removed at a time.
 const PARALLEL: usize = 8;
@@ -37,14 +37,15 @@ pub(crate) struct Removals {
 
 /// The finished requests that are beyond the limit, and the requests that are not ended because of them.
 struct Stock {
-    surplus: Surplus,
+    surplus: SurplusRequests,
     held: HeldRequests,
 }
 
 impl Removals {
     /// An empty queue; `turns` is the controller's.
     pub(crate) fn new(context: &Context, config: &Config, turns: &Queue<ObjectKey>) -> Self {
-        let stock = Stock { surplus: Surplus::new(config.max_finished), held: HeldRequests::default() };
+        let stock =
+            Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
         let queue = Queue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);
         Self {
             context: context.clone(),
