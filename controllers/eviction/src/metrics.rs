@@ -28,28 +28,28 @@ struct OfRequester {
     requester: String,
 }
 
-type Gauges<L> = Family<L, Gauge>;
+type RequestGauges<L> = Family<L, Gauge>;
 
 /// The gauges. Together they show at most [`SERIES`].
 pub(crate) struct RequestMetrics {
-    active: Shown<Gauges<OfInterceptor>>,
-    processed: Shown<Gauges<OfInterceptor>>,
-    requesters: Shown<Gauges<OfRequester>>,
-    of_pod: Shown<Gauges<OfInterceptor>>,
+    active: Shown<RequestGauges<OfInterceptor>>,
+    processed: Shown<RequestGauges<OfInterceptor>>,
+    requesters: Shown<RequestGauges<OfRequester>>,
+    of_pod: Shown<RequestGauges<OfInterceptor>>,
     left_out: Gauge,
 }
 
 /// What one scrape shows.
 #[derive(Default)]
-struct Counted {
-    active: Gauges<OfInterceptor>,
-    processed: Gauges<OfInterceptor>,
-    requesters: Gauges<OfRequester>,
-    of_pod: Gauges<OfInterceptor>,
+struct RequestCounts {
+    active: RequestGauges<OfInterceptor>,
+    processed: RequestGauges<OfInterceptor>,
+    requesters: RequestGauges<OfRequester>,
+    of_pod: RequestGauges<OfInterceptor>,
 }
 
 /// The room of one scrape.
-struct Room {
+struct SeriesRoom {
     left: usize,
     left_out: usize,
 }
@@ -94,14 +94,14 @@ impl RequestMetrics {
 
     /// Shows these requests in at most so many series.
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
-        let (counted, mut room) = (Counted::default(), Room { left: series, left_out: 0 });
+        let (counted, mut room) = (RequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
         let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
         fair::each(requests, |request| {
             let before = room.left;
             counted.count(&request, aggregate, &mut room);
             before - room.left
         });
-        let Counted { active, processed, requesters, of_pod } = counted;
+        let RequestCounts { active, processed, requesters, of_pod } = counted;
         self.active.replace(active);
         self.processed.replace(processed);
         self.requesters.replace(requesters);
@@ -110,8 +110,8 @@ impl RequestMetrics {
     }
 }
 
-impl Counted {
-    fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut Room) {
+impl RequestCounts {
+    fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut SeriesRoom) {
         if room.left == 0 && !aggregate {
             room.left_out += values(request);
             return;
@@ -148,7 +148,7 @@ impl Counted {
     }
 }
 
-impl Room {
+impl SeriesRoom {
     /// Counts one more under a label, if it has a series or there is room for one.
     fn count<L: Clone + Eq + Hash>(&mut self, family: &Family<L, Gauge>, label: &L) {
         if let Some(gauge) = family.get(label) {
