@@ -84,10 +84,11 @@ pub async fn run(context: Context, options: Options) {
     subscribe(&context, &queue, &removals);
     let stop = context.shutdown.clone();
     let parallel = options.parallel;
-    let worker = Arc::new(Worker { context, config: options.config, removals: removals.clone() });
+    let reconciler =
+        Arc::new(RequestReconciler { context, config: options.config, removals: removals.clone() });
     let work = move |key| {
-        let worker = worker.clone();
-        async move { worker.reconcile(key).await }.boxed()
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(key).await }.boxed()
     };
     futures::future::join(run_workers(queue, parallel, stop, work), removals.run()).await;
 }
@@ -113,13 +114,13 @@ fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
     });
 }
 
-struct Worker {
+struct RequestReconciler {
     context: Context,
     config: Config,
     removals: Removals,
 }
 
-impl Worker {
+impl RequestReconciler {
     async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
         let decision = self.decide(&request).await?;
