@@ -25,7 +25,7 @@ use crate::labels;
 use crate::machine::{Config, RequestDecision, TargetPod, Warning, step};
 use crate::metrics::RequestMetrics;
 use crate::removal::Removals;
-use crate::telling::{report, tell, tell_of_beginning};
+use crate::request_events::{report, tell, tell_of_beginning};
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";

@@ -13,7 +13,7 @@ mod surplus;
 pub mod controller;
 mod metrics;
 mod removal;
-mod telling;
+mod request_events;
 
 pub use controller::{Options, run};
 pub use machine::{Config, RequestDecision, TargetPod, step};

@@ -62,5 +62,5 @@ pub(crate) fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &Evictio
 }
 
 #[cfg(test)]
-#[path = "telling_tests.rs"]
+#[path = "request_events_tests.rs"]
 mod tests;
