@@ -296,7 +296,7 @@ fn pod_name(request: &EvictionRequest) -> &str {
 #[path = "machine_end_tests.rs"]
 mod end_tests;
 #[cfg(test)]
-#[path = "machine_properties.rs"]
+#[path = "machine_property_tests.rs"]
 mod properties;
 #[cfg(test)]
 #[path = "machine_tests.rs"]
