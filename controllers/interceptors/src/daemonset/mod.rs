@@ -12,8 +12,8 @@
 
 mod decide;
 mod deletions;
+mod progress;
 mod targets;
-mod telling;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,29 +165,29 @@ impl DaemonSetReconciler {
             }
             (PodAction::Gone, _) => tell(gone(), Readers).await,
             (PodAction::Terminating, Some(pod)) => {
-                let told = tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await?;
+                let told = tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await?;
                 let due = pod.overdue_at().filter(|due| *due > now);
                 Ok(due.map_or(told, |due| sooner(told, due, now)))
             }
             (PodAction::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
-                Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited), Readers).await,
+                Ok(awaited) => tell(progress::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
             (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Error::Delete(why) = &error
-                        && let Some(progress) = telling::refused(why)
+                        && let Some(progress) = progress::refused(why)
                     {
                         tell(progress, Owner).await?;
                     }
                     return Err(error);
                 }
                 self.shared.deletions.lock().deleted(&pod, now);
-                tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
+                tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
             (PodAction::Delete(DeletionTime::Later { until, times }), Some(pod)) => {
-                match telling::returned(&pod, times) {
+                match progress::returned(&pod, times) {
                     Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
                     None => Ok(at(Some(until), now)),
                 }

@@ -88,5 +88,5 @@ fn owner(pod: &Pod) -> &str {
 }
 
 #[cfg(test)]
-#[path = "telling_tests.rs"]
+#[path = "progress_tests.rs"]
 mod tests;
