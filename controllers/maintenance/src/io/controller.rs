@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::events::{log_write, tell, tell_of_write};
-use super::metrics::Gauges;
+use super::metrics::MaintenanceGauges;
 use super::pending::PendingWrites;
 use super::write_queues::{WriteJob, WriteQueues};
 use super::writer::{ActionWriter, WriteResult};
@@ -73,14 +73,14 @@ struct MaintenanceController {
     observed: ObservedChanges,
     wake: Notify,
     queues: WriteQueues,
-    gauges: Gauges,
+    gauges: MaintenanceGauges,
 }
 
 impl MaintenanceController {
     fn new(context: &Context, config: Config) -> Self {
         let observed = ObservedChanges::default();
         Self {
-            gauges: Gauges::register(&context.metrics),
+            gauges: MaintenanceGauges::register(&context.metrics),
             pending: Mutex::default(),
             observed: observed.clone(),
             wake: Notify::new(),
