@@ -9,7 +9,7 @@ use crate::milestones::Milestones;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::GoneNodes;
-use crate::nodes::uncordoned::Uncordoned;
+use crate::nodes::uncordoned::NotCordoned;
 use crate::nodes::{conditions, cordon};
 use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
@@ -23,7 +23,7 @@ use crate::{release, requests, status};
 #[derive(Clone, Debug, Default)]
 pub struct MachineMemory {
     pub(crate) uncordon_conflicts: UncordonConflicts,
-    pub(crate) uncordoned: Uncordoned,
+    pub(crate) uncordoned: NotCordoned,
     pub(crate) emptied: ConfirmedEmpty,
     pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,

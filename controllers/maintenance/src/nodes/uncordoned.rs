@@ -22,14 +22,14 @@ const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is remembered of nodes under maintenance that are not cordoned, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Uncordoned {
+pub(crate) struct NotCordoned {
     /// Since when they are there without an attempt to cordon them.
     untried: HashMap<String, Timestamp>,
     /// The words of the refusals that have been told.
     told: HashMap<String, String>,
 }
 
-impl Uncordoned {
+impl NotCordoned {
     /// Returns the nodes whose pods are not to be asked for now.
     pub(crate) fn update<'a>(
         &mut self,
