@@ -24,11 +24,11 @@ pub(crate) struct Reporter {
     /// Reports of one request are not closer than this, but for the last.
     interval: Duration,
     /// No more than there are requests that are the interceptor's to act on.
-    memories: Mutex<HashMap<ObjectKey, Memory>>,
+    memories: Mutex<HashMap<ObjectKey, LastReport>>,
 }
 
 /// What is remembered of a request.
-struct Memory {
+struct LastReport {
     /// UID of the request: one that was made anew under the name has none of the entries that were written to the one before,
     /// which may have gone while the watch was broken off.
     uid: String,
@@ -51,7 +51,7 @@ pub(crate) enum Audience {
 
 /// How a report ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reported {
+pub(crate) struct ReportOutcome {
     /// When to look again, if nothing changes before.
     pub(crate) wake: Option<Timestamp>,
     /// Whether the entry was refused. If the turn is over, the cache says so soon; else it knows better what stands there.
@@ -101,7 +101,7 @@ impl Reporter {
         words: Option<String>,
         last_eviction: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Reported, Error> {
+    ) -> Result<ReportOutcome, Error> {
         let tell = self.remember(request, |memory| {
             let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
             let tell = memory.notice.update(blocked, last_eviction, now);
@@ -110,7 +110,7 @@ impl Reporter {
         });
         let later = self.record(request, tell, words.as_ref().unwrap_or(&progress.message), &progress);
         let reported = self.report(request, progress, now).await?;
-        Ok(Reported { wake: earliest(later, reported.wake), ..reported })
+        Ok(ReportOutcome { wake: earliest(later, reported.wake), ..reported })
     }
 
     /// Passes the turn on.
@@ -119,11 +119,11 @@ impl Reporter {
         request: &EvictionRequest,
         why: &str,
         now: Timestamp,
-    ) -> Result<Reported, Error> {
+    ) -> Result<ReportOutcome, Error> {
         let why = with_clause(&clause_of(request), why);
         match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
             Some(entry) => self.send(request, entry).await,
-            None => Ok(Reported::until(None)),
+            None => Ok(ReportOutcome::until(None)),
         }
     }
 
@@ -159,18 +159,18 @@ impl Reporter {
         request: &EvictionRequest,
         progress: ProgressReport,
         now: Timestamp,
-    ) -> Result<Reported, Error> {
-        let Some(old) = self.entry(request) else { return Ok(Reported::until(None)) };
+    ) -> Result<ReportOutcome, Error> {
+        let Some(old) = self.entry(request) else { return Ok(ReportOutcome::until(None)) };
         let is_last = progress.completed;
         let Some(entry) = report::entry(&old, &progress.of(request), now) else {
-            return Ok(Reported::until(report::next_heartbeat(&old)));
+            return Ok(ReportOutcome::until(report::next_heartbeat(&old)));
         };
         let written_at = self.remember(request, |memory| memory.written_at);
         let wait = written_at.map_or(Duration::ZERO, |at| self.interval.saturating_sub(at.elapsed()));
         if wait.is_zero() || is_last {
             self.send(request, entry).await
         } else {
-            Ok(Reported::until(now.checked_add(wait).ok()))
+            Ok(ReportOutcome::until(now.checked_add(wait).ok()))
         }
     }
 
@@ -182,7 +182,11 @@ impl Reporter {
         Some(memory.and_then(|memory| memory.written.as_ref()).unwrap_or(shown).clone())
     }
 
-    async fn send(&self, request: &EvictionRequest, entry: InterceptorStatus) -> Result<Reported, Error> {
+    async fn send(
+        &self,
+        request: &EvictionRequest,
+        entry: InterceptorStatus,
+    ) -> Result<ReportOutcome, Error> {
         if !self.context.may_write() {
             return Err(Error::NoLease);
         }
@@ -192,19 +196,19 @@ impl Reporter {
                 self.remember(request, |memory| {
                     (memory.written, memory.written_at) = (Some(entry), Some(Instant::now()));
                 });
-                Ok(Reported::until(next))
+                Ok(ReportOutcome::until(next))
             }
             EntryWrite::NotOurs => {
                 self.remember(request, |memory| memory.written = None);
-                Ok(Reported { wake: None, is_refused: true })
+                Ok(ReportOutcome { wake: None, is_refused: true })
             }
         }
     }
 
-    fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut Memory) -> R) -> R {
+    fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut LastReport) -> R) -> R {
         let new = || {
             let notice = request.interceptor(self.name).map(OwnerNotice::stored).unwrap_or_default();
-            Memory { uid: request.metadata.uid.clone(), written: None, written_at: None, notice }
+            LastReport { uid: request.metadata.uid.clone(), written: None, written_at: None, notice }
         };
         let mut memories = self.memories.lock();
         let memory = memories.entry(request.key()).or_insert_with(new);
@@ -215,7 +219,7 @@ impl Reporter {
     }
 }
 
-impl Reported {
+impl ReportOutcome {
     fn until(wake: Option<Timestamp>) -> Self {
         Self { wake, is_refused: false }
     }

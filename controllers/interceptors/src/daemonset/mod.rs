@@ -34,7 +34,7 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::reporter::Audience::{Owner, Readers};
-use crate::reporter::{self, Reported, Reporter, at};
+use crate::reporter::{self, ReportOutcome, Reporter, at};
 use crate::responsible::target_of;
 use crate::taint::{self, Awaited};
 use crate::terminating::gone;
@@ -247,7 +247,7 @@ impl DaemonSetReconciler {
 }
 
 /// A report that was refused is tried again soon.
-fn outcome(reported: Reported, now: Timestamp) -> Outcome {
+fn outcome(reported: ReportOutcome, now: Timestamp) -> Outcome {
     if reported.is_refused { Outcome::Retry } else { at(reported.wake, now) }
 }
 
