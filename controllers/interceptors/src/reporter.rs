@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::owner_notice::{OwnerNotice, Tell};
+use crate::owner_notice::{OwnerEvent, OwnerNotice};
 use crate::report::{self, EntryWrite, ProgressReport};
 
 /// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry yet, and
@@ -132,21 +132,21 @@ impl Reporter {
     fn record(
         &self,
         request: &EvictionRequest,
-        tell: Tell,
+        tell: OwnerEvent,
         words: &str,
         progress: &ProgressReport,
     ) -> Option<Timestamp> {
         let recorder = &self.context.recorder;
         match tell {
-            Tell::Nothing => {}
-            Tell::Later(at) => return Some(at),
-            Tell::Blocked => {
+            OwnerEvent::Nothing => {}
+            OwnerEvent::Later(at) => return Some(at),
+            OwnerEvent::Blocked => {
                 let blocked = progress.blocked.as_ref();
                 blocked
                     .into_iter()
                     .for_each(|blocked| recorder.tell_owner_what_blocks(request, blocked, words));
             }
-            Tell::Unblocked => {
+            OwnerEvent::Unblocked => {
                 recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &progress.message);
             }
         }
