@@ -36,7 +36,7 @@ use tracing::info;
 use crate::reporter::Audience::{Owner, Readers};
 use crate::reporter::{self, ReportOutcome, Reporter, at};
 use crate::responsible::target_of;
-use crate::taint::{self, Awaited};
+use crate::taint::{self, PendingTaint};
 use crate::terminating::gone;
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
@@ -205,14 +205,14 @@ impl DaemonSetReconciler {
 
     /// Why the taint of a node does not stand, if that is to be told; else when it is. The taint is looked at if nobody has
     /// since it is wanted: not all that it depends on brings an event of its node.
-    fn awaited(&self, node: &str, now: Timestamp) -> Result<Awaited, Timestamp> {
+    fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.shared.awaited(node);
         if awaited.is_none() {
             self.shared.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
         }
         let since = awaited.as_ref().map_or(now, |awaited| awaited.since);
         let late = since.checked_add(TAINT_SHOWS_WITHIN).unwrap_or(Timestamp::MAX);
-        let is_due = |a: &Awaited| a.refused.is_some() || a.taken.is_some() || late <= now;
+        let is_due = |a: &PendingTaint| a.refused.is_some() || a.taken.is_some() || late <= now;
         awaited.filter(is_due).ok_or(late)
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
 use crate::report::ProgressReport;
-use crate::taint::{Awaited, TAINT};
+use crate::taint::{PendingTaint, TAINT};
 use crate::terminating;
 
 /// KEP-4212's words, and what keeps a pod that is overdue. `why` names the maintenances that cover the pod.
@@ -22,13 +22,13 @@ pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> ProgressRepor
 }
 
 /// The taint that keeps the DaemonSet away does not stand, though it is asked for.
-pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> ProgressReport {
+pub(super) fn awaits_taint(pod: &Pod, awaited: &PendingTaint) -> ProgressReport {
     let (node, owner) = (&pod.node_name, owner(pod));
     let (reason, why) = match awaited {
-        Awaited { refused: Some(words), .. } => {
+        PendingTaint { refused: Some(words), .. } => {
             (NODE_UPDATE_REFUSED, format!("The taint cannot be set: {}", quoted(words)))
         }
-        Awaited { taken: Some((times, began)), .. } => (
+        PendingTaint { taken: Some((times, began)), .. } => (
             OTHER,
             format!(
                 "Others have taken it away {} since {}; it is set again, later each time. Whoever manages the \
@@ -37,7 +37,7 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> ProgressReport {
                 format_seconds(*began)
             ),
         ),
-        Awaited { since, .. } => {
+        PendingTaint { since, .. } => {
             (OTHER, format!("It was requested at {} and the node does not show it.", format_seconds(*since)))
         }
     };

@@ -15,7 +15,7 @@ use crate::testing::{at_second, progress, reporter, request};
 #[test]
 fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
     let pod = Pod { node_name: "n".into(), ..Pod::default() };
-    let awaited = |refused: Option<&str>, taken| Awaited {
+    let awaited = |refused: Option<&str>, taken| PendingTaint {
         since: at_second(0),
         refused: refused.map(ToOwned::to_owned),
         taken,

@@ -6,7 +6,7 @@
 //! whole DaemonSet, which tries one node at random and backs off to 1,000 s: beside one, five or fifty drained nodes, a node
 //! that joined could be without its pod after two minutes (Kubernetes 1.36).
 
-mod waits;
+mod taint_waits;
 mod wanted;
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 use tracing::info;
 
 use crate::daemonset::{DaemonSetTargets, Deletions, changed_nodes};
-use waits::Waits;
+use taint_waits::TaintWaits;
 use wanted::{is_wanted, patch, taken_from};
 pub(crate) use wanted::{nodes_of, stands};
 
@@ -74,12 +74,12 @@ pub(crate) struct Shared {
     /// Nodes whose taints cannot be changed.
     refusals: Refusals,
     /// Nodes whose taint does not stand yet.
-    waits: Waits,
+    waits: TaintWaits,
 }
 
 /// Why a taint that is wanted does not stand yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Awaited {
+pub(crate) struct PendingTaint {
     /// Since when it is wanted.
     pub(crate) since: Timestamp,
     /// The words with which it was refused.
@@ -95,14 +95,14 @@ impl Shared {
             targets: DaemonSetTargets::default(),
             queue: Queue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
             refusals: Refusals::default(),
-            waits: Waits::default(),
+            waits: TaintWaits::default(),
         }
     }
 
     /// Why the taint of a node does not stand; none if nobody has looked yet whether it is wanted.
-    pub(crate) fn awaited(&self, node: &str) -> Option<Awaited> {
+    pub(crate) fn awaited(&self, node: &str) -> Option<PendingTaint> {
         let (since, taken) = self.waits.of(node)?;
-        Some(Awaited { since, refused: self.refusals.of(node), taken })
+        Some(PendingTaint { since, refused: self.refusals.of(node), taken })
     }
 
     /// The taint of a node is wanted since then.

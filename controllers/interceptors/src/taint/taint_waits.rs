@@ -13,38 +13,38 @@ const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::f
 
 /// The nodes, by name: those only from which DaemonSet pods are being drained.
 #[derive(Default)]
-pub(super) struct Waits(Mutex<HashMap<String, Wait>>);
+pub(super) struct TaintWaits(Mutex<HashMap<String, TaintWait>>);
 
 #[derive(Default)]
-struct Wait {
+struct TaintWait {
     since: Option<Timestamp>,
     taken: Conflict,
 }
 
 /// A taint that is to be set.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct DueTaint {
     /// Not before.
     pub(super) at: Timestamp,
     /// How often others took it away since when, if that is to be told now.
     pub(super) tell: Option<(usize, Timestamp)>,
 }
 
-impl Waits {
+impl TaintWaits {
     /// Others took the taint of a node away.
     pub(super) fn taken(&self, node: &str, now: Timestamp) {
         self.0.lock().entry(node.to_owned()).or_default().taken.undone(1, now);
     }
 
     /// The taint of a node is wanted, and does not stand.
-    pub(super) fn wanted(&self, node: &str, now: Timestamp) -> Due {
+    pub(super) fn wanted(&self, node: &str, now: Timestamp) -> DueTaint {
         let mut waits = self.0.lock();
         let wait = waits.entry(node.to_owned()).or_default();
         wait.since.get_or_insert(now);
         wait.taken.forget(now);
         let delay = wait.times().map(|times| AGAIN.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
         let at = wait.taken.last().zip(delay).and_then(|(last, delay)| last.checked_add(delay).ok());
-        Due { at: at.unwrap_or(now), tell: wait.taken.tell(now) }
+        DueTaint { at: at.unwrap_or(now), tell: wait.taken.tell(now) }
     }
 
     /// The taint of a node stands, or is not wanted. What others did is remembered while the node is being drained.
@@ -67,7 +67,7 @@ impl Waits {
     }
 }
 
-impl Wait {
+impl TaintWait {
     /// Once may be a mistake.
     fn times(&self) -> Option<usize> {
         Some(self.taken.times()).filter(|times| *times > 1)
@@ -86,7 +86,7 @@ mod tests {
     /// It was set again at once each time, for as long as the drain lasted, and nobody was told.
     #[test]
     fn a_taint_that_others_take_away_is_set_later_each_time() {
-        let (waits, mut now, mut waited) = (Waits::default(), at(0), Vec::new());
+        let (waits, mut now, mut waited) = (TaintWaits::default(), at(0), Vec::new());
         for _ in 0..9 {
             waits.taken("n", now);
             let due = waits.wanted("n", now);
@@ -96,12 +96,12 @@ mod tests {
         }
         assert_eq!(waited, [0, 1, 2, 4, 8, 16, 30, 30, 30]);
         waits.over("n", false);
-        assert_eq!(waits.wanted("n", now), Due { at: now, tell: None }, "another drain");
+        assert_eq!(waits.wanted("n", now), DueTaint { at: now, tell: None }, "another drain");
     }
 
     #[test]
     fn a_conflict_is_told_of_once_a_minute_and_shown_while_it_lasts() {
-        let waits = Waits::default();
+        let waits = TaintWaits::default();
         let told = |second| {
             waits.taken("n", at(second));
             (waits.wanted("n", at(second)).tell, waits.of("n"))
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn memory_is_of_nodes_that_are_drained() {
-        let waits = Waits::default();
+        let waits = TaintWaits::default();
         for node in ["a", "b"] {
             waits.taken(node, at(0));
             waits.wanted(node, at(0));
