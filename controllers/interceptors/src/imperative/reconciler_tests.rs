@@ -8,25 +8,27 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use drydock_runtime::Budget;
 use drydock_runtime::testing::{context, failure};
 
-use super::super::testing::{Asked, Running, accepted, budget, denied, pod, request, several, withdrawn};
+use super::super::testing::{
+    HostCalls, RunningInterceptor, accepted, budget, denied, pod, request, several, withdrawn,
+};
 use super::*;
 
 /// What was written to the old one was taken for what stands in the new one, which was told nothing for three minutes.
 #[tokio::test]
 async fn a_request_that_was_made_anew_while_nobody_watched_is_reported_to() {
-    let mut running = Running::start(&[], &["p"], |_| accepted());
-    running.until(|asked| matches!(asked, Asked::Report(..))).await;
+    let mut running = RunningInterceptor::start(&[], &["p"], |_| accepted());
+    running.until(|asked| matches!(asked, HostCalls::Report(..))).await;
     let mut anew = request("p");
     anew.metadata.uid = "anew".into();
     running.context.caches.requests.apply(anew);
-    running.until(|asked| matches!(asked, Asked::Report(..))).await;
+    running.until(|asked| matches!(asked, HostCalls::Report(..))).await;
 }
 
 /// The place of an eviction whose task panicked was never free again, nor was its pod asked for.
 #[tokio::test]
 async fn an_eviction_that_panics_is_tried_again() {
     let first = AtomicBool::new(true);
-    let mut running = Running::start(&[], &["p"], move |_| {
+    let mut running = RunningInterceptor::start(&[], &["p"], move |_| {
         assert!(!first.swap(false, SeqCst), "the host is a function that panics once");
         accepted()
     });
@@ -39,11 +41,11 @@ async fn an_eviction_that_panics_is_tried_again() {
 async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
     let budgets: Vec<Budget> =
         (0..10_000).map(|i| budget(&format!("{i:05}-{}", "b".repeat(240)), "1", 1)).collect();
-    let mut running = Running::start(&budgets, &["p"], |_| several());
+    let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
     let told = running
-        .until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("retries: 1")))
+        .until(|asked| matches!(asked, HostCalls::Report(_, message) if message.contains("retries: 1")))
         .await;
-    let Asked::Report(_, message) = told else { unreachable!() };
+    let HostCalls::Report(_, message) = told else { unreachable!() };
     assert!(message.contains("more than one PodDisruptionBudget"), "{message}");
     assert!(message.chars().count() <= 1000, "{} characters", message.chars().count());
 }
@@ -51,10 +53,10 @@ async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_i
 /// An eviction whose answer was lost was sent again after 200 ms, and one that the cache did not show after 30 s.
 #[tokio::test]
 async fn an_eviction_that_the_host_may_have_accepted_is_looked_for_before_it_is_sent_again() {
-    let mut running = Running::start(&[], &["going"], |_| failure(503, "ServiceUnavailable"));
+    let mut running = RunningInterceptor::start(&[], &["going"], |_| failure(503, "ServiceUnavailable"));
     running.until_evicted("going").await;
-    let next = running.until(|asked| matches!(asked, Asked::Eviction(_) | Asked::Report(..))).await;
-    assert_eq!(next, Asked::Report("going".into(), "The eviction was accepted.".into()));
+    let next = running.until(|asked| matches!(asked, HostCalls::Eviction(_) | HostCalls::Report(..))).await;
+    assert_eq!(next, HostCalls::Report("going".into(), "The eviction was accepted.".into()));
 }
 
 /// The answer to a request that was withdrawn in between was not awaited: its pod was evicted twice.
@@ -83,10 +85,12 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
 #[tokio::test]
 async fn the_counter_of_the_kep_counts_evictions_that_failed() {
     let result = |pod: &str| if pod == "denied" { denied() } else { accepted() };
-    let mut running = Running::start(&[], &["accepted", "denied"], result);
+    let mut running = RunningInterceptor::start(&[], &["accepted", "denied"], result);
     let mut told = BTreeSet::new();
     while told.len() < 2 {
-        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
+        if let HostCalls::Report(name, _) =
+            running.until(|asked| matches!(asked, HostCalls::Report(..))).await
+        {
             told.insert(name);
         }
     }

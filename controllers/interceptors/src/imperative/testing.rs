@@ -19,18 +19,18 @@ pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// What the host was asked: evictions by the pod's name, and reports by the request's and their message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum HostCalls {
     Eviction(String),
     Report(String, String),
 }
 
 /// A running interceptor.
-pub(super) struct Running {
+pub(super) struct RunningInterceptor {
     pub(super) context: Context,
-    pub(super) asked: Receiver<Asked>,
+    pub(super) asked: Receiver<HostCalls>,
 }
 
-impl Running {
+impl RunningInterceptor {
     /// `result` gives code and body for the eviction of the pod of this name.
     pub(super) fn start(
         budgets: &[Budget],
@@ -45,11 +45,11 @@ impl Running {
             let name = path.split('/').nth_back(1).unwrap_or_default().to_owned();
             if path.contains("/eviction?") || path.ends_with("/eviction") {
                 let answered = result(&name);
-                let _ = tell.try_send(Asked::Eviction(name));
+                let _ = tell.try_send(HostCalls::Eviction(name));
                 return answered;
             }
             let message = body["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
-            let _ = tell.try_send(Asked::Report(name.clone(), message.to_owned()));
+            let _ = tell.try_send(HostCalls::Report(name.clone(), message.to_owned()));
             (200, serde_json::to_value(request(&name)).unwrap())
         });
         budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
@@ -64,7 +64,7 @@ impl Running {
     }
 
     /// Waits until the host was asked this.
-    pub(super) async fn until(&mut self, is_it: impl Fn(&Asked) -> bool) -> Asked {
+    pub(super) async fn until(&mut self, is_it: impl Fn(&HostCalls) -> bool) -> HostCalls {
         let found = async {
             loop {
                 let asked = self.asked.recv().await.expect("it runs");
@@ -80,17 +80,17 @@ impl Running {
     pub(super) async fn until_kept(&mut self, name: &str, retries: u32) {
         let said = format!("retries: {retries}");
         self.until(
-            |asked| matches!(asked, Asked::Report(n, message) if n == name && message.contains(&said)),
+            |asked| matches!(asked, HostCalls::Report(n, message) if n == name && message.contains(&said)),
         )
         .await;
     }
 
     pub(super) async fn until_evicted(&mut self, name: &str) {
-        self.until(|asked| *asked == Asked::Eviction(name.to_owned())).await;
+        self.until(|asked| *asked == HostCalls::Eviction(name.to_owned())).await;
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningInterceptor {
     fn drop(&mut self) {
         self.context.shutdown.cancel();
     }
