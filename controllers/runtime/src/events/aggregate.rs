@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use drydock_api::text::cut_bytes;
 
-use super::{Note, Severity};
+use super::{RecordedEvent, Severity};
 
 /// Equal events further apart than this are separate ones, and so are similar ones.
 const SAME_WITHIN: Duration = Duration::from_secs(600);
@@ -29,7 +29,7 @@ const COMBINED: &str = "(combined from similar events): ";
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Write {
-    pub(super) note: Note,
+    pub(super) event: RecordedEvent,
     pub(super) how: How,
     kind: Kind,
 }
@@ -72,7 +72,7 @@ struct Pace {
     messages: u32,
     since: Timestamp,
     /// The last event that waits for its turn, and for how many it stands.
-    held: Option<(Note, i32)>,
+    held: Option<(RecordedEvent, i32)>,
 }
 
 #[derive(Default)]
@@ -84,28 +84,28 @@ pub(super) struct Aggregator {
 
 impl Aggregator {
     /// What is to be written of an event now, if anything.
-    pub(super) fn take(&mut self, note: Note) -> Option<Write> {
+    pub(super) fn take(&mut self, event: RecordedEvent) -> Option<Write> {
         self.make_room();
-        let group = group_of(&note);
-        let alone = Kind { group: group.clone(), message: Some(note.message.clone()) };
-        let is_known = self.known.get(&alone).is_some_and(|known| is_same(known.last, note.time));
-        let pace = self.paces.entry(group.clone()).or_insert_with(|| Pace::new(note.time));
-        pace.refill(note.time);
-        if !is_same(pace.since, note.time) {
-            (pace.messages, pace.since) = (0, note.time);
+        let group = group_of(&event);
+        let alone = Kind { group: group.clone(), message: Some(event.message.clone()) };
+        let is_known = self.known.get(&alone).is_some_and(|known| is_same(known.last, event.time));
+        let pace = self.paces.entry(group.clone()).or_insert_with(|| Pace::new(event.time));
+        pace.refill(event.time);
+        if !is_same(pace.since, event.time) {
+            (pace.messages, pace.since) = (0, event.time);
         }
         let is_many = !is_known && pace.messages >= SIMILAR;
         if pace.tokens < 1.0 || (is_many && pace.held.is_some()) {
             let times = pace.held.take().map_or(0, |(_, times)| times);
-            pace.held = Some((note, times.saturating_add(1)));
+            pace.held = Some((event, times.saturating_add(1)));
             return None;
         }
         pace.tokens -= 1.0;
         if is_many {
-            return Some(self.combined(note, 1));
+            return Some(self.combined(event, 1));
         }
         pace.messages = pace.messages.saturating_add(u32::from(!is_known));
-        Some(self.write(alone, note, 1))
+        Some(self.write(alone, event, 1))
     }
 
     /// An event that has waited and whose turn it is.
@@ -114,8 +114,8 @@ impl Aggregator {
         let pace = self.paces.values_mut().filter(waits).find(|pace| pace.next() <= now)?;
         pace.refill(now);
         pace.tokens = (pace.tokens - 1.0).max(0.0);
-        let (note, times) = pace.held.take()?;
-        Some(self.combined(note, times))
+        let (event, times) = pace.held.take()?;
+        Some(self.combined(event, times))
     }
 
     /// When the next event that waits has its turn.
@@ -126,7 +126,7 @@ impl Aggregator {
     /// Remembers an event that was written.
     pub(super) fn written(&mut self, write: &Write, name: String) {
         let (How::Create { count } | How::Count { count, .. }) = write.how;
-        self.known.insert(write.kind.clone(), Known { name, count, last: write.note.time });
+        self.known.insert(write.kind.clone(), Known { name, count, last: write.event.time });
     }
 
     /// The event is no longer there: it is to be made anew.
@@ -140,20 +140,20 @@ impl Aggregator {
         std::mem::take(&mut self.dropped)
     }
 
-    fn combined(&self, mut note: Note, times: i32) -> Write {
-        let kind = Kind { group: group_of(&note), message: None };
-        note.message.insert_str(0, COMBINED);
-        note.message = cut_bytes(&note.message, super::MAX_MESSAGE);
-        self.write(kind, note, times)
+    fn combined(&self, mut event: RecordedEvent, times: i32) -> Write {
+        let kind = Kind { group: group_of(&event), message: None };
+        event.message.insert_str(0, COMBINED);
+        event.message = cut_bytes(&event.message, super::MAX_MESSAGE);
+        self.write(kind, event, times)
     }
 
-    fn write(&self, kind: Kind, note: Note, times: i32) -> Write {
-        let known = self.known.get(&kind).filter(|known| is_same(known.last, note.time));
+    fn write(&self, kind: Kind, event: RecordedEvent, times: i32) -> Write {
+        let known = self.known.get(&kind).filter(|known| is_same(known.last, event.time));
         let how = match known {
             Some(known) => How::Count { name: known.name.clone(), count: known.count.saturating_add(times) },
             None => How::Create { count: times },
         };
-        Write { note, how, kind }
+        Write { event, how, kind }
     }
 
     fn make_room(&mut self) {
@@ -183,14 +183,14 @@ impl Pace {
     }
 }
 
-fn group_of(note: &Note) -> Group {
-    let regarding = &note.regarding;
+fn group_of(event: &RecordedEvent) -> Group {
+    let regarding = &event.regarding;
     Group {
         kind: regarding.kind,
         name: regarding.name.clone(),
         uid: regarding.uid.clone(),
-        severity: note.severity,
-        reason: note.reason,
+        severity: event.severity,
+        reason: event.reason,
     }
 }
 

@@ -67,7 +67,7 @@ impl Regarding {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Note {
+struct RecordedEvent {
     regarding: Regarding,
     related: Option<Regarding>,
     severity: Severity,
@@ -124,7 +124,7 @@ impl Recorder {
     #[cfg(any(test, feature = "test-util"))]
     pub fn take_all(&self) -> Vec<(&'static str, String)> {
         let mut waiting = self.queue.waiting.lock();
-        std::iter::from_fn(|| waiting.pop()).map(|note| (note.reason, note.message)).collect()
+        std::iter::from_fn(|| waiting.pop()).map(|event| (event.reason, event.message)).collect()
     }
 
     /// Records an event; never waits. Of a longer message the first 1,024 bytes are kept.
@@ -140,7 +140,7 @@ impl Recorder {
         reason: &'static str,
         message: String,
     ) {
-        let note = Note {
+        let event = RecordedEvent {
             regarding,
             related,
             severity,
@@ -148,7 +148,7 @@ impl Recorder {
             message: cut_bytes(&message, MAX_MESSAGE),
             time: clock::now(),
         };
-        if self.queue.waiting.lock().push(note).is_some() {
+        if self.queue.waiting.lock().push(event).is_some() {
             self.dropped.inc();
         }
         self.queue.added.notify_one();
@@ -167,10 +167,10 @@ impl Recorder {
 
 impl Queue {
     /// The next event; waits for one. For one reader; cancel safe.
-    async fn next(&self) -> Note {
+    async fn next(&self) -> RecordedEvent {
         loop {
-            if let Some(note) = self.waiting.lock().pop() {
-                return note;
+            if let Some(event) = self.waiting.lock().pop() {
+                return event;
             }
             self.added.notified().await;
         }
@@ -186,9 +186,9 @@ mod tests {
     fn a_message_is_cut_before_it_waits() {
         let recorder = Recorder::disconnected(&Metrics::new());
         recorder.normal(&crate::cache::Pod::default(), "R", "\u{e9}".repeat(1_000_000));
-        let note = recorder.queue.waiting.lock().pop().map(|note| note.message);
-        let note = note.unwrap_or_default();
-        assert!(note.len() <= MAX_MESSAGE && note.capacity() <= MAX_MESSAGE);
-        assert!(note.ends_with("\u{e9}\u{2026}"), "{note}");
+        let event = recorder.queue.waiting.lock().pop().map(|event| event.message);
+        let event = event.unwrap_or_default();
+        assert!(event.len() <= MAX_MESSAGE && event.capacity() <= MAX_MESSAGE);
+        assert!(event.ends_with("\u{e9}\u{2026}"), "{event}");
     }
 }

@@ -96,11 +96,11 @@ mod tests {
         recorder.tell_readers(&request, Severity::Normal, "R", "it goes");
         let mut waiting = recorder.queue.waiting.lock();
         let notes: Vec<_> = std::iter::from_fn(|| waiting.pop()).collect();
-        let words: Vec<&str> = notes.iter().map(|note| note.message.as_str()).collect();
+        let words: Vec<&str> = notes.iter().map(|event| event.message.as_str()).collect();
         let plain = "Eviction of pod web-0 on node n1: it goes";
         let full = "Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1: it goes";
         assert_eq!(words, [plain, plain, full, full, full]);
-        let about: Vec<_> = notes.iter().map(|note| (note.regarding.kind, &*note.regarding.uid)).collect();
+        let about: Vec<_> = notes.iter().map(|event| (event.regarding.kind, &*event.regarding.uid)).collect();
         let (request, pod) = (("EvictionRequest", "r1"), ("Pod", "u1"));
         assert_eq!(about, [request, pod, request, pod, request]);
         let related = notes[1].related.as_ref().map(|related| (related.kind, &*related.uid));
