@@ -12,7 +12,7 @@ const OF_ALL: usize = 1000;
 
 /// Events by the namespace of their object; those of cluster-scoped objects stand under the empty name.
 #[derive(Default)]
-pub(super) struct Backlog {
+pub(super) struct EventBacklog {
     waiting: BTreeMap<String, VecDeque<RecordedEvent>>,
     /// Namespaces that have events, the next one to be written first.
     turns: VecDeque<String>,
@@ -20,7 +20,7 @@ pub(super) struct Backlog {
     namespaced: usize,
 }
 
-impl Backlog {
+impl EventBacklog {
     /// Adds an event; returns the one that had to go for want of room, which may be the same.
     pub(super) fn push(&mut self, event: RecordedEvent) -> Option<RecordedEvent> {
         let namespace = event.regarding.namespace.clone();
@@ -90,14 +90,14 @@ mod tests {
         RecordedEvent { regarding, related: None, severity: Severity::Normal, reason: "R", message, time }
     }
 
-    fn all(backlog: &mut Backlog) -> Vec<(String, String)> {
+    fn all(backlog: &mut EventBacklog) -> Vec<(String, String)> {
         std::iter::from_fn(|| backlog.pop()).map(|event| (event.regarding.namespace, event.message)).collect()
     }
 
     /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came after them.
     #[test]
     fn a_namespace_with_many_events_delays_and_displaces_no_other() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         let dropped = (0..10_000).filter(|n| backlog.push(event("loud", *n)).is_some()).count();
         assert_eq!(dropped, 10_000 - OF_ONE);
         assert!(backlog.push(event("quiet", 0)).is_none());
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn many_namespaces_that_are_full_make_room_for_another_and_for_what_is_in_none() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         for n in 0..OF_ALL * 2 {
             backlog.push(event(&format!("loud-{}", n % 15), n));
         }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn events_of_a_namespace_are_written_in_their_order() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         for n in 0..6 {
             backlog.push(event(["a", "b"][n % 2], n));
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_events_whatever_the_namespaces_are_called() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         for n in 0..5 * OF_ALL {
             backlog.push(event(&n.to_string(), n));
         }

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use crate::cache::Cacheable;
 use crate::clock;
 use crate::metrics::Metrics;
-use backlog::Backlog;
+use backlog::EventBacklog;
 pub use owner::subject;
 
 /// Most bytes of an event's message that kube-apiserver takes (k8s.io/kubernetes/pkg/apis/core/validation/events.go).
@@ -80,14 +80,14 @@ struct RecordedEvent {
 /// dropped and counted.
 #[derive(Clone)]
 pub struct Recorder {
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     dropped: Counter,
 }
 
 /// What recorders and the writer share.
 #[derive(Default)]
-struct Queue {
-    waiting: Mutex<Backlog>,
+struct EventQueue {
+    waiting: Mutex<EventBacklog>,
     added: Notify,
 }
 
@@ -165,7 +165,7 @@ impl Recorder {
     }
 }
 
-impl Queue {
+impl EventQueue {
     /// The next event; waits for one. For one reader; cancel safe.
     async fn next(&self) -> RecordedEvent {
         loop {

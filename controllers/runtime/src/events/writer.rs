@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::aggregate::{Aggregator, How, Write};
-use super::{Queue, RecordedEvent, Regarding, Severity};
+use super::{EventQueue, RecordedEvent, Regarding, Severity};
 use crate::clock;
 use crate::error::{Failure, classify, with_causes};
 
@@ -25,7 +25,7 @@ const MAX_NAME: usize = 253;
 pub(super) async fn write_events(
     client: Client,
     component: &'static str,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     dropped: Counter,
     stop: CancellationToken,
 ) {
