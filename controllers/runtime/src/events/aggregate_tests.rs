@@ -26,11 +26,11 @@ fn event(reason: &'static str, message: &str, second: i64) -> RecordedEvent {
 }
 
 /// Takes an event, and writes what is to be written; returns that.
-fn tell(events: &mut Aggregator, event: RecordedEvent) -> Option<How> {
+fn tell(events: &mut Aggregator, event: RecordedEvent) -> Option<WriteMode> {
     let write = events.take(event)?;
     let name = match &write.how {
-        How::Create { .. } => write.event.message.clone(),
-        How::Count { name, .. } => name.clone(),
+        WriteMode::Create { .. } => write.event.message.clone(),
+        WriteMode::Count { name, .. } => name.clone(),
     };
     events.written(&write, name);
     Some(write.how)
@@ -39,10 +39,10 @@ fn tell(events: &mut Aggregator, event: RecordedEvent) -> Option<How> {
 #[test]
 fn equal_events_are_counted() {
     let mut events = Aggregator::default();
-    assert_eq!(tell(&mut events, event("R", "m", 0)), Some(How::Create { count: 1 }));
-    assert_eq!(tell(&mut events, event("R", "m", 5)), Some(How::Count { name: "m".into(), count: 2 }));
-    assert_eq!(tell(&mut events, event("R", "other", 5)), Some(How::Create { count: 1 }));
-    assert_eq!(tell(&mut events, event("R", "m", 1000)), Some(How::Create { count: 1 }));
+    assert_eq!(tell(&mut events, event("R", "m", 0)), Some(WriteMode::Create { count: 1 }));
+    assert_eq!(tell(&mut events, event("R", "m", 5)), Some(WriteMode::Count { name: "m".into(), count: 2 }));
+    assert_eq!(tell(&mut events, event("R", "other", 5)), Some(WriteMode::Create { count: 1 }));
+    assert_eq!(tell(&mut events, event("R", "m", 1000)), Some(WriteMode::Create { count: 1 }));
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn an_event_that_is_gone_is_made_anew() {
     let mut events = Aggregator::default();
     tell(&mut events, event("R", "m", 0));
     let count = events.take(event("R", "m", 5)).unwrap();
-    assert_eq!(events.gone(count).how, How::Create { count: 1 });
-    assert_eq!(tell(&mut events, event("R", "m", 6)), Some(How::Create { count: 1 }));
+    assert_eq!(events.gone(count).how, WriteMode::Create { count: 1 });
+    assert_eq!(tell(&mut events, event("R", "m", 6)), Some(WriteMode::Create { count: 1 }));
 }
 
 /// All events of an object had 25 tokens together, and each node of a maintenance took one when it was drained: the one
@@ -62,22 +62,22 @@ fn many_events_of_one_reason_keep_none_of_another_from_being_written() {
     for node in 0..4000 {
         tell(&mut events, event("NodeDrained", &format!("node-{node}"), 0));
     }
-    assert_eq!(tell(&mut events, event("DrainFastForwarded", "m", 0)), Some(How::Create { count: 1 }));
+    assert_eq!(tell(&mut events, event("DrainFastForwarded", "m", 0)), Some(WriteMode::Create { count: 1 }));
 }
 
 #[test]
 fn what_is_beyond_the_pace_is_combined_and_counted_when_it_is_due() {
     let mut events = Aggregator::default();
-    let written: Vec<How> =
+    let written: Vec<WriteMode> =
         (0..4000).filter_map(|n| tell(&mut events, event("NodeDrained", &format!("node-{n}"), 0))).collect();
-    let created = written.iter().filter(|how| **how == How::Create { count: 1 }).count();
+    let created = written.iter().filter(|how| **how == WriteMode::Create { count: 1 }).count();
     assert_eq!((written.len(), created), (25, 11), "ten of their own, and the combined one");
     let due = events.next_due().unwrap();
     assert_eq!(due, Timestamp::from_second(300).unwrap());
     assert_eq!(events.due(Timestamp::from_second(299).unwrap()), None);
     let write = events.due(due).unwrap();
     assert_eq!(write.event.message, "(combined from similar events): node-3999");
-    assert!(matches!(write.how, How::Count { count: 3990, .. }), "{:?}", write.how);
+    assert!(matches!(write.how, WriteMode::Count { count: 3990, .. }), "{:?}", write.how);
     assert_eq!((events.due(due), events.next_due()), (None, None));
 }
 

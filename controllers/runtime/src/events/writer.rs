@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::aggregate::{Aggregator, How, Write};
+use super::aggregate::{Aggregator, EventWrite, WriteMode};
 use super::{EventQueue, RecordedEvent, Regarding, Severity};
 use crate::clock;
 use crate::error::{Failure, classify, with_causes};
@@ -57,10 +57,10 @@ async fn send(
     client: &Client,
     component: &str,
     aggregator: &mut Aggregator,
-    mut write: Write,
+    mut write: EventWrite,
 ) -> Result<(), kube::Error> {
     let api: Api<Event> = Api::namespaced(client.clone(), namespace_of(&write.event));
-    if let How::Count { name, count } = &write.how {
+    if let WriteMode::Count { name, count } = &write.how {
         let event = &write.event;
         let patch = json!({"count": count, "lastTimestamp": Time(event.time), "message": event.message});
         match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
@@ -85,9 +85,9 @@ fn namespace_of(event: &RecordedEvent) -> &str {
     if event.regarding.namespace.is_empty() { "default" } else { &event.regarding.namespace }
 }
 
-fn event(write: &Write, component: &str) -> Event {
+fn event(write: &EventWrite, component: &str) -> Event {
     let event = &write.event;
-    let (How::Create { count } | How::Count { count, .. }) = write.how;
+    let (WriteMode::Create { count } | WriteMode::Count { count, .. }) = write.how;
     let regarding = &event.regarding;
     let time = Time(event.time);
     // As client-go names them: the object's name and the time in hex; the first part of a name that leaves it no room.
