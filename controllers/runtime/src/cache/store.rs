@@ -32,7 +32,7 @@ impl<T> Change<T> {
     }
 }
 
-type Handler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
+type ChangeHandler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
 
 /// Objects of one kind. Clones share the same objects.
 pub struct Store<T: Cacheable> {
@@ -40,12 +40,12 @@ pub struct Store<T: Cacheable> {
 }
 
 struct Shared<T: Cacheable> {
-    handlers: RwLock<Vec<Handler<T>>>,
-    objects: RwLock<Objects<T>>,
+    handlers: RwLock<Vec<ChangeHandler<T>>>,
+    objects: RwLock<IndexedObjects<T>>,
     synced: watch::Sender<bool>,
 }
 
-struct Objects<T> {
+struct IndexedObjects<T> {
     by_key: BTreeMap<ObjectKey, Arc<T>>,
     by_uid: HashMap<Box<str>, ObjectKey>,
     by_node: HashMap<Box<str>, BTreeSet<ObjectKey>>,
@@ -59,7 +59,8 @@ impl<T: Cacheable> Clone for Store<T> {
 
 impl<T: Cacheable> Default for Store<T> {
     fn default() -> Self {
-        let objects = Objects { by_key: BTreeMap::new(), by_uid: HashMap::new(), by_node: HashMap::new() };
+        let objects =
+            IndexedObjects { by_key: BTreeMap::new(), by_uid: HashMap::new(), by_node: HashMap::new() };
         Self {
             shared: Arc::new(Shared {
                 handlers: RwLock::default(),
@@ -176,7 +177,7 @@ fn is_same_version<T: Cacheable>(old: &T, change: &Change<T>) -> bool {
             .is_some_and(|new| new.resource_version() == old.resource_version() && new.uid() == old.uid())
 }
 
-impl<T: Cacheable> Objects<T> {
+impl<T: Cacheable> IndexedObjects<T> {
     fn insert(&mut self, key: ObjectKey, object: Arc<T>) -> Option<Arc<T>> {
         let old = self.by_key.get(&key).cloned();
         if let Some(old) = &old {
