@@ -49,12 +49,12 @@ impl Select {
 impl Caches {
     /// Starts feeding the selected stores until `stop`. Returns at once; nothing need be reachable yet.
     pub fn start(&self, client: &Client, select: Select, tasks: &TaskTracker, stop: &CancellationToken) {
-        let feed = Feed { client, tasks, stop };
-        feed.start(&self.pods, select.pods);
-        feed.start(&self.nodes, select.nodes);
-        feed.start(&self.budgets, select.budgets);
-        feed.start(&self.requests, select.requests);
-        feed.start(&self.maintenances, select.maintenances);
+        let reflectors = Reflectors { client, tasks, stop };
+        reflectors.start(&self.pods, select.pods);
+        reflectors.start(&self.nodes, select.nodes);
+        reflectors.start(&self.budgets, select.budgets);
+        reflectors.start(&self.requests, select.requests);
+        reflectors.start(&self.maintenances, select.maintenances);
     }
 
     /// Waits until each selected store holds a complete list.
@@ -76,13 +76,13 @@ impl Caches {
     }
 }
 
-struct Feed<'a> {
+struct Reflectors<'a> {
     client: &'a Client,
     tasks: &'a TaskTracker,
     stop: &'a CancellationToken,
 }
 
-impl Feed<'_> {
+impl Reflectors<'_> {
     fn start<T: Cacheable>(&self, store: &Store<T>, selected: bool) {
         if selected {
             let task = reflect(self.client.clone(), store.clone(), self.stop.clone());
