@@ -95,14 +95,14 @@ impl Cacheable for Budget {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireBudget {
-    metadata: WireMeta,
-    spec: WireSpec,
-    status: WireStatus,
+    metadata: WireBudgetMeta,
+    spec: WireBudgetSpec,
+    status: WireBudgetStatus,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireMeta {
+struct WireBudgetMeta {
     name: String,
     namespace: String,
     uid: String,
@@ -112,14 +112,14 @@ struct WireMeta {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireSpec {
+struct WireBudgetSpec {
     selector: Option<LabelSelector>,
     unhealthy_pod_eviction_policy: Option<UnhealthyPolicy>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireStatus {
+struct WireBudgetStatus {
     observed_generation: i64,
     disruptions_allowed: i32,
     current_healthy: i32,
