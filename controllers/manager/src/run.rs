@@ -8,7 +8,7 @@ use anyhow::bail;
 use drydock_runtime::cache::Select;
 use drydock_runtime::client;
 use drydock_runtime::events::Recorder;
-use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
+use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
 use drydock_runtime::{Caches, Context};
@@ -149,23 +149,23 @@ async fn work(context: &Context, flags: &Flags, elector: Option<Elector>) -> any
     };
     tokio::select! {
         end = hold => match end {
-            End::Stopped => {
+            LeadershipEnd::Stopped => {
                 info!("stopped");
                 Ok(())
             }
             // At once: somebody else acts by now.
-            End::Lost => bail!("the lease was lost"),
+            LeadershipEnd::Lost => bail!("the lease was lost"),
         },
         () = stopped => Ok(()),
     }
 }
 
-async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> End {
+async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> LeadershipEnd {
     match elector {
         Some(mut elector) => elector.hold(&give_back).await,
         None => {
             give_back.cancelled().await;
-            End::Stopped
+            LeadershipEnd::Stopped
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use elector::{Elector, End};
+pub use elector::{Elector, LeadershipEnd};
 use jiff::Timestamp;
 
 use crate::clock;
