@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use backoff::Backoff;
-use state::State;
+use state::QueueState;
 
 use crate::cache::ObjectKey;
 use crate::metrics::{Metrics, QueueMetrics};
@@ -49,7 +49,7 @@ pub struct Queue<K: Key> {
 }
 
 struct Shared<K: Key> {
-    state: Mutex<State<K>>,
+    state: Mutex<QueueState<K>>,
     wake: Notify,
     metrics: QueueMetrics,
     backoff: Backoff,
@@ -60,7 +60,7 @@ impl<K: Key> Queue<K> {
     pub fn new(name: &str, metrics: &Metrics, backoff: Backoff) -> Self {
         let queue = Self {
             shared: Arc::new(Shared {
-                state: Mutex::new(State::default()),
+                state: Mutex::new(QueueState::default()),
                 wake: Notify::new(),
                 metrics: metrics.queue(name),
                 backoff,
