@@ -70,8 +70,8 @@ pub fn unknown_path() -> (u16, Value) {
 }
 
 /// What the current thread logs while the guard lives, as `filter` has it (`warn`, `writes=debug`).
-pub fn log(filter: &str) -> (Log, DefaultGuard) {
-    let log = Log::default();
+pub fn log(filter: &str) -> (CapturedLog, DefaultGuard) {
+    let log = CapturedLog::default();
     let to = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
@@ -83,16 +83,16 @@ pub fn log(filter: &str) -> (Log, DefaultGuard) {
 
 /// Lines of a log. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Log {
+impl CapturedLog {
     /// The lines so far.
     pub fn lines(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.0.lock()).lines().map(ToOwned::to_owned).collect()
     }
 }
 
-impl io::Write for Log {
+impl io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().write(bytes)
     }
