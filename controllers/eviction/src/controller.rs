@@ -12,8 +12,8 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, find, patch,
-    run_workers,
+    ApiErrorKind, Cacheable, Change, Context, ObjectKey, Outcome, Pod, WorkError, classify, clock, find,
+    patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -188,7 +188,7 @@ impl RequestReconciler {
                 Ok(Outcome::Done)
             }
             Err(error) => {
-                if classify(&error) == Failure::Invalid {
+                if classify(&error) == ApiErrorKind::Invalid {
                     self.context.skew.tell(&self.context, request).await;
                 }
                 stale(&error).ok_or(Error::WriteStatus(error))
@@ -226,8 +226,8 @@ pub(crate) const STALE: Duration = Duration::from_secs(30);
 /// What follows from a write that was decided on an old state, if it was. The cache tells when a request is gone.
 pub(crate) fn stale(error: &kube::Error) -> Option<Outcome> {
     match classify(error) {
-        Failure::NotFound => Some(Outcome::Retry),
-        Failure::Conflict => Some(Outcome::After(STALE)),
+        ApiErrorKind::NotFound => Some(Outcome::Retry),
+        ApiErrorKind::Conflict => Some(Outcome::After(STALE)),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
 use drydock_runtime::error::with_causes;
-use drydock_runtime::{Cacheable, Context, Failure, classify, target};
+use drydock_runtime::{ApiErrorKind, Cacheable, Context, classify, target};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -149,8 +149,8 @@ pub async fn send(
             Ok(EntryWrite::Written)
         }
         Err(error) => match classify(&error) {
-            failure @ (Failure::NotFound | Failure::Conflict | Failure::Invalid) => {
-                if failure == Failure::Invalid {
+            failure @ (ApiErrorKind::NotFound | ApiErrorKind::Conflict | ApiErrorKind::Invalid) => {
+                if failure == ApiErrorKind::Invalid {
                     context.skew.tell(context, request).await;
                 }
                 debug!(request = %key, error = with_causes(&error), "report refused");

@@ -32,7 +32,7 @@ pub use cache::{Budget, Cacheable, Caches, Change, Node, ObjectKey, Pod, Store};
 pub use conflict::Conflict;
 pub use context::Context;
 pub use drydock_logging::target;
-pub use error::{Failure, classify, find};
+pub use error::{ApiErrorKind, classify, find};
 pub use queue::Queue;
 pub use refusals::Refusals;
 pub use worker::{Outcome, WorkError, run_workers};

@@ -23,8 +23,8 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, Node, ObjectKey, Outcome, Pod, Store, WorkError, classify, clock,
-    run_workers,
+    ApiErrorKind, Cacheable, Change, Context, Node, ObjectKey, Outcome, Pod, Store, WorkError, classify,
+    clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -240,7 +240,9 @@ impl DaemonSetReconciler {
                 Ok(())
             }
             // Gone, or another pod by now.
-            Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
+            Err(error) if matches!(classify(&error), ApiErrorKind::NotFound | ApiErrorKind::Conflict) => {
+                Ok(())
+            }
             Err(error) => Err(Error::Delete(error)),
         }
     }

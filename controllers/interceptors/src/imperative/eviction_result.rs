@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use drydock_api::text::cut;
 use drydock_runtime::error::retry_after;
-use drydock_runtime::{Failure, classify};
+use drydock_runtime::{ApiErrorKind, classify};
 use kube::core::Status;
 
 /// Cause of a 429 that comes from a budget (k8s.io/api/policy/v1.DisruptionBudgetCause).
@@ -89,13 +89,17 @@ pub(crate) fn from_error(error: &kube::Error) -> EvictionResult {
         return EvictionResult::ManyBudgets;
     }
     match classify(error) {
-        Failure::NotFound => EvictionResult::Gone,
+        ApiErrorKind::NotFound => EvictionResult::Gone,
         // Two kinds of conflict: the precondition on the UID, and the race for the budget's status.
-        Failure::Conflict | Failure::AlreadyExists if is_another(&status.message) => EvictionResult::Gone,
-        Failure::Conflict | Failure::AlreadyExists => EvictionResult::TryAgain,
-        Failure::Unavailable => EvictionResult::Unclear,
-        Failure::Throttled => EvictionResult::Throttled(retry_after(error)),
-        Failure::Forbidden | Failure::Invalid => EvictionResult::Refused(shortened(&status.message)),
+        ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists if is_another(&status.message) => {
+            EvictionResult::Gone
+        }
+        ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists => EvictionResult::TryAgain,
+        ApiErrorKind::Unavailable => EvictionResult::Unclear,
+        ApiErrorKind::Throttled => EvictionResult::Throttled(retry_after(error)),
+        ApiErrorKind::Forbidden | ApiErrorKind::Invalid => {
+            EvictionResult::Refused(shortened(&status.message))
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Change, Context, Failure, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
+    ApiErrorKind, Change, Context, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -218,8 +218,8 @@ async fn reconcile(
             Ok(Outcome::After(SHOWS_WITHIN))
         }
         Err(error) => match classify(&error) {
-            Failure::NotFound => Ok(Outcome::Done),
-            Failure::Conflict => Ok(Outcome::Retry),
+            ApiErrorKind::NotFound => Ok(Outcome::Done),
+            ApiErrorKind::Conflict => Ok(Outcome::Retry),
             _ => {
                 if shared.refusals.note(&name, &error) {
                     blocked(&name);

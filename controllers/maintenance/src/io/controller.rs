@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
-use drydock_runtime::{Cacheable, Context, Failure, Node, Outcome, Store, WorkError, classify, clock};
+use drydock_runtime::{ApiErrorKind, Cacheable, Context, Node, Outcome, Store, WorkError, classify, clock};
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -200,9 +200,9 @@ impl MaintenanceController {
         }
         match classify(&error) {
             // What was to be written is gone, and the cache will say so.
-            Failure::NotFound => Ok(Outcome::Retry),
+            ApiErrorKind::NotFound => Ok(Outcome::Retry),
             // The next planning decides anew on what the cache shows then; what that does not change is tried again.
-            Failure::Conflict => Ok(Outcome::After(STALE)),
+            ApiErrorKind::Conflict => Ok(Outcome::After(STALE)),
             _ => {
                 self.pending.lock().failed(&action.task());
                 Err(ActionError::Write(error))

@@ -16,7 +16,7 @@ use tracing::debug;
 use super::aggregate::{Aggregator, EventWrite, WriteMode};
 use super::{EventQueue, RecordedEvent, Regarding, Severity};
 use crate::clock;
-use crate::error::{Failure, classify, with_causes};
+use crate::error::{ApiErrorKind, classify, with_causes};
 
 /// Most characters of an event's name, which is a DNS subdomain.
 const MAX_NAME: usize = 253;
@@ -64,7 +64,7 @@ async fn send(
         let event = &write.event;
         let patch = json!({"count": count, "lastTimestamp": Time(event.time), "message": event.message});
         match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
-            Err(error) if classify(&error) == Failure::NotFound => write = aggregator.gone(write),
+            Err(error) if classify(&error) == ApiErrorKind::NotFound => write = aggregator.gone(write),
             result => {
                 result?;
                 let name = name.clone();

@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 use super::decide::{LastLease, epoch, first_spec, next_spec, previous_until, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
-use crate::error::{Failure, classify, find, with_causes};
+use crate::error::{ApiErrorKind, classify, find, with_causes};
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,9 @@ impl Elector {
                 Ok(true)
             }
             // Somebody was faster: not ours now; while we hold it, the next look tells.
-            Err(error) if matches!(classify(&error), Failure::Conflict | Failure::AlreadyExists) => {
+            Err(error)
+                if matches!(classify(&error), ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists) =>
+            {
                 Ok(self.handle.is_valid())
             }
             Err(error) => Err(error),
