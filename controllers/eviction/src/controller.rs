@@ -12,7 +12,7 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, Change, Context, ObjectKey, Outcome, Pod, WorkError, classify, clock, find,
+    ApiErrorKind, Cacheable, Change, Context, ObjectKey, Pod, Requeue, WorkError, classify, clock, find,
     patch, run_workers,
 };
 use futures::FutureExt;
@@ -121,12 +121,12 @@ struct RequestReconciler {
 }
 
 impl RequestReconciler {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
         let decision = self.decide(&request).await?;
         if decision.delete {
             self.removals.add(key);
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         }
         if !self.context.may_write() {
             return Err(Error::NoLease);
@@ -176,7 +176,7 @@ impl RequestReconciler {
         request: &EvictionRequest,
         status: &EvictionRequestStatus,
         warnings: Vec<Warning>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Requeue, Error> {
         let key = request.key();
         let patch = status_patch(request, status);
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
@@ -185,7 +185,7 @@ impl RequestReconciler {
             Ok(_) => {
                 report(&key, &request.status, status);
                 tell(&self.context, request, status, warnings);
-                Ok(Outcome::Done)
+                Ok(Requeue::Never)
             }
             Err(error) => {
                 if classify(&error) == ApiErrorKind::Invalid {
@@ -201,7 +201,7 @@ impl RequestReconciler {
         request: &EvictionRequest,
         of_pod: &std::collections::BTreeMap<String, String>,
         wake: Option<Timestamp>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Requeue, Error> {
         let key = request.key();
         // The UID keeps the apply from making a request that was deleted meanwhile.
         let body = json!({
@@ -224,18 +224,18 @@ impl RequestReconciler {
 pub(crate) const STALE: Duration = Duration::from_secs(30);
 
 /// What follows from a write that was decided on an old state, if it was. The cache tells when a request is gone.
-pub(crate) fn stale(error: &kube::Error) -> Option<Outcome> {
+pub(crate) fn stale(error: &kube::Error) -> Option<Requeue> {
     match classify(error) {
-        ApiErrorKind::NotFound => Some(Outcome::Retry),
-        ApiErrorKind::Conflict => Some(Outcome::After(STALE)),
+        ApiErrorKind::NotFound => Some(Requeue::WithBackoff),
+        ApiErrorKind::Conflict => Some(Requeue::After(STALE)),
         _ => None,
     }
 }
 
-fn come_back(wake: Option<Timestamp>) -> Outcome {
+fn come_back(wake: Option<Timestamp>) -> Requeue {
     // A little later rather than a little too early.
     let until = |at: Timestamp| Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
-    wake.map_or(Outcome::Done, |at| Outcome::After(until(at) + Duration::from_millis(20)))
+    wake.map_or(Requeue::Never, |at| Requeue::After(until(at) + Duration::from_millis(20)))
 }
 
 /// The controller's own fields that differ. The entries of interceptors are theirs once they are there.

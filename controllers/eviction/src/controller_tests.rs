@@ -88,7 +88,7 @@ async fn the_time_of_a_turn_is_read_after_the_pod_was() {
         *at_read.lock() = Some(clock::now());
         (200, json!({ "metadata": { "name": "p", "namespace": "ns", "uid": "uid" }, "spec": {} }))
     }));
-    assert_eq!(reconciler.reconcile(key).await.unwrap(), Outcome::Done);
+    assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
     let written: Timestamp = written.lock().as_ref().expect("the first turn is written").parse().unwrap();
     assert!(written >= drydock_api::time::truncate_to_micros(read.lock().unwrap()), "{written}");
 }
@@ -126,7 +126,7 @@ async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_req
     }));
     assert!(reconciler.reconcile(key.clone()).await.is_err());
     reconciler.context.caches.requests.remove(&key);
-    assert_eq!(reconciler.reconcile(key).await.unwrap(), Outcome::Done);
+    assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
 }
 
 /// Its request was ended: whoever answers for the host for a moment, and knows no pods, was believed that this one is gone.
@@ -146,7 +146,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
         "PATCH" => failure(409, "Conflict"),
         _ => failure(404, "NotFound"),
     }));
-    assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Outcome::After(STALE));
+    assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE));
     let turns = Queue::new("woken", &reconciler.context.metrics, Backoff::WRITES);
     subscribe(&reconciler.context, &turns, &reconciler.removals);
     assert_eq!(turns.get().await, Some(key.clone()));

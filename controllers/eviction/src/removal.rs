@@ -9,7 +9,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Cacheable, Change, Context, ObjectKey, Outcome, clock, run_workers};
+use drydock_runtime::{Cacheable, Change, Context, ObjectKey, Requeue, clock, run_workers};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
@@ -101,10 +101,10 @@ impl Removals {
         run_workers(queue, PARALLEL, stop, work).await;
     }
 
-    async fn remove(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
+    async fn remove(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
         if !self.is_due(&key, &request) {
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         }
         if !self.context.may_write() {
             return Err(Error::NoLease);
@@ -117,7 +117,7 @@ impl Removals {
         match api.delete(&key.name, &params).await {
             Ok(_) => {
                 debug!(request = %key, "removed a finished request");
-                Ok(Outcome::Done)
+                Ok(Requeue::Never)
             }
             Err(error) => stale(&error).ok_or(Error::Delete(error)),
         }

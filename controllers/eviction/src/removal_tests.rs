@@ -98,7 +98,7 @@ async fn what_is_no_longer_surplus_stays() {
     }
     assert_eq!(removals.queue.depth(), 1);
     removals.note(&Change { old: Some(Arc::new(new)), new: None });
-    assert_eq!(removals.remove(old.key()).await.unwrap(), Outcome::Done);
+    assert_eq!(removals.remove(old.key()).await.unwrap(), Requeue::Never);
     assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
 
@@ -110,7 +110,7 @@ async fn a_removal_that_lost_a_race_is_decided_again_when_the_cache_shows_what_h
     context.caches.requests.apply(request.clone());
     removals.note(&Change { old: None, new: Some(Arc::new(request.clone())) });
     let key = removals.queue.get().await.unwrap();
-    assert_eq!(removals.remove(key.clone()).await.unwrap(), Outcome::After(STALE));
+    assert_eq!(removals.remove(key.clone()).await.unwrap(), Requeue::After(STALE));
     removals.queue.done(&key);
     assert_eq!(removals.queue.depth(), 0);
     removals.note(&Change { old: Some(Arc::new(request.clone())), new: Some(Arc::new(request)) });

@@ -7,7 +7,7 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
-use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, WorkError};
+use drydock_runtime::{Cacheable, Context, ObjectKey, Requeue, WorkError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -231,9 +231,9 @@ pub(crate) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Tim
 }
 
 /// When to look again; never, if there is no such time.
-pub(crate) fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
+pub(crate) fn at(wake: Option<Timestamp>, now: Timestamp) -> Requeue {
     let wait = |wake: Timestamp| wake.duration_since(now).max(SignedDuration::from_millis(10));
-    wake.map_or(Outcome::Done, |wake| Outcome::After(Duration::try_from(wait(wake)).unwrap_or_default()))
+    wake.map_or(Requeue::Never, |wake| Requeue::After(Duration::try_from(wait(wake)).unwrap_or_default()))
 }
 
 #[cfg(test)]

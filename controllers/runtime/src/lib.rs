@@ -35,4 +35,4 @@ pub use drydock_logging::target;
 pub use error::{ApiErrorKind, classify, find};
 pub use queue::Queue;
 pub use refusals::Refusals;
-pub use worker::{Outcome, WorkError, run_workers};
+pub use worker::{Requeue, WorkError, run_workers};

@@ -17,13 +17,13 @@ use crate::queue::{Key, Queue};
 
 /// What is to happen with a key after work that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Requeue {
     /// Nothing, until something changes.
-    Done,
+    Never,
     /// The key is to be looked at again after this.
     After(Duration),
     /// The key is to be tried again with backoff, though nothing is wrong (a race was lost).
-    Retry,
+    WithBackoff,
 }
 
 /// What work failed with.
@@ -41,7 +41,7 @@ pub async fn run_workers<K, E, F>(queue: Queue<K>, parallel: usize, stop: Cancel
 where
     K: Key,
     E: WorkError,
-    F: Fn(K) -> BoxFuture<'static, Result<Outcome, E>> + Send + Sync + 'static,
+    F: Fn(K) -> BoxFuture<'static, Result<Requeue, E>> + Send + Sync + 'static,
 {
     let slots = Arc::new(Semaphore::new(parallel.max(1)));
     let tasks = TaskTracker::new();
@@ -65,14 +65,14 @@ where
     tasks.wait().await;
 }
 
-fn settle<K: Key, E: WorkError, P>(queue: &Queue<K>, key: K, result: Result<Result<Outcome, E>, P>) {
+fn settle<K: Key, E: WorkError, P>(queue: &Queue<K>, key: K, result: Result<Result<Requeue, E>, P>) {
     match result {
-        Ok(Ok(Outcome::Done)) => queue.forget(&key),
-        Ok(Ok(Outcome::After(delay))) => {
+        Ok(Ok(Requeue::Never)) => queue.forget(&key),
+        Ok(Ok(Requeue::After(delay))) => {
             queue.forget(&key);
             queue.add_after(key.clone(), delay);
         }
-        Ok(Ok(Outcome::Retry)) => {
+        Ok(Ok(Requeue::WithBackoff)) => {
             queue.add_rate_limited(key.clone());
         }
         Ok(Err(error)) => {

@@ -23,7 +23,7 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, Change, Context, Node, ObjectKey, Outcome, Pod, Store, WorkError, classify,
+    ApiErrorKind, Cacheable, Change, Context, Node, ObjectKey, Pod, Requeue, Store, WorkError, classify,
     clock, run_workers,
 };
 use futures::FutureExt;
@@ -146,16 +146,16 @@ impl DaemonSetReconciler {
         });
     }
 
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
         let request = self.context.caches.requests.get(&key);
         let pod = request.as_deref().and_then(|request| target_of(request, &self.context.caches.pods));
         let Some(request) = request.filter(|request| is_ours(request, pod.as_deref())) else {
             self.reporter.forget(&key);
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         };
         let now = clock::now();
         let deed = self.decide(&request, pod.as_deref(), now);
-        let tell = async |progress, audience| -> Result<Outcome, Error> {
+        let tell = async |progress, audience| -> Result<Requeue, Error> {
             Ok(outcome(self.reporter.tell(&request, progress, audience, None, None, now).await?, now))
         };
         match (deed, pod) {
@@ -192,7 +192,7 @@ impl DaemonSetReconciler {
                     None => Ok(at(Some(until), now)),
                 }
             }
-            _ => Ok(Outcome::Done),
+            _ => Ok(Requeue::Never),
         }
     }
 
@@ -249,15 +249,15 @@ impl DaemonSetReconciler {
 }
 
 /// A report that was refused is tried again soon.
-fn outcome(reported: ReportOutcome, now: Timestamp) -> Outcome {
-    if reported.is_refused { Outcome::Retry } else { at(reported.wake, now) }
+fn outcome(reported: ReportOutcome, now: Timestamp) -> Requeue {
+    if reported.is_refused { Requeue::WithBackoff } else { at(reported.wake, now) }
 }
 
 /// The earlier of an outcome's wake-up and `until`.
-fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
+fn sooner(outcome: Requeue, until: Timestamp, now: Timestamp) -> Requeue {
     match (outcome, at(Some(until), now)) {
-        (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
-        (Outcome::Retry, _) => Outcome::Retry,
+        (Requeue::After(a), Requeue::After(b)) => Requeue::After(a.min(b)),
+        (Requeue::WithBackoff, _) => Requeue::WithBackoff,
         (_, wait) => wait,
     }
 }

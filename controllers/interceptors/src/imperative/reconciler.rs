@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::Queue;
-use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod, clock};
+use drydock_runtime::{Cacheable, Context, ObjectKey, Pod, Requeue, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -82,10 +82,10 @@ impl ImperativeReconciler {
         Some((request, PodAndBudgets { pod, check }))
     }
 
-    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
         let Some((request, seen)) = self.fetch(&key) else {
             self.forget(&key);
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         };
         let now = clock::now();
         let next_step = self.next_step(&key, &request, &seen, now);

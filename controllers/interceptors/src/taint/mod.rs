@@ -20,7 +20,7 @@ use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    ApiErrorKind, Change, Context, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
+    ApiErrorKind, Change, Context, Node, Pod, Refusals, Requeue, WorkError, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -189,19 +189,19 @@ async fn reconcile(
     shared: &Shared,
     blocked: &(impl Fn(&str) + Sync),
     name: String,
-) -> Result<Outcome, Error> {
+) -> Result<Requeue, Error> {
     let is_draining = shared.targets.has_reached_daemon_sets(&name);
     let Some(node) = context.caches.nodes.find("", &name) else {
         shared.over(&name, false);
-        return Ok(Outcome::Done);
+        return Ok(Requeue::Never);
     };
     let wanted = is_wanted_now(context, shared, &node);
     let Some(patch) = patch(&node, wanted) else {
         shared.over(&name, is_draining);
-        return Ok(Outcome::Done);
+        return Ok(Requeue::Never);
     };
     if wanted && let Some(wait) = pause(context, shared, blocked, &node) {
-        return Ok(Outcome::After(wait));
+        return Ok(Requeue::After(wait));
     }
     if !context.may_write() {
         return Err(Error::NoLease);
@@ -215,11 +215,11 @@ async fn reconcile(
             let maintenance = shared.targets.on(&name).names();
             info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
             // What others undo before the cache has shown it brings no change.
-            Ok(Outcome::After(SHOWS_WITHIN))
+            Ok(Requeue::After(SHOWS_WITHIN))
         }
         Err(error) => match classify(&error) {
-            ApiErrorKind::NotFound => Ok(Outcome::Done),
-            ApiErrorKind::Conflict => Ok(Outcome::Retry),
+            ApiErrorKind::NotFound => Ok(Requeue::Never),
+            ApiErrorKind::Conflict => Ok(Requeue::WithBackoff),
             _ => {
                 if shared.refusals.note(&name, &error) {
                     blocked(&name);

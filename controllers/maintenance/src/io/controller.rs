@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
-use drydock_runtime::{ApiErrorKind, Cacheable, Context, Node, Outcome, Store, WorkError, classify, clock};
+use drydock_runtime::{ApiErrorKind, Cacheable, Context, Node, Requeue, Store, WorkError, classify, clock};
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -168,8 +168,8 @@ impl MaintenanceController {
         due.into_iter().chain(pending.wake()).min()
     }
 
-    async fn work(&self, task: &Task) -> Result<Outcome, ActionError> {
-        let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Outcome::Done) };
+    async fn work(&self, task: &Task) -> Result<Requeue, ActionError> {
+        let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Requeue::Never) };
         if !self.writer.context.may_write() {
             self.pending.lock().failed(task);
             return Err(ActionError::NoLease);
@@ -185,14 +185,14 @@ impl MaintenanceController {
                     self.observed.refusals.forget(&node.name);
                 }
                 self.pending.lock().done(&action, version, Instant::now());
-                Ok(Outcome::Done)
+                Ok(Requeue::Never)
             }
-            Ok(WriteResult::NotYet) => Ok(Outcome::After(NOT_YET)),
+            Ok(WriteResult::NotYet) => Ok(Requeue::After(NOT_YET)),
             Err(error) => self.failed(&action, error),
         }
     }
 
-    fn failed(&self, action: &Action, error: kube::Error) -> Result<Outcome, ActionError> {
+    fn failed(&self, action: &Action, error: kube::Error) -> Result<Requeue, ActionError> {
         if let Action::Cordon { node, .. } = action
             && self.observed.refusals.note(&node.name, &error)
         {
@@ -200,9 +200,9 @@ impl MaintenanceController {
         }
         match classify(&error) {
             // What was to be written is gone, and the cache will say so.
-            ApiErrorKind::NotFound => Ok(Outcome::Retry),
+            ApiErrorKind::NotFound => Ok(Requeue::WithBackoff),
             // The next planning decides anew on what the cache shows then; what that does not change is tried again.
-            ApiErrorKind::Conflict => Ok(Outcome::After(STALE)),
+            ApiErrorKind::Conflict => Ok(Requeue::After(STALE)),
             _ => {
                 self.pending.lock().failed(&action.task());
                 Err(ActionError::Write(error))

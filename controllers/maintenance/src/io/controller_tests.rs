@@ -27,7 +27,7 @@ fn controller(action: Action, code: u16, reason: &'static str) -> MaintenanceCon
 async fn a_write_on_an_old_version_waits_for_the_next_planning() {
     let controller = controller(cordon(), 409, "Conflict");
     let outcome = controller.work(&cordon().task()).await.unwrap();
-    assert_eq!(outcome, Outcome::After(Duration::from_secs(10)));
+    assert_eq!(outcome, Requeue::After(Duration::from_secs(10)));
 }
 
 /// The planning knew nothing of it, and held every pod of the maintenance back.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use drydock_runtime::metrics::Metrics;
 use drydock_runtime::queue::{Backoff, Key, Queue};
-use drydock_runtime::{Context, Outcome, WorkError, run_workers};
+use drydock_runtime::{Context, Requeue, WorkError, run_workers};
 use futures::future::{BoxFuture, join_all};
 
 use crate::actions::{Action, RequestFlow, Task};
@@ -57,7 +57,7 @@ impl WriteQueues {
     pub(crate) async fn run<E, F>(&self, requests: usize, context: &Context, work: F)
     where
         E: WorkError,
-        F: Fn(WriteJob) -> BoxFuture<'static, Result<Outcome, E>> + Clone + Send + Sync + 'static,
+        F: Fn(WriteJob) -> BoxFuture<'static, Result<Requeue, E>> + Clone + Send + Sync + 'static,
     {
         let lane = |queue: &Queue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())

@@ -59,7 +59,7 @@ async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end
             } else if matches!(job.task, Task::Request(..)) && !end {
                 futures::future::pending::<()>().await;
             }
-            Ok::<_, Never>(Outcome::Done)
+            Ok::<_, Never>(Requeue::Never)
         }
         .boxed()
     };
