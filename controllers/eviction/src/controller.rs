@@ -12,8 +12,8 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, Change, Context, ObjectKey, Pod, Requeue, WorkError, classify, clock, find,
-    patch, run_workers,
+    ApiErrorKind, Cacheable, Context, ObjectChange, ObjectKey, Pod, Requeue, WorkError, classify, clock,
+    find, patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -96,7 +96,7 @@ pub async fn run(context: Context, options: Options) {
 /// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
 fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
     let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
-    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+    context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
         removals.note(change);
         tell_of_beginning(&teller, change);
         if let Some(request) = change.latest() {
@@ -104,7 +104,7 @@ fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
         }
     });
     let (pods, known) = (queue.clone(), context.caches.requests.clone());
-    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+    context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
         for pod in change.both() {
             let key = ObjectKey::new(&pod.namespace, &pod.uid);
             if known.get(&key).is_some() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Cacheable, Change, Context, ObjectKey, Requeue, clock, run_workers};
+use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, Requeue, clock, run_workers};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
@@ -62,7 +62,7 @@ impl Removals {
     }
 
     /// Takes in a change of a request: one that ends may be one too many, and one that goes makes room.
-    pub(crate) fn note(&self, change: &Change<EvictionRequest>) {
+    pub(crate) fn note(&self, change: &ObjectChange<EvictionRequest>) {
         let Some(request) = change.latest() else { return };
         // One that is being deleted waits for somebody's finalizer: there is nothing left to remove.
         let counts = |request: &&Arc<EvictionRequest>| !request.is_being_deleted();

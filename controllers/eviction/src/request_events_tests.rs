@@ -35,7 +35,7 @@ fn context() -> Context {
 /// The reasons of the events that a change brings, in a term that began now.
 fn events(old: Option<Arc<EvictionRequest>>, new: Option<Arc<EvictionRequest>>) -> Vec<&'static str> {
     let context = context();
-    tell_of_beginning(&context, &Change { old, new });
+    tell_of_beginning(&context, &ObjectChange { old, new });
     context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect()
 }
 

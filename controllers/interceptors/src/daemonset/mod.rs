@@ -23,8 +23,8 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, Change, Context, Node, ObjectKey, Pod, Requeue, Store, WorkError, classify,
-    clock, run_workers,
+    ApiErrorKind, Cacheable, Context, Node, ObjectChange, ObjectKey, Pod, Requeue, Store, WorkError,
+    classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -111,7 +111,7 @@ impl DaemonSetReconciler {
     fn subscribe(self: &Arc<Self>, queue: &Queue<ObjectKey>) {
         let caches = &self.context.caches;
         let (requests, reconciler) = (queue.clone(), self.clone());
-        caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+        caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
             let is_ours =
                 |request| is_ours(request, target_of(request, &reconciler.context.caches.pods).as_deref());
@@ -120,7 +120,7 @@ impl DaemonSetReconciler {
             }
         });
         let (pods, reconciler) = (queue.clone(), self.clone());
-        caches.pods.subscribe(move |change: &Change<Pod>| {
+        caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
             let Context { caches, .. } = &reconciler.context;
             for pod in change.both().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
@@ -133,11 +133,11 @@ impl DaemonSetReconciler {
             taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
         });
         let (covered, on_node) = (queue.clone(), caches.pods.clone());
-        caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+        caches.maintenances.subscribe(move |change: &ObjectChange<NodeMaintenance>| {
             changed_nodes(change).iter().for_each(|node| add_pods_of(node, &on_node, &covered));
         });
         let (tainted, on_node) = (queue.clone(), caches.pods.clone());
-        caches.nodes.subscribe(move |change: &Change<Node>| {
+        caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
             let [old, new] =
                 [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::stands));
             if let Some(node) = change.latest().filter(|_| old != new) {

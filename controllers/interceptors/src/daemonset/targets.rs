@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage,
 };
 use drydock_api::text::first_of;
-use drydock_runtime::{Change, Pod, Store};
+use drydock_runtime::{ObjectChange, Pod, Store};
 use parking_lot::RwLock;
 
 /// Maintenances that a line of the log names.
@@ -46,7 +46,7 @@ impl DaemonSetTargets {
         self.0.read().contains_key(node)
     }
 
-    fn take(&self, change: &Change<NodeMaintenance>) {
+    fn take(&self, change: &ObjectChange<NodeMaintenance>) {
         let mut nodes = self.0.write();
         for old in change.old.iter() {
             for (_, status) in drained(old) {
@@ -120,7 +120,7 @@ fn names_daemon_sets(status: &NodeMaintenanceNodeStatus) -> bool {
 }
 
 /// Nodes whose targets differ between the two sides of a change. Each side is read once: a status names thousands.
-pub(crate) fn changed_nodes(change: &Change<NodeMaintenance>) -> BTreeSet<String> {
+pub(crate) fn changed_nodes(change: &ObjectChange<NodeMaintenance>) -> BTreeSet<String> {
     let (old, new) = (by_node(change.old.as_deref()), by_node(change.new.as_deref()));
     let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     names.into_iter().filter(|node| old.get(node) != new.get(node)).map(str::to_owned).collect()
@@ -143,7 +143,7 @@ impl NodeTargets {
     pub(crate) fn of(node: &str, maintenances: &[Arc<NodeMaintenance>]) -> Self {
         let targets = DaemonSetTargets::default();
         for maintenance in maintenances {
-            targets.take(&Change { old: None, new: Some(maintenance.clone()) });
+            targets.take(&ObjectChange { old: None, new: Some(maintenance.clone()) });
         }
         targets.on(node)
     }
@@ -161,7 +161,7 @@ mod tests {
 
     fn of(maintenance: &Arc<NodeMaintenance>) -> DaemonSetTargets {
         let targets = DaemonSetTargets::default();
-        targets.take(&Change { old: None, new: Some(maintenance.clone()) });
+        targets.take(&ObjectChange { old: None, new: Some(maintenance.clone()) });
         targets
     }
 
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn only_nodes_whose_targets_changed_are_looked_at() {
         let one = || vec![target(PodType::DaemonSet, 1, None)];
-        let change = |old, new| Change { old, new };
+        let change = |old, new| ObjectChange { old, new };
         let (a, b) = (maintenance(Stage::Drain, "n1", vec![]), maintenance(Stage::Drain, "n1", one()));
         assert_eq!(changed_nodes(&change(Some(a), Some(b.clone()))).len(), 1);
         assert!(changed_nodes(&change(Some(b.clone()), Some(b.clone()))).is_empty());

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Budget, Cacheable, Change, Context, ObjectKey, Pod, run_workers};
+use drydock_runtime::{Budget, Cacheable, Context, ObjectChange, ObjectKey, Pod, run_workers};
 use futures::FutureExt;
 
 use reconciler::ImperativeReconciler;
@@ -61,7 +61,7 @@ fn is_ours(request: &EvictionRequest) -> bool {
 fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &Queue<ObjectKey>) {
     context.caches.requests.subscribe({
         let (queue, reconciler) = (queue.clone(), reconciler.clone());
-        move |change: &Change<EvictionRequest>| {
+        move |change: &ObjectChange<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
             if change.new.as_ref().is_some_and(|r| is_ours(r)) || reconciler.knows(&request.key()) {
                 queue.add(request.key());
@@ -70,7 +70,7 @@ fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &
     });
     context.caches.pods.subscribe({
         let (queue, requests) = (queue.clone(), context.caches.requests.clone());
-        move |change: &Change<Pod>| {
+        move |change: &ObjectChange<Pod>| {
             for pod in change.both() {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
                 if requests.get(&key).is_some_and(|request| is_ours(&request)) {
@@ -81,7 +81,7 @@ fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &
     });
     context.caches.budgets.subscribe({
         let reconciler = reconciler.clone();
-        move |change: &Change<Budget>| {
+        move |change: &ObjectChange<Budget>| {
             let Some(budget) = change.latest() else { return };
             if budget_check::has_evicted(change.old.as_deref(), change.new.as_deref()) {
                 reconciler.note_eviction(&budget.key());

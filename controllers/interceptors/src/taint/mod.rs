@@ -20,7 +20,8 @@ use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    ApiErrorKind, Change, Context, Node, Pod, Refusals, Requeue, WorkError, classify, clock, run_workers,
+    ApiErrorKind, Context, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
+    run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -160,7 +161,7 @@ fn is_wanted_now(context: &Context, shared: &Shared, node: &Node) -> bool {
 
 fn subscribe(context: &Context, shared: &Arc<Shared>) {
     let nodes = shared.clone();
-    context.caches.nodes.subscribe(move |change: &Change<Node>| {
+    context.caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
         if let Some(node) =
             taken_from(change).filter(|node| nodes.targets.has_reached_daemon_sets(&node.name))
         {
@@ -173,13 +174,13 @@ fn subscribe(context: &Context, shared: &Arc<Shared>) {
         }
     });
     let pods = shared.queue.clone();
-    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+    context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
         for node in nodes_of(change) {
             pods.add(node.to_owned());
         }
     });
     let maintenances = shared.queue.clone();
-    context.caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+    context.caches.maintenances.subscribe(move |change: &ObjectChange<NodeMaintenance>| {
         changed_nodes(change).into_iter().for_each(|node| maintenances.add(node));
     });
 }

@@ -38,7 +38,7 @@ use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
 };
 use drydock_runtime::events::Severity;
-use drydock_runtime::{Change, Node, Pod};
+use drydock_runtime::{Node, ObjectChange, Pod};
 use serde_json::{Value, json};
 
 use super::*;
@@ -92,7 +92,7 @@ impl Sim {
         self.world.pods.entry(node.name.clone()).or_default();
         let new = Arc::new(node);
         let old = self.world.nodes.insert(new.name.clone(), new.clone());
-        if let Some(node) = uncordoned_by(&Change { old, new: Some(new) }) {
+        if let Some(node) = uncordoned_by(&ObjectChange { old, new: Some(new) }) {
             *self.world.since.uncordoned.entry(node.name.clone()).or_default() += 1;
         }
     }
@@ -201,7 +201,7 @@ impl Sim {
         old: Option<Arc<EvictionRequest>>,
         new: Option<Arc<EvictionRequest>>,
     ) {
-        let change = Change { old, new };
+        let change = ObjectChange { old, new };
         self.world.since.steps.extend(RequestTransition::of(&change));
         self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
     }

@@ -1,7 +1,7 @@
 //! Requests that lost our requester: one may come and go between two plannings.
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::Change;
+use drydock_runtime::ObjectChange;
 
 use crate::REQUESTER;
 use crate::observed::asked_again::AskedAgain;
@@ -21,7 +21,7 @@ pub(crate) struct LostRequest {
 
 impl LostRequest {
     /// What a change took from us, by whomever it was made.
-    pub(crate) fn by(change: &Change<EvictionRequest>) -> Option<Self> {
+    pub(crate) fn by(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
         let is_open = |request: &EvictionRequest| {
             request.has_requester(REQUESTER) && !request.is_being_deleted() && !request.is_finished()
         };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use drydock_api::eviction_request::{EvictionRequest, transitions};
 use drydock_api::node_maintenance::PodType;
-use drydock_runtime::Change;
+use drydock_runtime::ObjectChange;
 use jiff::Timestamp;
 
 use super::PodLocation;
@@ -37,7 +37,7 @@ pub(crate) enum RequestEnd {
 
 impl RequestTransition {
     /// What a change means for a request in which we asked.
-    pub(crate) fn of(change: &Change<EvictionRequest>) -> Option<Self> {
+    pub(crate) fn of(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
         let old = change.old.as_ref().filter(|old| old.has_requester(REQUESTER) && !old.is_finished())?;
         let new = change.new.as_ref().filter(|new| new.metadata.uid == old.metadata.uid);
         let end = match new {

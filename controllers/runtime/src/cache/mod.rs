@@ -19,7 +19,7 @@ pub use caches::{Caches, Select};
 pub use node::{Node, NodeCondition, Taint};
 pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
 pub use reflector::reflect;
-pub use store::{Change, Store};
+pub use store::{ObjectChange, Store};
 
 #[cfg(test)]
 mod tests;
