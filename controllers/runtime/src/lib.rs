@@ -28,7 +28,7 @@ pub mod skew;
 pub mod testing;
 pub mod worker;
 
-pub use cache::{Budget, Cacheable, Caches, Node, ObjectChange, ObjectKey, Pod, Store};
+pub use cache::{Cacheable, Caches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use conflict::Conflict;
 pub use context::Context;
 pub use drydock_logging::target;

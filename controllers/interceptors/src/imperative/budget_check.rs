@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::blocked::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
 use drydock_api::eviction_request::refusal::by_budget;
 use drydock_runtime::cache::{Phase, UnhealthyPolicy};
-use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod, Store};
+use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
 
 /// Comparisons of strings that a look at the budgets of one pod may cost: tenants make any number of budgets, with
 /// selectors of up to a megabyte.
@@ -52,7 +52,7 @@ impl BudgetCheck {
 
 /// The budgets that cover a pod, the first two by name: one more changes nothing. Budgets beyond [`MAX_COMPARISONS`] are
 /// not looked at: a pod that one of them keeps is asked for again with backoff, and not when that budget changes.
-pub(crate) fn covering(pod: &Pod, budgets: &Store<Budget>) -> Vec<Arc<Budget>> {
+pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
     let mut covering = Vec::new();
     // The host does not ask budgets about pods that have not started, have ended, or are going.
     if pod.is_terminal() || pod.is_terminating() || pod.phase == Phase::Pending {
@@ -71,7 +71,7 @@ pub(crate) fn covering(pod: &Pod, budgets: &Store<Budget>) -> Vec<Arc<Budget>> {
 }
 
 /// Guesses from the budgets that cover the pod.
-pub(crate) fn check(pod: &Pod, covering: &[Arc<Budget>]) -> BudgetCheck {
+pub(crate) fn check(pod: &Pod, covering: &[Arc<PodDisruptionBudget>]) -> BudgetCheck {
     let budget = match covering {
         [] => return BudgetCheck::Allows(None),
         [budget] => budget,
@@ -84,8 +84,8 @@ pub(crate) fn check(pod: &Pod, covering: &[Arc<Budget>]) -> BudgetCheck {
     }
 }
 
-fn obstacle(budget: &Budget, pod: &Pod) -> Option<(&'static str, String)> {
-    let Budget { name, current_healthy, desired_healthy, disruptions_allowed, .. } = budget;
+fn obstacle(budget: &PodDisruptionBudget, pod: &Pod) -> Option<(&'static str, String)> {
+    let PodDisruptionBudget { name, current_healthy, desired_healthy, disruptions_allowed, .. } = budget;
     if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::AlwaysAllow {
         return None;
     }
@@ -121,7 +121,7 @@ fn obstacle(budget: &Budget, pod: &Pod) -> Option<(&'static str, String)> {
 }
 
 /// Whether a budget lets pods go that are not ready, as they count for nothing.
-fn is_met(budget: &Budget) -> bool {
+fn is_met(budget: &PodDisruptionBudget) -> bool {
     budget.current_healthy >= budget.desired_healthy && budget.desired_healthy > 0
 }
 
@@ -136,13 +136,16 @@ pub(crate) enum ReleasedPods {
 
 /// Whether a budget has let a pod go in between, by whosever eviction: the host notes each in its status, and forgets it when
 /// the pod is gone. Of a budget that is seen for the first time it is not known.
-pub(crate) fn has_evicted(old: Option<&Budget>, new: Option<&Budget>) -> bool {
+pub(crate) fn has_evicted(old: Option<&PodDisruptionBudget>, new: Option<&PodDisruptionBudget>) -> bool {
     let both = old.zip(new).filter(|(old, new)| old.uid == new.uid);
     both.is_some_and(|(old, new)| new.last_disruption > old.last_disruption)
 }
 
 /// What a budget's change does for the pods that it kept.
-pub(crate) fn released_pods(old: Option<&Budget>, new: Option<&Budget>) -> Option<ReleasedPods> {
+pub(crate) fn released_pods(
+    old: Option<&PodDisruptionBudget>,
+    new: Option<&PodDisruptionBudget>,
+) -> Option<ReleasedPods> {
     let (Some(old), Some(new)) = (old, new) else { return old.map(|_| ReleasedPods::Any) };
     let is_another = new.selector != old.selector || new.unhealthy_policy != old.unhealthy_policy;
     if is_another || (is_met(new) && !is_met(old)) {

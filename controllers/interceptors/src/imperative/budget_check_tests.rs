@@ -4,8 +4,8 @@
 
 use super::*;
 
-fn budget(name: &str, allowed: i32) -> Arc<Budget> {
-    Arc::new(Budget {
+fn budget(name: &str, allowed: i32) -> Arc<PodDisruptionBudget> {
+    Arc::new(PodDisruptionBudget {
         name: name.into(),
         namespace: "ns".into(),
         resource_version: "5".into(),
@@ -44,20 +44,22 @@ fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
 fn unhealthy_pod_goes_by_the_policy_of_its_budget() {
     let kept = why(check(&pod(false), &[budget("b", 0)]));
     assert!(kept.contains("IfHealthyBudget"));
-    let always =
-        Arc::new(Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*budget("b", 0)).clone() });
+    let always = Arc::new(PodDisruptionBudget {
+        unhealthy_policy: UnhealthyPolicy::AlwaysAllow,
+        ..(*budget("b", 0)).clone()
+    });
     assert!(matches!(check(&pod(false), &[always]), BudgetCheck::Allows(_)));
-    let met = Arc::new(Budget { current_healthy: 3, ..(*budget("b", 0)).clone() });
+    let met = Arc::new(PodDisruptionBudget { current_healthy: 3, ..(*budget("b", 0)).clone() });
     assert!(matches!(check(&pod(false), &[met]), BudgetCheck::Allows(_)));
 }
 
-fn store(budgets: impl IntoIterator<Item = Budget>) -> Store<Budget> {
+fn store(budgets: impl IntoIterator<Item = PodDisruptionBudget>) -> Store<PodDisruptionBudget> {
     let store = Store::default();
     budgets.into_iter().for_each(|budget| store.apply(budget));
     store
 }
 
-fn names(covering: &[Arc<Budget>]) -> Vec<&str> {
+fn names(covering: &[Arc<PodDisruptionBudget>]) -> Vec<&str> {
     covering.iter().map(|budget| budget.name.as_str()).collect()
 }
 
@@ -84,7 +86,10 @@ fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
         let values: Vec<String> = (0..values).map(|value| value.to_string()).collect();
         let expression = serde_json::json!({ "key": "k", "operator": operator, "values": values });
         let selector = serde_json::json!({ "matchExpressions": [expression] });
-        Budget { selector: serde_json::from_value(selector).unwrap(), ..(*budget(name, 1)).clone() }
+        PodDisruptionBudget {
+            selector: serde_json::from_value(selector).unwrap(),
+            ..(*budget(name, 1)).clone()
+        }
     };
     let long = [selecting("a", "NotIn", 4_000), selecting("b", "NotIn", 10_000), selecting("c", "NotIn", 1)];
     assert_eq!(names(&covering(&pod(true), &store(long))), ["a"], "not the long one, nor what follows");
@@ -96,7 +101,8 @@ fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
 
 #[test]
 fn budget_that_is_not_observed_yet_closes_the_gate() {
-    let fresh = Arc::new(Budget { generation: 2, observed_generation: 1, ..(*budget("b", 1)).clone() });
+    let fresh =
+        Arc::new(PodDisruptionBudget { generation: 2, observed_generation: 1, ..(*budget("b", 1)).clone() });
     assert!(why(check(&pod(true), &[fresh])).contains("still being processed"));
 }
 
@@ -114,19 +120,19 @@ fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
     let none = budget("b", 0);
     assert_eq!(released_pods(Some(&none), None), Some(ReleasedPods::Any));
     for changed in [
-        Budget { selector: None, ..(*none).clone() },
-        Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*none).clone() },
-        Budget { current_healthy: 3, ..(*none).clone() },
+        PodDisruptionBudget { selector: None, ..(*none).clone() },
+        PodDisruptionBudget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*none).clone() },
+        PodDisruptionBudget { current_healthy: 3, ..(*none).clone() },
     ] {
         assert_eq!(released_pods(Some(&none), Some(&changed)), Some(ReleasedPods::Any), "{changed:?}");
     }
 }
 
 /// Every state of a budget that the check tells apart.
-fn states() -> impl Iterator<Item = Budget> {
+fn states() -> impl Iterator<Item = PodDisruptionBudget> {
     let policies = [UnhealthyPolicy::IfHealthyBudget, UnhealthyPolicy::AlwaysAllow];
     policies.into_iter().flat_map(|unhealthy_policy| {
-        (0..1 << 4).map(move |bits: i32| Budget {
+        (0..1 << 4).map(move |bits: i32| PodDisruptionBudget {
             unhealthy_policy,
             generation: 1,
             observed_generation: i64::from(bits & 1),
@@ -146,7 +152,8 @@ fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
     for (old, new, ready) in states().flat_map(|old| {
         states().flat_map(move |new| [true, false].map(|ready| (old.clone(), new.clone(), ready)))
     }) {
-        let refuses = |budget: &Budget| check(&pod(ready), &[Arc::new(budget.clone())]).refuses();
+        let refuses =
+            |budget: &PodDisruptionBudget| check(&pod(ready), &[Arc::new(budget.clone())]).refuses();
         if refuses(&old) && !refuses(&new) {
             opened += 1;
             assert!(released_pods(Some(&old), Some(&new)).is_some(), "ready {ready}: {old:?} to {new:?}");
@@ -160,37 +167,43 @@ fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
 fn pods_that_are_not_ready_stay_under_a_policy_that_is_not_known() {
     let of = |policy: &str| {
         let spec = serde_json::json!({ "selector": {}, "unhealthyPodEvictionPolicy": policy });
-        serde_json::from_value::<Budget>(serde_json::json!({ "spec": spec })).unwrap().unhealthy_policy
+        serde_json::from_value::<PodDisruptionBudget>(serde_json::json!({ "spec": spec }))
+            .unwrap()
+            .unhealthy_policy
     };
     assert_eq!(of("IfHealthyBudget"), UnhealthyPolicy::IfHealthyBudget);
     assert_eq!(of("AlwaysAllow"), UnhealthyPolicy::AlwaysAllow);
-    let met = Budget { unhealthy_policy: of("NeverAllow"), current_healthy: 3, ..(*budget("b", 1)).clone() };
+    let met = PodDisruptionBudget {
+        unhealthy_policy: of("NeverAllow"),
+        current_healthy: 3,
+        ..(*budget("b", 1)).clone()
+    };
     assert!(!check(&pod(true), &[Arc::new(met.clone())]).refuses());
     assert!(why(check(&pod(false), &[Arc::new(met)])).contains("does not know"));
 }
 
 #[test]
 fn a_closed_budget_blocks_in_one_of_four_ways() {
-    let state = |ready: bool, changed: Budget| match check(&pod(ready), &[Arc::new(changed)]) {
+    let state = |ready: bool, changed: PodDisruptionBudget| match check(&pod(ready), &[Arc::new(changed)]) {
         BudgetCheck::Refuses { state, .. } => state,
         other => panic!("{other:?}"),
     };
     let of = || (*budget("b", 0)).clone();
     assert_eq!(state(true, of()), "ShortNow");
-    assert_eq!(state(true, Budget { desired_healthy: 4, ..of() }), "NeverAllows");
+    assert_eq!(state(true, PodDisruptionBudget { desired_healthy: 4, ..of() }), "NeverAllows");
     assert_eq!(
-        state(true, Budget { desired_healthy: 0, expected_pods: 0, ..of() }),
+        state(true, PodDisruptionBudget { desired_healthy: 0, expected_pods: 0, ..of() }),
         "ShortNow",
         "it is not counted yet"
     );
     assert_eq!(state(false, of()), "KeepsUnhealthy");
-    assert_eq!(state(true, Budget { generation: 1, ..of() }), "NotObserved");
+    assert_eq!(state(true, PodDisruptionBudget { generation: 1, ..of() }), "NotObserved");
 }
 
 /// Pods that waited while `kubectl drain` used up the budget were told of as stuck.
 #[test]
 fn a_budget_lets_go_when_a_later_disruption_shows_whoever_caused_it() {
-    let at = |second: Option<i64>| Budget {
+    let at = |second: Option<i64>| PodDisruptionBudget {
         last_disruption: second.map(|second| jiff::Timestamp::from_second(second).unwrap()),
         ..(*budget("b", 0)).clone()
     };
@@ -200,6 +213,6 @@ fn a_budget_lets_go_when_a_later_disruption_shows_whoever_caused_it() {
         assert_eq!(has_evicted(Some(&at(old)), Some(&at(new))), lets, "{old:?} {new:?}");
     }
     assert!(!has_evicted(None, Some(&at(Some(5)))));
-    let anew = Budget { uid: "anew".into(), ..at(Some(6)) };
+    let anew = PodDisruptionBudget { uid: "anew".into(), ..at(Some(6)) };
     assert!(!has_evicted(Some(&at(Some(5))), Some(&anew)));
 }

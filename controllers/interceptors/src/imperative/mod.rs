@@ -25,7 +25,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Budget, Cacheable, Context, ObjectChange, ObjectKey, Pod, run_workers};
+use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers};
 use futures::FutureExt;
 
 use reconciler::ImperativeReconciler;
@@ -81,7 +81,7 @@ fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &
     });
     context.caches.budgets.subscribe({
         let reconciler = reconciler.clone();
-        move |change: &ObjectChange<Budget>| {
+        move |change: &ObjectChange<PodDisruptionBudget>| {
             let Some(budget) = change.latest() else { return };
             if budget_check::has_evicted(change.old.as_deref(), change.new.as_deref()) {
                 reconciler.note_eviction(&budget.key());

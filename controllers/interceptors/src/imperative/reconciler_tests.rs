@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use drydock_runtime::Budget;
+use drydock_runtime::PodDisruptionBudget;
 use drydock_runtime::testing::{context, failure};
 
 use super::super::testing::{
@@ -39,7 +39,7 @@ async fn an_eviction_that_panics_is_tried_again() {
 /// the report every 30 s, and what was remembered of a thousand pods was several GB.
 #[tokio::test]
 async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
-    let budgets: Vec<Budget> =
+    let budgets: Vec<PodDisruptionBudget> =
         (0..10_000).map(|i| budget(&format!("{i:05}-{}", "b".repeat(240)), "1", 1)).collect();
     let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
     let told = running
@@ -119,6 +119,9 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     let has_evicted = || reconciler.tracker.lock().last_evictions.last("ns", Some(&by)).is_some();
     context.caches.budgets.apply(budget("b", "1", 1));
     assert!(!has_evicted());
-    context.caches.budgets.apply(Budget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
+    context
+        .caches
+        .budgets
+        .apply(PodDisruptionBudget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
     assert!(has_evicted());
 }

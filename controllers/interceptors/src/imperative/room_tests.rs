@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use drydock_runtime::Budget;
+use drydock_runtime::PodDisruptionBudget;
 use drydock_runtime::testing::context;
 
 use super::super::testing::{
@@ -145,7 +145,7 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
         Ok(_) => accepted(),
         Err(_) => no_room(),
     };
-    let healthy = |version: &str, current_healthy: i32| Budget {
+    let healthy = |version: &str, current_healthy: i32| PodDisruptionBudget {
         current_healthy,
         desired_healthy: 599,
         expected_pods: 700,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
 use drydock_runtime::cache::Phase;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Budget, Cacheable, Caches, Context, Pod};
+use drydock_runtime::{Cacheable, Caches, Context, Pod, PodDisruptionBudget};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -33,7 +33,7 @@ pub(super) struct RunningInterceptor {
 impl RunningInterceptor {
     /// `result` gives code and body for the eviction of the pod of this name.
     pub(super) fn start(
-        budgets: &[Budget],
+        budgets: &[PodDisruptionBudget],
         pods: &[&str],
         result: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
     ) -> Self {
@@ -128,8 +128,8 @@ pub(super) fn request(pod: &str) -> EvictionRequest {
     request
 }
 
-pub(super) fn budget(name: &str, version: &str, disruptions_allowed: i32) -> Budget {
-    Budget {
+pub(super) fn budget(name: &str, version: &str, disruptions_allowed: i32) -> PodDisruptionBudget {
+    PodDisruptionBudget {
         name: name.into(),
         namespace: "ns".into(),
         resource_version: version.into(),

@@ -11,7 +11,7 @@ use super::cacheable::Cacheable;
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "WireBudget")]
-pub struct Budget {
+pub struct PodDisruptionBudget {
     /// `metadata.name`
     pub name: String,
     /// `metadata.namespace`
@@ -54,12 +54,12 @@ pub enum UnhealthyPolicy {
     Unknown,
 }
 
-impl Budget {
+impl PodDisruptionBudget {
     /// Whether the budget covers a pod with these labels in its namespace.
     pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector.as_ref().is_some_and(|s| s.matches(labels))
     }
-    /// What [`Budget::covers`] costs at most, in comparisons of strings.
+    /// What [`PodDisruptionBudget::covers`] costs at most, in comparisons of strings.
     pub fn comparisons(&self) -> usize {
         let Some(selector) = &self.selector else { return 1 };
         let expressions = selector.match_expressions.iter().map(|expression| 1 + expression.values.len());
@@ -71,7 +71,7 @@ impl Budget {
     }
 }
 
-impl Cacheable for Budget {
+impl Cacheable for PodDisruptionBudget {
     const GROUP: &'static str = "policy";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "PodDisruptionBudget";
@@ -128,7 +128,7 @@ struct WireBudgetStatus {
     disrupted_pods: HashMap<String, Option<Timestamp>>,
 }
 
-impl From<WireBudget> for Budget {
+impl From<WireBudget> for PodDisruptionBudget {
     fn from(wire: WireBudget) -> Self {
         Self {
             name: wire.metadata.name,

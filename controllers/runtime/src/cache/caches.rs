@@ -9,7 +9,7 @@ use tracing::{Instrument, info, info_span};
 
 use super::cacheable::Cacheable;
 use super::reflector::reflect;
-use super::{Budget, Node, Pod, Store};
+use super::{Node, Pod, PodDisruptionBudget, Store};
 
 /// The stores. Clones share them.
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ pub struct Caches {
     /// Nodes.
     pub nodes: Store<Node>,
     /// PodDisruptionBudgets of all namespaces.
-    pub budgets: Store<Budget>,
+    pub budgets: Store<PodDisruptionBudget>,
     /// EvictionRequests of all namespaces; the name is the pod's UID.
     pub requests: Store<EvictionRequest>,
     /// NodeMaintenances.

@@ -13,7 +13,7 @@ mod pod_wire;
 mod reflector;
 mod store;
 
-pub use budget::{Budget, UnhealthyPolicy};
+pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
 pub use cacheable::{Cacheable, ObjectKey, Wire, api, api_all, resource};
 pub use caches::{Caches, Select};
 pub use node::{Node, NodeCondition, Taint};
