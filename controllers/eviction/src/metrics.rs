@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::metrics::fair::{self, SERIES};
-use drydock_runtime::metrics::{Metrics, Shown};
+use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use drydock_runtime::{Caches, Context};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -32,10 +32,10 @@ type RequestGauges<L> = Family<L, Gauge>;
 
 /// The gauges. Together they show at most [`SERIES`].
 pub(crate) struct RequestMetrics {
-    active: Shown<RequestGauges<OfInterceptor>>,
-    processed: Shown<RequestGauges<OfInterceptor>>,
-    requesters: Shown<RequestGauges<OfRequester>>,
-    of_pod: Shown<RequestGauges<OfInterceptor>>,
+    active: SnapshotMetric<RequestGauges<OfInterceptor>>,
+    processed: SnapshotMetric<RequestGauges<OfInterceptor>>,
+    requesters: SnapshotMetric<RequestGauges<OfRequester>>,
+    of_pod: SnapshotMetric<RequestGauges<OfInterceptor>>,
     left_out: Gauge,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drydock_runtime::ObjectKey;
 use drydock_runtime::metrics::fair::{self, SERIES};
-use drydock_runtime::metrics::{Metrics as Registry, Shown};
+use drydock_runtime::metrics::{Metrics as Registry, SnapshotMetric};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -37,7 +37,7 @@ pub(super) struct Metrics {
 /// incremented'), in step with the number of retries in its message. A scrape shows at most [`SERIES`] of them.
 struct FailedEvictions {
     requests: Mutex<HashMap<ObjectKey, FailureCount>>,
-    shown: Shown<Family<RequestLabels, Counter>>,
+    shown: SnapshotMetric<Family<RequestLabels, Counter>>,
     left_out: Gauge,
 }
 

@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{
     PODS_WILL_BE_LOST, Stage, WORKLOADS_DRAINED,
 };
 use drydock_runtime::metrics::fair::{self, SERIES};
-use drydock_runtime::metrics::{Metrics, Shown};
+use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -39,14 +39,14 @@ pub(crate) struct MaintenanceGauges {
 
 #[derive(Clone, Debug)]
 struct ShownSeries {
-    pending: Shown<Series>,
-    evacuating: Shown<Series>,
-    nodes: Shown<Series>,
-    blocked: Shown<Series>,
-    created: Shown<Series>,
-    stage: Shown<Series>,
-    stage_start: Shown<Series>,
-    conditions: Shown<Series>,
+    pending: SnapshotMetric<Series>,
+    evacuating: SnapshotMetric<Series>,
+    nodes: SnapshotMetric<Series>,
+    blocked: SnapshotMetric<Series>,
+    created: SnapshotMetric<Series>,
+    stage: SnapshotMetric<Series>,
+    stage_start: SnapshotMetric<Series>,
+    conditions: SnapshotMetric<Series>,
 }
 
 impl MaintenanceGauges {

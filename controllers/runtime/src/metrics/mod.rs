@@ -15,7 +15,7 @@ use prometheus_client::registry::{Metric, Registry};
 use queue::QueueFamilies;
 pub use queue::QueueMetrics;
 pub use serve::router;
-pub use shown::Shown;
+pub use shown::SnapshotMetric;
 
 /// The registry. Clones share it.
 #[derive(Clone)]

@@ -10,9 +10,9 @@ use prometheus_client::metrics::MetricType;
 /// A metric that is replaced, and never changed: a family that is cleared and filled again lacks series meanwhile. Clones
 /// share it.
 #[derive(Clone, Debug, Default)]
-pub struct Shown<M>(Arc<Mutex<Arc<M>>>);
+pub struct SnapshotMetric<M>(Arc<Mutex<Arc<M>>>);
 
-impl<M> Shown<M> {
+impl<M> SnapshotMetric<M> {
     /// Shows this from now on.
     pub fn replace(&self, metric: M) {
         *self.0.lock() = Arc::new(metric);
@@ -24,7 +24,7 @@ impl<M> Shown<M> {
     }
 }
 
-impl<M: EncodeMetric> EncodeMetric for Shown<M> {
+impl<M: EncodeMetric> EncodeMetric for SnapshotMetric<M> {
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
         self.get().encode(encoder)
     }
