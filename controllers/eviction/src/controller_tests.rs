@@ -68,7 +68,7 @@ fn reconciler(context: Context) -> (RequestReconciler, ObjectKey) {
     fresh.spec.requesters = serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
     let key = fresh.key();
     context.caches.requests.apply(fresh);
-    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
     let removals = Removals::new(&context, &Config::default(), &turns);
     (RequestReconciler { context, config: Config::default(), removals }, key)
 }
@@ -147,7 +147,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
         _ => failure(404, "NotFound"),
     }));
     assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE));
-    let turns = Queue::new("woken", &reconciler.context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("woken", &reconciler.context.metrics, Backoff::WRITES);
     subscribe(&reconciler.context, &turns, &reconciler.removals);
     assert_eq!(turns.get().await, Some(key.clone()));
     turns.done(&key);
@@ -192,7 +192,7 @@ fn api_server(removes: &Arc<AtomicBool>) -> Context {
 async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     let removes = Arc::new(AtomicBool::new(false));
     let context = api_server(&removes);
-    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
     let config = Config { max_finished: 10, ..Config::default() };
     let removals = Removals::new(&context, &config, &turns);
     subscribe(&context, &turns, &removals);
@@ -215,7 +215,7 @@ async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     assert_eq!((finished(), context.caches.requests.len()), (10, 10), "all have ended");
 }
 
-async fn work_off(turns: &Queue<ObjectKey>, reconciler: &RequestReconciler) {
+async fn work_off(turns: &WorkQueue<ObjectKey>, reconciler: &RequestReconciler) {
     while turns.depth() > 0 {
         let key = turns.get().await.unwrap();
         reconciler.reconcile(key.clone()).await.unwrap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, Requeue, clock, run_workers};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
@@ -29,9 +29,9 @@ const PARALLEL: usize = 8;
 pub(crate) struct Removals {
     context: Context,
     config: Config,
-    queue: Queue<ObjectKey>,
+    queue: WorkQueue<ObjectKey>,
     /// The controller's queue, to which requests are given back that were held back.
-    turns: Queue<ObjectKey>,
+    turns: WorkQueue<ObjectKey>,
     stock: Arc<Mutex<Stock>>,
 }
 
@@ -43,10 +43,10 @@ struct Stock {
 
 impl Removals {
     /// An empty queue; `turns` is the controller's.
-    pub(crate) fn new(context: &Context, config: &Config, turns: &Queue<ObjectKey>) -> Self {
+    pub(crate) fn new(context: &Context, config: &Config, turns: &WorkQueue<ObjectKey>) -> Self {
         let stock =
             Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
-        let queue = Queue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);
+        let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);
         Self {
             context: context.clone(),
             config: config.clone(),

@@ -33,7 +33,7 @@ fn keeping(most: usize) -> Config {
 }
 
 fn of(context: &Context, most: usize) -> Removals {
-    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
     Removals::new(context, &keeping(most), &turns)
 }
 

@@ -33,6 +33,6 @@ pub use conflict::Conflict;
 pub use context::Context;
 pub use drydock_logging::target;
 pub use error::{ApiErrorKind, classify, find};
-pub use queue::Queue;
+pub use queue::WorkQueue;
 pub use refusals::Refusals;
 pub use worker::{Requeue, WorkError, run_workers};

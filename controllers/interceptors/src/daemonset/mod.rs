@@ -21,7 +21,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, Context, Node, ObjectChange, ObjectKey, Pod, Requeue, Store, WorkError,
     classify, clock, run_workers,
@@ -75,14 +75,14 @@ impl WorkError for Error {
 pub async fn run(context: Context) {
     let shared = Arc::new(taint::Shared::new(&context));
     shared.targets.follow(&context.caches.maintenances);
-    let queue = Queue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
+    let queue = WorkQueue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
     let (waiting, on_node) = (queue.clone(), context.caches.pods.clone());
     let blocked = move |node: &str| add_pods_of(node, &on_node, &waiting);
     let taints = taint::run(context.clone(), shared.clone(), blocked);
     tokio::join!(taints, evict(context, shared, queue));
 }
 
-async fn evict(context: Context, shared: Arc<taint::Shared>, queue: Queue<ObjectKey>) {
+async fn evict(context: Context, shared: Arc<taint::Shared>, queue: WorkQueue<ObjectKey>) {
     context.caches.pods.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
@@ -108,7 +108,7 @@ impl DaemonSetReconciler {
         Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
     }
 
-    fn subscribe(self: &Arc<Self>, queue: &Queue<ObjectKey>) {
+    fn subscribe(self: &Arc<Self>, queue: &WorkQueue<ObjectKey>) {
         let caches = &self.context.caches;
         let (requests, reconciler) = (queue.clone(), self.clone());
         caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
@@ -262,7 +262,7 @@ fn sooner(outcome: Requeue, until: Timestamp, now: Timestamp) -> Requeue {
     }
 }
 
-fn add_pods_of(node: &str, pods: &Store<Pod>, queue: &Queue<ObjectKey>) {
+fn add_pods_of(node: &str, pods: &Store<Pod>, queue: &WorkQueue<ObjectKey>) {
     for pod in pods.on_node(node).iter().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
         queue.add(ObjectKey::new(&pod.namespace, &pod.uid));
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers};
 use futures::FutureExt;
 
@@ -37,7 +37,7 @@ const PARALLEL: usize = 64;
 
 /// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
 pub async fn run(context: Context) {
-    let queue = Queue::new("imperative_eviction", &context.metrics, Backoff::WRITES);
+    let queue = WorkQueue::new("imperative_eviction", &context.metrics, Backoff::WRITES);
     context.caches.pods.wait_until_synced().await;
     context.caches.budgets.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
@@ -58,7 +58,7 @@ fn is_ours(request: &EvictionRequest) -> bool {
     request.is_wanted() && request.active_interceptor() == Some(NAME)
 }
 
-fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &Queue<ObjectKey>) {
+fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &WorkQueue<ObjectKey>) {
     context.caches.requests.subscribe({
         let (queue, reconciler) = (queue.clone(), reconciler.clone());
         move |change: &ObjectChange<EvictionRequest>| {

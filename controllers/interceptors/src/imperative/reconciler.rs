@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::queue::Queue;
+use drydock_runtime::queue::WorkQueue;
 use drydock_runtime::{Cacheable, Context, ObjectKey, Pod, Requeue, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Locks: `tracker` and `pool` are never held together, nor across an await.
 pub(super) struct ImperativeReconciler {
     pub(super) context: Context,
-    pub(super) queue: Queue<ObjectKey>,
+    pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) pool: Mutex<EvictionPool>,
     /// Somebody was put into the pool, or a slot became free.
     pub(super) pool_changed: Notify,
@@ -44,7 +44,7 @@ pub(super) struct PodAndBudgets {
 }
 
 impl ImperativeReconciler {
-    pub(super) fn new(context: Context, queue: Queue<ObjectKey>) -> Self {
+    pub(super) fn new(context: Context, queue: WorkQueue<ObjectKey>) -> Self {
         let metrics = Metrics::register(&context.metrics);
         Self {
             reporter: Reporter::new(context.clone(), NAME, REPORT_INTERVAL),

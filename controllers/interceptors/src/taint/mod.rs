@@ -18,7 +18,7 @@ use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Context, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
     run_workers,
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     /// Which pods are being drained from which nodes.
     pub(crate) targets: DaemonSetTargets,
     /// Nodes whose taint is looked at.
-    pub(crate) queue: Queue<String>,
+    pub(crate) queue: WorkQueue<String>,
     /// Nodes whose taints cannot be changed.
     refusals: Refusals,
     /// Nodes whose taint does not stand yet.
@@ -94,7 +94,7 @@ impl Shared {
         Self {
             deletions: Mutex::default(),
             targets: DaemonSetTargets::default(),
-            queue: Queue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
+            queue: WorkQueue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
             refusals: Refusals::default(),
             waits: TaintWaits::default(),
         }

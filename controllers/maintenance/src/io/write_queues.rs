@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::queue::{Backoff, Key, Queue};
+use drydock_runtime::queue::{Backoff, QueueKey, WorkQueue};
 use drydock_runtime::{Context, Requeue, WorkError, run_workers};
 use futures::future::{BoxFuture, join_all};
 
@@ -24,10 +24,10 @@ const PARALLEL: usize = 16;
 
 /// The queues.
 pub(crate) struct WriteQueues {
-    cordons: Queue<WriteJob>,
-    statuses: Queue<WriteJob>,
-    conditions: Queue<WriteJob>,
-    requests: Queue<WriteJob>,
+    cordons: WorkQueue<WriteJob>,
+    statuses: WorkQueue<WriteJob>,
+    conditions: WorkQueue<WriteJob>,
+    requests: WorkQueue<WriteJob>,
 }
 
 /// A task that waits, with whom it takes turns. It is the same whoever that is.
@@ -39,7 +39,7 @@ pub(crate) struct WriteJob {
 
 impl WriteQueues {
     pub(crate) fn new(metrics: &Metrics) -> Self {
-        let queue = |name: &str| Queue::new(name, metrics, Backoff::WRITES);
+        let queue = |name: &str| WorkQueue::new(name, metrics, Backoff::WRITES);
         Self {
             cordons: queue("nodemaintenance_cordons"),
             statuses: queue("nodemaintenances"),
@@ -59,14 +59,14 @@ impl WriteQueues {
         E: WorkError,
         F: Fn(WriteJob) -> BoxFuture<'static, Result<Requeue, E>> + Clone + Send + Sync + 'static,
     {
-        let lane = |queue: &Queue<WriteJob>, parallel| {
+        let lane = |queue: &WorkQueue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
         };
         let most = [&self.cordons, &self.statuses, &self.conditions].map(|queue| lane(queue, PARALLEL));
         join_all(most.into_iter().chain([lane(&self.requests, requests)])).await;
     }
 
-    fn of(&self, task: &Task) -> &Queue<WriteJob> {
+    fn of(&self, task: &Task) -> &WorkQueue<WriteJob> {
         match task {
             Task::Cordon(_) => &self.cordons,
             Task::Status(_) | Task::Finalizer(_) => &self.statuses,
@@ -96,7 +96,7 @@ impl fmt::Display for WriteJob {
     }
 }
 
-impl Key for WriteJob {
+impl QueueKey for WriteJob {
     fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         self.flow.clone()
     }

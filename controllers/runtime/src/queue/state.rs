@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Key;
+use super::QueueKey;
 use crate::round_robin::NestedRoundRobin;
 
 pub(super) struct QueueState<K> {
@@ -43,7 +43,7 @@ impl<K> Default for ReadyKeys<K> {
     }
 }
 
-impl<K: Key> ReadyKeys<K> {
+impl<K: QueueKey> ReadyKeys<K> {
     fn push(&mut self, key: K) {
         match key.flow() {
             Some((group, within)) => self.grouped.push(&group, &within, key),
@@ -76,7 +76,7 @@ impl<K> Default for QueueState<K> {
     }
 }
 
-impl<K: Key> QueueState<K> {
+impl<K: QueueKey> QueueState<K> {
     /// Whether the key is new among those that wait.
     pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
         if self.shut_down || self.dirty.contains_key(&key) {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::*;
 
-impl Key for &'static str {}
+impl QueueKey for &'static str {}
 
-fn queue() -> Queue<&'static str> {
-    Queue::new(
+fn queue() -> WorkQueue<&'static str> {
+    WorkQueue::new(
         "test",
         &Metrics::new(),
         Backoff { first: Duration::from_secs(1), max: Duration::from_secs(8) },
@@ -119,7 +119,7 @@ async fn shutdown_ends_all_waiting_workers_after_what_is_ready() {
 #[tokio::test(start_paused = true)]
 async fn namespaces_take_turns_and_keys_of_none_take_every_second() {
     let backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(8) };
-    let queue = Queue::new("test", &Metrics::new(), backoff);
+    let queue = WorkQueue::new("test", &Metrics::new(), backoff);
     for (namespace, name) in
         [("loud", "1"), ("loud", "2"), ("loud", "3"), ("", "x"), ("quiet", "4"), ("", "y")]
     {
