@@ -12,8 +12,8 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, Context, ObjectChange, ObjectKey, Pod, Requeue, WorkError, classify, clock,
-    find, patch, run_workers,
+    ApiErrorKind, Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue, WorkError, classify,
+    clock, find, patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -75,7 +75,7 @@ impl WorkError for Error {
 }
 
 /// Runs until shutdown. Pods and EvictionRequests must be among the caches that are fed.
-pub async fn run(context: Context, options: Options) {
+pub async fn run(context: ControllerContext, options: Options) {
     let queue = WorkQueue::new("evictionrequests", &context.metrics, Backoff::WRITES);
     RequestMetrics::register(&context, options.aggregate_metrics);
     context.caches.pods.wait_until_synced().await;
@@ -94,7 +94,7 @@ pub async fn run(context: Context, options: Options) {
 }
 
 /// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
-fn subscribe(context: &Context, queue: &WorkQueue<ObjectKey>, removals: &Removals) {
+fn subscribe(context: &ControllerContext, queue: &WorkQueue<ObjectKey>, removals: &Removals) {
     let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
     context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
         removals.note(change);
@@ -115,7 +115,7 @@ fn subscribe(context: &Context, queue: &WorkQueue<ObjectKey>, removals: &Removal
 }
 
 struct RequestReconciler {
-    context: Context,
+    context: ControllerContext,
     config: Config,
     removals: Removals,
 }

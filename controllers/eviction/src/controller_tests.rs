@@ -62,7 +62,7 @@ fn patch_initialises_the_entries_with_the_targets() {
 }
 
 /// A worker with one request that is wanted, whose pod is not cached, and its key.
-fn reconciler(context: Context) -> (RequestReconciler, ObjectKey) {
+fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
     let mut fresh = EvictionRequest::named("ns", "uid");
     fresh.spec.target.pod = serde_json::from_value(json!({ "name": "p", "uid": "uid" })).unwrap();
     fresh.spec.requesters = serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
@@ -158,7 +158,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
 }
 
 /// What an API server keeps, as the cache shows it. DELETE is refused while `removes` is not set.
-fn api_server(removes: &Arc<AtomicBool>) -> Context {
+fn api_server(removes: &Arc<AtomicBool>) -> ControllerContext {
     let caches = Arc::new(OnceLock::<Caches>::new());
     let (stored, removes) = (caches.clone(), removes.clone());
     let context = context(move |method, path, body| {

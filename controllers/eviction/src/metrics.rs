@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::metrics::fair::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
-use drydock_runtime::{Caches, Context};
+use drydock_runtime::{Caches, ControllerContext};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -56,7 +56,7 @@ struct SeriesRoom {
 
 impl RequestMetrics {
     /// Registers the gauges; with `aggregate` they count by namespace, with empty names.
-    pub(crate) fn register(context: &Context, aggregate: bool) {
+    pub(crate) fn register(context: &ControllerContext, aggregate: bool) {
         let gauges = Self::add(&context.metrics);
         let caches = context.caches.clone();
         context.metrics.before_scrape(move || gauges.refresh(&caches, aggregate));

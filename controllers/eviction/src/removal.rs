@@ -9,7 +9,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, WorkQueue};
-use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, Requeue, clock, run_workers};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Requeue, clock, run_workers};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ const PARALLEL: usize = 8;
 /// What removes. Clones share the queue.
 #[derive(Clone)]
 pub(crate) struct Removals {
-    context: Context,
+    context: ControllerContext,
     config: Config,
     queue: WorkQueue<ObjectKey>,
     /// The controller's queue, to which requests are given back that were held back.
@@ -43,7 +43,7 @@ struct Stock {
 
 impl Removals {
     /// An empty queue; `turns` is the controller's.
-    pub(crate) fn new(context: &Context, config: &Config, turns: &WorkQueue<ObjectKey>) -> Self {
+    pub(crate) fn new(context: &ControllerContext, config: &Config, turns: &WorkQueue<ObjectKey>) -> Self {
         let stock =
             Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
         let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);

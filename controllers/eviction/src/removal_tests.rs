@@ -32,7 +32,7 @@ fn keeping(most: usize) -> Config {
     Config { retention: None, max_finished: most, ..Config::default() }
 }
 
-fn of(context: &Context, most: usize) -> Removals {
+fn of(context: &ControllerContext, most: usize) -> Removals {
     let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
     Removals::new(context, &keeping(most), &turns)
 }

@@ -4,14 +4,14 @@ use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::events::reasons::INTERCEPTOR_STARTED;
 use drydock_runtime::events::{Severity, subject};
-use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, target};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, target};
 use tracing::{debug, warn};
 
 use crate::machine::Warning;
 
 /// Tells the pod's owner, with what the status says now.
 pub(crate) fn tell(
-    context: &Context,
+    context: &ControllerContext,
     request: &EvictionRequest,
     status: &EvictionRequestStatus,
     warnings: Vec<Warning>,
@@ -29,7 +29,7 @@ pub(crate) fn tell(
 /// Tells the pod's owner that an interceptor has begun. The default ones are no news: every pod has them. Of a request that
 /// is seen for the first time the holder of the lease before has told, if its interceptor began within that term. (What
 /// began between its last renewal and a crash may be told twice.)
-pub(crate) fn tell_of_beginning(context: &Context, change: &ObjectChange<EvictionRequest>) {
+pub(crate) fn tell_of_beginning(context: &ControllerContext, change: &ObjectChange<EvictionRequest>) {
     let Some(new) = &change.new else { return };
     let active = new.active_interceptor_status().filter(|active| !is_default(&active.name));
     let Some((name, began)) = active.and_then(|active| Some((&active.name, active.start_time?))) else {

@@ -28,7 +28,7 @@ fn request(active: &str, began: Option<Timestamp>) -> Arc<EvictionRequest> {
     Arc::new(request)
 }
 
-fn context() -> Context {
+fn context() -> ControllerContext {
     testing::context(|_, _, _| testing::failure(500, "nothing is written"))
 }
 

@@ -10,7 +10,7 @@ use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
 use drydock_runtime::error::with_causes;
-use drydock_runtime::{ApiErrorKind, Cacheable, Context, classify, target};
+use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify, target};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -129,7 +129,7 @@ pub enum EntryWrite {
 
 /// Writes an entry.
 pub async fn send(
-    context: &Context,
+    context: &ControllerContext,
     request: &EvictionRequest,
     entry: &InterceptorStatus,
 ) -> Result<EntryWrite, kube::Error> {

@@ -7,7 +7,7 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
-use drydock_runtime::{Cacheable, Context, ObjectKey, Requeue, WorkError};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Requeue, WorkError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::report::{self, EntryWrite, ProgressReport};
 /// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry yet, and
 /// one that is made from the one before would start the turn again, which is refused.
 pub(crate) struct Reporter {
-    context: Context,
+    context: ControllerContext,
     /// Name of the interceptor.
     name: &'static str,
     /// Reports of one request are not closer than this, but for the last.
@@ -77,7 +77,7 @@ impl WorkError for Error {
 }
 
 impl Reporter {
-    pub(crate) fn new(context: Context, name: &'static str, interval: Duration) -> Self {
+    pub(crate) fn new(context: ControllerContext, name: &'static str, interval: Duration) -> Self {
         Self { context, name, interval, memories: Mutex::default() }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, Requester};
-use drydock_runtime::Context;
+use drydock_runtime::ControllerContext;
 use jiff::Timestamp;
 
 use crate::report::ProgressReport;
@@ -25,7 +25,7 @@ pub(crate) fn progress(message: &str) -> ProgressReport {
     ProgressReport { message: message.into(), ..ProgressReport::default() }
 }
 
-pub(crate) fn reporter(context: &Context) -> Reporter {
+pub(crate) fn reporter(context: &ControllerContext) -> Reporter {
     Reporter::new(context.clone(), DAEMON_SET, Duration::ZERO)
 }
 

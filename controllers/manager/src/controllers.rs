@@ -6,7 +6,7 @@ use std::pin::Pin;
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_eviction::{Config, Options};
 use drydock_interceptors::{daemonset, imperative};
-use drydock_runtime::Context;
+use drydock_runtime::ControllerContext;
 
 use crate::flags::Flags;
 
@@ -15,7 +15,7 @@ type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// One controller.
 struct Controller {
     name: &'static str,
-    start: fn(Context, &Flags) -> Running,
+    start: fn(ControllerContext, &Flags) -> Running,
 }
 
 const ALL: &[Controller] = &[
@@ -37,7 +37,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Starts those that the flags ask for, each as a task of the context; returns their names.
-pub fn start(context: &Context, flags: &Flags) -> Vec<&'static str> {
+pub fn start(context: &ControllerContext, flags: &Flags) -> Vec<&'static str> {
     let asked = ALL.iter().filter(|controller| is_asked_for(controller.name, &flags.controllers));
     asked
         .map(|controller| {

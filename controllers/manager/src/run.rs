@@ -11,7 +11,7 @@ use drydock_runtime::events::Recorder;
 use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
-use drydock_runtime::{Caches, Context};
+use drydock_runtime::{Caches, ControllerContext};
 use drydock_server::gate::Gate;
 use drydock_server::health::Health;
 use drydock_server::host;
@@ -87,11 +87,16 @@ impl Connections {
     }
 }
 
-fn build(client: Client, evictions: Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
+fn build(
+    client: Client,
+    evictions: Client,
+    lease: LeaseHandle,
+    shutdown: &CancellationToken,
+) -> ControllerContext {
     let metrics = Metrics::new();
     let tasks = TaskTracker::new();
     let recorder = Recorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
-    Context {
+    ControllerContext {
         client,
         evictions,
         caches: Caches::default(),
@@ -113,7 +118,7 @@ fn health(caches: &Caches) -> Health {
     Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
-async fn elected(context: &Context, client: &Client, flags: &Flags) -> anyhow::Result<()> {
+async fn elected(context: &ControllerContext, client: &Client, flags: &Flags) -> anyhow::Result<()> {
     let config = LeaseConfig {
         duration: flags.leader_elect_lease_duration,
         renew_deadline: flags.leader_elect_renew_deadline,
@@ -132,7 +137,7 @@ async fn elected(context: &Context, client: &Client, flags: &Flags) -> anyhow::R
 }
 
 /// Runs the controllers. The lease is kept until they have stopped, and then given back.
-async fn work(context: &Context, flags: &Flags, elector: Option<Elector>) -> anyhow::Result<()> {
+async fn work(context: &ControllerContext, flags: &Flags, elector: Option<Elector>) -> anyhow::Result<()> {
     let started = controllers::start(context, flags);
     info!(controllers = started.join(", "), "running");
     let give_back = CancellationToken::new();

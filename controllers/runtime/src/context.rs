@@ -12,7 +12,7 @@ use crate::skew::Skew;
 
 /// Everything a controller needs of the world. Cheap to clone; clones share all of it.
 #[derive(Clone)]
-pub struct Context {
+pub struct ControllerContext {
     /// For the host, and through it for our own kinds.
     pub client: Client,
     /// For evictions, each of which may take most of a minute inside the host: on a connection of their own, where they
@@ -34,7 +34,7 @@ pub struct Context {
     pub tasks: TaskTracker,
 }
 
-impl Context {
+impl ControllerContext {
     /// Whether a write to the host may be sent now.
     pub fn may_write(&self) -> bool {
         self.lease.is_valid()

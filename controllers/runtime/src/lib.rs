@@ -6,7 +6,7 @@
 //!                                                                     └────────────────────────┘
 //! ```
 //!
-//! A controller takes a [`Context`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
+//! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
 //! workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a retry.
 
 pub mod cache;
@@ -30,7 +30,7 @@ pub mod worker;
 
 pub use cache::{Cacheable, Caches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use conflict::Conflict;
-pub use context::Context;
+pub use context::ControllerContext;
 pub use drydock_logging::target;
 pub use error::{ApiErrorKind, classify, find};
 pub use queue::WorkQueue;

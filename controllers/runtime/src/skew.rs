@@ -18,7 +18,7 @@ use tracing::warn;
 
 use crate::cache::Cacheable;
 use crate::clock;
-use crate::context::Context;
+use crate::context::ControllerContext;
 use crate::events::reasons;
 
 /// The difference is measured at most once in this time, however many writes are refused.
@@ -45,7 +45,7 @@ struct State {
 impl Skew {
     /// Takes in that a write with times to `object` was refused as invalid. Where the clocks are so far apart that this is
     /// why, one Warning event on the object names the difference: once, and again when it has changed or after an hour.
-    pub async fn tell<T: Cacheable>(&self, context: &Context, object: &T) {
+    pub async fn tell<T: Cacheable>(&self, context: &ControllerContext, object: &T) {
         if !self.state.lock().is_measured_now(Instant::now()) {
             return;
         }
@@ -86,7 +86,7 @@ impl State {
 }
 
 /// How far the clock of the kind's server is ahead of ours, if that is too far however long the answer took each way.
-async fn measure<T: Cacheable>(context: &Context) -> Option<SignedDuration> {
+async fn measure<T: Cacheable>(context: &ControllerContext) -> Option<SignedDuration> {
     // Whoever has an account may read it.
     let path = format!("/apis/{}/{}", T::GROUP, T::VERSION);
     let request = Request::get(path).body(Body::empty()).ok()?;

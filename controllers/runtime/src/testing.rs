@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cache::Caches;
 use crate::clock;
-use crate::context::Context;
+use crate::context::ControllerContext;
 use crate::events::Recorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
@@ -27,7 +27,9 @@ use crate::skew::Skew;
 
 /// A context that holds the lease, with empty caches. `answer` is given the method, the path with its query, and the body
 /// (null if there is none) of each request, and gives code and body.
-pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static) -> Context {
+pub fn context(
+    answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
+) -> ControllerContext {
     context_ahead(SignedDuration::ZERO, answer)
 }
 
@@ -35,10 +37,10 @@ pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync 
 pub fn context_ahead(
     by: SignedDuration,
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
-) -> Context {
+) -> ControllerContext {
     let metrics = Metrics::new();
     let client = client(by, answer);
-    Context {
+    ControllerContext {
         evictions: client.clone(),
         client,
         caches: Caches::default(),

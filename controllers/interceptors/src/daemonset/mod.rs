@@ -23,8 +23,8 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, Context, Node, ObjectChange, ObjectKey, Pod, Requeue, Store, WorkError,
-    classify, clock, run_workers,
+    ApiErrorKind, Cacheable, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue, Store,
+    WorkError, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -72,7 +72,7 @@ impl WorkError for Error {
 
 /// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
 /// that are fed.
-pub async fn run(context: Context) {
+pub async fn run(context: ControllerContext) {
     let shared = Arc::new(taint::Shared::new(&context));
     shared.targets.follow(&context.caches.maintenances);
     let queue = WorkQueue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
@@ -82,7 +82,7 @@ pub async fn run(context: Context) {
     tokio::join!(taints, evict(context, shared, queue));
 }
 
-async fn evict(context: Context, shared: Arc<taint::Shared>, queue: WorkQueue<ObjectKey>) {
+async fn evict(context: ControllerContext, shared: Arc<taint::Shared>, queue: WorkQueue<ObjectKey>) {
     context.caches.pods.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
@@ -98,13 +98,13 @@ async fn evict(context: Context, shared: Arc<taint::Shared>, queue: WorkQueue<Ob
 }
 
 struct DaemonSetReconciler {
-    context: Context,
+    context: ControllerContext,
     shared: Arc<taint::Shared>,
     reporter: Reporter,
 }
 
 impl DaemonSetReconciler {
-    fn new(context: Context, shared: Arc<taint::Shared>) -> Self {
+    fn new(context: ControllerContext, shared: Arc<taint::Shared>) -> Self {
         Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
     }
 
@@ -121,7 +121,7 @@ impl DaemonSetReconciler {
         });
         let (pods, reconciler) = (queue.clone(), self.clone());
         caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
-            let Context { caches, .. } = &reconciler.context;
+            let ControllerContext { caches, .. } = &reconciler.context;
             for pod in change.both().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
                 if caches.requests.get(&key).is_some_and(|request| is_ours(&request, Some(pod))) {

@@ -67,14 +67,14 @@ fn maintenance(pod_priority: i32) -> NodeMaintenance {
 }
 
 /// The calls that reach the host: method, the end of the path, and what blocks in a report.
-fn host() -> (Context, Receiver<String>) {
+fn host() -> (ControllerContext, Receiver<String>) {
     host_that(|_, _| None)
 }
 
 /// A host that gives an answer of its own to some calls, by method and the end of the path.
 fn host_that(
     result: impl Fn(&str, &str) -> Option<(u16, Value)> + Send + Sync + 'static,
-) -> (Context, Receiver<String>) {
+) -> (ControllerContext, Receiver<String>) {
     let (tell, told) = channel(64);
     let context = testing::context(move |method, path, body| {
         let name = path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
@@ -183,7 +183,7 @@ async fn a_deletion_that_a_webhook_refuses_is_told_of() {
 }
 
 /// A worker whose pod is `low` on a node with a higher DaemonSet, which is to stay.
-fn reconciler(context: &Context) -> (DaemonSetReconciler, ObjectKey) {
+fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
     let shared = Arc::new(taint::Shared::new(context));
     shared.targets.follow(&context.caches.maintenances);
     context.caches.nodes.apply(node(false));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::cache::api;
-use drydock_runtime::{Context, ObjectKey, Pod, find};
+use drydock_runtime::{ControllerContext, ObjectKey, Pod, find};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use k8s_openapi::api::policy::v1::Eviction;
@@ -103,7 +103,7 @@ async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(Evic
 
 /// What became of an eviction that the host may have accepted, though the cache does not show it; none if the pod is there
 /// as before: a second one would be a second disruption in the eyes of its budget.
-async fn look_live(context: &Context, pod: &ObjectKey, uid: &str) -> Option<EvictionResult> {
+async fn look_live(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> Option<EvictionResult> {
     match find(&api::<Pod>(&context.client, &pod.namespace), &pod.name).await {
         Ok(live) => match live.map(|wire| wire.object).filter(|live| live.uid == uid) {
             None => Some(EvictionResult::Gone),
@@ -113,7 +113,7 @@ async fn look_live(context: &Context, pod: &ObjectKey, uid: &str) -> Option<Evic
     }
 }
 
-async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> EvictionResult {
+async fn evict(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> EvictionResult {
     let api: Api<HostPod> = Api::namespaced(context.evictions.clone(), &pod.namespace);
     let (params, body) = (PostParams::default(), eviction(pod, uid));
     let asked = api.create_subresource("eviction", &pod.name, &params, &body);

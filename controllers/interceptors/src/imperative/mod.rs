@@ -25,7 +25,9 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_runtime::queue::{Backoff, WorkQueue};
-use drydock_runtime::{Cacheable, Context, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers};
+use drydock_runtime::{
+    Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers,
+};
 use futures::FutureExt;
 
 use reconciler::ImperativeReconciler;
@@ -36,7 +38,7 @@ pub const NAME: &str = IMPERATIVE_EVICTION;
 const PARALLEL: usize = 64;
 
 /// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
-pub async fn run(context: Context) {
+pub async fn run(context: ControllerContext) {
     let queue = WorkQueue::new("imperative_eviction", &context.metrics, Backoff::WRITES);
     context.caches.pods.wait_until_synced().await;
     context.caches.budgets.wait_until_synced().await;
@@ -58,7 +60,11 @@ fn is_ours(request: &EvictionRequest) -> bool {
     request.is_wanted() && request.active_interceptor() == Some(NAME)
 }
 
-fn subscribe(context: &Context, reconciler: &Arc<ImperativeReconciler>, queue: &WorkQueue<ObjectKey>) {
+fn subscribe(
+    context: &ControllerContext,
+    reconciler: &Arc<ImperativeReconciler>,
+    queue: &WorkQueue<ObjectKey>,
+) {
     context.caches.requests.subscribe({
         let (queue, reconciler) = (queue.clone(), reconciler.clone());
         move |change: &ObjectChange<EvictionRequest>| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::WorkQueue;
-use drydock_runtime::{Cacheable, Context, ObjectKey, Pod, Requeue, clock};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Pod, Requeue, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -27,7 +27,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Locks: `tracker` and `pool` are never held together, nor across an await.
 pub(super) struct ImperativeReconciler {
-    pub(super) context: Context,
+    pub(super) context: ControllerContext,
     pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) pool: Mutex<EvictionPool>,
     /// Somebody was put into the pool, or a slot became free.
@@ -44,7 +44,7 @@ pub(super) struct PodAndBudgets {
 }
 
 impl ImperativeReconciler {
-    pub(super) fn new(context: Context, queue: WorkQueue<ObjectKey>) -> Self {
+    pub(super) fn new(context: ControllerContext, queue: WorkQueue<ObjectKey>) -> Self {
         let metrics = Metrics::register(&context.metrics);
         Self {
             reporter: Reporter::new(context.clone(), NAME, REPORT_INTERVAL),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
 use drydock_runtime::cache::Phase;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Cacheable, Caches, Context, Pod, PodDisruptionBudget};
+use drydock_runtime::{Cacheable, Caches, ControllerContext, Pod, PodDisruptionBudget};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -26,7 +26,7 @@ pub(super) enum HostCalls {
 
 /// A running interceptor.
 pub(super) struct RunningInterceptor {
-    pub(super) context: Context,
+    pub(super) context: ControllerContext,
     pub(super) asked: Receiver<HostCalls>,
 }
 

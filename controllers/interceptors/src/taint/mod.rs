@@ -20,7 +20,7 @@ use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::queue::{Backoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, Context, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
+    ApiErrorKind, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
     run_workers,
 };
 use futures::FutureExt;
@@ -90,7 +90,7 @@ pub(crate) struct PendingTaint {
 }
 
 impl Shared {
-    pub(crate) fn new(context: &Context) -> Self {
+    pub(crate) fn new(context: &ControllerContext) -> Self {
         Self {
             deletions: Mutex::default(),
             targets: DaemonSetTargets::default(),
@@ -124,7 +124,7 @@ impl Shared {
 /// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is called with each
 /// node whose taint is refused with words that are new, or taken away again and again.
 pub(crate) async fn run(
-    context: Context,
+    context: ControllerContext,
     shared: Arc<Shared>,
     blocked: impl Fn(&str) + Send + Sync + 'static,
 ) {
@@ -142,24 +142,24 @@ pub(crate) async fn run(
 }
 
 /// Whether a node's taint is wanted and does not stand yet, as far as the caches know.
-pub(crate) fn is_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
+pub(crate) fn is_awaited(context: &ControllerContext, shared: &Shared, node: &str) -> bool {
     may_be_awaited(context, shared, node)
         && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, shared, &node))
 }
 
 /// Whether DaemonSet pods are being drained from a node and its taint does not stand.
-pub(crate) fn may_be_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
+pub(crate) fn may_be_awaited(context: &ControllerContext, shared: &Shared, node: &str) -> bool {
     shared.targets.has_reached_daemon_sets(node)
         && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
 }
 
-fn is_wanted_now(context: &Context, shared: &Shared, node: &Node) -> bool {
+fn is_wanted_now(context: &ControllerContext, shared: &Shared, node: &Node) -> bool {
     let on_node = shared.targets.on(&node.name);
     let pods = context.caches.pods.on_node(&node.name);
     is_wanted(node, &pods, &on_node, &shared.deletions.lock(), clock::now())
 }
 
-fn subscribe(context: &Context, shared: &Arc<Shared>) {
+fn subscribe(context: &ControllerContext, shared: &Arc<Shared>) {
     let nodes = shared.clone();
     context.caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
         if let Some(node) =
@@ -186,7 +186,7 @@ fn subscribe(context: &Context, shared: &Arc<Shared>) {
 }
 
 async fn reconcile(
-    context: &Context,
+    context: &ControllerContext,
     shared: &Shared,
     blocked: &(impl Fn(&str) + Sync),
     name: String,
@@ -235,7 +235,7 @@ async fn reconcile(
 }
 
 /// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
-fn tell_it_stays(context: &Context, node: &Node, refusals: &Refusals) {
+fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &Refusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
         format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
@@ -243,7 +243,12 @@ fn tell_it_stays(context: &Context, node: &Node, refusals: &Refusals) {
 }
 
 /// How long the taint is not to be set yet, if others have taken it away again and again, of which the node is told.
-fn pause(context: &Context, shared: &Shared, blocked: &impl Fn(&str), node: &Node) -> Option<Duration> {
+fn pause(
+    context: &ControllerContext,
+    shared: &Shared,
+    blocked: &impl Fn(&str),
+    node: &Node,
+) -> Option<Duration> {
     let now = clock::now();
     let due = shared.waits.wanted(&node.name, now);
     if let Some((times, began)) = due.tell {

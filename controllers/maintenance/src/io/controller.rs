@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
-use drydock_runtime::{ApiErrorKind, Cacheable, Context, Node, Requeue, Store, WorkError, classify, clock};
+use drydock_runtime::{
+    ApiErrorKind, Cacheable, ControllerContext, Node, Requeue, Store, WorkError, classify, clock,
+};
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -49,7 +51,7 @@ impl Default for Options {
 }
 
 /// Runs until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches that are fed.
-pub async fn run(context: Context, options: Options) {
+pub async fn run(context: ControllerContext, options: Options) {
     let controller = Arc::new(MaintenanceController::new(&context, options.config));
     context.caches.maintenances.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
@@ -77,7 +79,7 @@ struct MaintenanceController {
 }
 
 impl MaintenanceController {
-    fn new(context: &Context, config: Config) -> Self {
+    fn new(context: &ControllerContext, config: Config) -> Self {
         let observed = ObservedChanges::default();
         Self {
             gauges: MaintenanceGauges::register(&context.metrics),

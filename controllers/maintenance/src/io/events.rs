@@ -4,7 +4,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
 use drydock_runtime::events::reasons::COMPLETED;
 use drydock_runtime::events::{Regarding, Severity};
-use drydock_runtime::{Context, Node, target};
+use drydock_runtime::{ControllerContext, Node, target};
 use tracing::{debug, info, warn};
 
 use crate::actions::{Action, EventDraft, EventSubject, RequestChange};
@@ -14,8 +14,8 @@ use crate::world::selects;
 const NAMED: usize = 5;
 
 /// Records a note as an event about its object, if that is still there, and logs it.
-pub(crate) fn tell(context: &Context, note: &EventDraft) {
-    let Context { recorder, caches, .. } = context;
+pub(crate) fn tell(context: &ControllerContext, note: &EventDraft) {
+    let ControllerContext { recorder, caches, .. } = context;
     let EventDraft { severity, reason, message, .. } = note;
     if note.is_logged {
         log(note);
@@ -83,7 +83,7 @@ pub(crate) fn log_write(action: &Action) {
 }
 
 /// Tells of a write that ends something.
-pub(crate) fn tell_of_write(context: &Context, action: &Action) {
+pub(crate) fn tell_of_write(context: &ControllerContext, action: &Action) {
     match action {
         Action::Cordon { node, unschedulable: Some(unschedulable), .. } => {
             let maintenance = causes(context, node, *unschedulable);
@@ -98,7 +98,7 @@ pub(crate) fn tell_of_write(context: &Context, action: &Action) {
 }
 
 /// The maintenances for which a node is made unschedulable, or by whose end it is schedulable again, if there are any.
-fn causes(context: &Context, node: &Node, unschedulable: bool) -> Option<String> {
+fn causes(context: &ControllerContext, node: &Node, unschedulable: bool) -> Option<String> {
     let is_cause = |m: &NodeMaintenance| {
         if unschedulable { m.spec.stage.holds_nodes() } else { m.is_ending() }
     };

@@ -7,7 +7,7 @@ use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requeste
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
-use drydock_runtime::{Cacheable, Context, Node, Pod, clock, patch};
+use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, clock, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(crate) enum WriteResult {
 
 #[derive(Clone)]
 pub(crate) struct ActionWriter {
-    pub(crate) context: Context,
+    pub(crate) context: ControllerContext,
     pub(crate) config: Config,
     /// Where nodes are noted that are seen to be empty.
     pub(crate) observed: ObservedChanges,
