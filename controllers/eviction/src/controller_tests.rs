@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};
-use drydock_runtime::Caches;
+use drydock_runtime::HostCaches;
 use drydock_runtime::cache::Phase;
 use drydock_runtime::testing::{context, context_ahead, failure, unknown_path};
 use jiff::SignedDuration;
@@ -159,7 +159,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
 
 /// What an API server keeps, as the cache shows it. DELETE is refused while `removes` is not set.
 fn api_server(removes: &Arc<AtomicBool>) -> ControllerContext {
-    let caches = Arc::new(OnceLock::<Caches>::new());
+    let caches = Arc::new(OnceLock::<HostCaches>::new());
     let (stored, removes) = (caches.clone(), removes.clone());
     let context = context(move |method, path, body| {
         let requests = &stored.get().expect("it runs").requests;

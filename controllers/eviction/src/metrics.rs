@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::metrics::fair::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
-use drydock_runtime::{Caches, ControllerContext};
+use drydock_runtime::{ControllerContext, HostCaches};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -87,7 +87,7 @@ impl RequestMetrics {
         }
     }
 
-    fn refresh(&self, caches: &Caches, aggregate: bool) {
+    fn refresh(&self, caches: &HostCaches, aggregate: bool) {
         let requests = caches.requests.all().into_iter().filter(|request| !request.is_finished());
         self.show(requests, aggregate, SERIES);
     }

@@ -11,7 +11,7 @@ use drydock_runtime::events::Recorder;
 use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
-use drydock_runtime::{Caches, ControllerContext};
+use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_server::gate::Gate;
 use drydock_server::health::Health;
 use drydock_server::host;
@@ -99,7 +99,7 @@ fn build(
     ControllerContext {
         client,
         evictions,
-        caches: Caches::default(),
+        caches: HostCaches::default(),
         recorder,
         metrics,
         shutdown: shutdown.clone(),
@@ -109,7 +109,7 @@ fn build(
     }
 }
 
-fn health(caches: &Caches) -> Health {
+fn health(caches: &HostCaches) -> Health {
     let caches = caches.clone();
     let ready = move || {
         if caches.is_synced(Select::ALL) { Ok(()) } else { Err("caches are not complete yet".to_owned()) }

@@ -4,7 +4,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::cache::Caches;
+use crate::cache::HostCaches;
 use crate::events::Recorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
@@ -19,7 +19,7 @@ pub struct ControllerContext {
     /// do not use up the requests that a host allows on one (100).
     pub evictions: Client,
     /// What the servers hold, as far as is known here.
-    pub caches: Caches,
+    pub caches: HostCaches,
     /// For events.
     pub recorder: Recorder,
     /// Registry of metrics.

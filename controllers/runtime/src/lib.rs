@@ -28,7 +28,7 @@ pub mod skew;
 pub mod testing;
 pub mod worker;
 
-pub use cache::{Cacheable, Caches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
+pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use conflict::Conflict;
 pub use context::ControllerContext;
 pub use drydock_logging::target;

@@ -17,7 +17,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::cache::Caches;
+use crate::cache::HostCaches;
 use crate::clock;
 use crate::context::ControllerContext;
 use crate::events::Recorder;
@@ -43,7 +43,7 @@ pub fn context_ahead(
     ControllerContext {
         evictions: client.clone(),
         client,
-        caches: Caches::default(),
+        caches: HostCaches::default(),
         recorder: Recorder::disconnected(&metrics),
         metrics,
         shutdown: CancellationToken::new(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
 use drydock_runtime::cache::Phase;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Cacheable, Caches, ControllerContext, Pod, PodDisruptionBudget};
+use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -55,7 +55,7 @@ impl RunningInterceptor {
         budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
         pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
         pods.iter().for_each(|name| context.caches.requests.apply(request(name)));
-        let Caches { pods, budgets, requests, .. } = &context.caches;
+        let HostCaches { pods, budgets, requests, .. } = &context.caches;
         pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
         budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
         requests.finish_list(&requests.all().iter().map(|request| request.key()).collect());

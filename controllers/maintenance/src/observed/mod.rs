@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::PodType;
-use drydock_runtime::{Caches, Refusals};
+use drydock_runtime::{HostCaches, Refusals};
 use parking_lot::Mutex;
 
 pub(crate) use lost_request::LostRequest;
@@ -41,7 +41,7 @@ pub(crate) struct ChangesSince {
 
 impl ObservedChanges {
     /// Notes the changes of these caches from now on.
-    pub(crate) fn subscribe(&self, caches: &Caches) {
+    pub(crate) fn subscribe(&self, caches: &HostCaches) {
         let since = self.since.clone();
         caches.requests.subscribe(move |change| {
             let lost = LostRequest::by(change).zip(change.latest());

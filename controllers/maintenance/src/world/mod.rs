@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
-use drydock_runtime::{Caches, Node, Pod};
+use drydock_runtime::{HostCaches, Node, Pod};
 
 use crate::REQUESTER;
 use crate::observed::{ChangesSince, PodLocation};
@@ -40,7 +40,7 @@ pub struct World {
 
 impl World {
     /// The world in the caches. Pods are taken from the nodes that `wanted` names only.
-    pub fn read(caches: &Caches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
+    pub fn read(caches: &HostCaches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();
@@ -66,6 +66,6 @@ impl World {
     }
 }
 
-fn located(caches: &Caches, request: &EvictionRequest) -> Option<PodLocation> {
+fn located(caches: &HostCaches, request: &EvictionRequest) -> Option<PodLocation> {
     caches.pods.by_uid(&request.metadata.name).map(|pod| PodLocation::of(&pod))
 }

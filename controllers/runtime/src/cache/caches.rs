@@ -13,7 +13,7 @@ use super::{Node, Pod, PodDisruptionBudget, Store};
 
 /// The stores. Clones share them.
 #[derive(Clone, Default)]
-pub struct Caches {
+pub struct HostCaches {
     /// Pods of all namespaces; indexed by node and UID.
     pub pods: Store<Pod>,
     /// Nodes.
@@ -46,7 +46,7 @@ impl Select {
     pub const ALL: Self = Self { pods: true, nodes: true, budgets: true, requests: true, maintenances: true };
 }
 
-impl Caches {
+impl HostCaches {
     /// Starts feeding the selected stores until `stop`. Returns at once; nothing need be reachable yet.
     pub fn start(&self, client: &Client, select: Select, tasks: &TaskTracker, stop: &CancellationToken) {
         let reflectors = Reflectors { client, tasks, stop };

@@ -15,7 +15,7 @@ mod store;
 
 pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
 pub use cacheable::{Cacheable, ObjectKey, Wire, api, api_all, resource};
-pub use caches::{Caches, Select};
+pub use caches::{HostCaches, Select};
 pub use node::{Node, NodeCondition, Taint};
 pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
 pub use reflector::reflect;
