@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use drydock_runtime::cache::Select;
 use drydock_runtime::client;
-use drydock_runtime::events::Recorder;
+use drydock_runtime::events::EventRecorder;
 use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
@@ -95,7 +95,7 @@ fn build(
 ) -> ControllerContext {
     let metrics = Metrics::new();
     let tasks = TaskTracker::new();
-    let recorder = Recorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
+    let recorder = EventRecorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
     ControllerContext {
         client,
         evictions,

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::HostCaches;
-use crate::events::Recorder;
+use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
@@ -21,7 +21,7 @@ pub struct ControllerContext {
     /// What the servers hold, as far as is known here.
     pub caches: HostCaches,
     /// For events.
-    pub recorder: Recorder,
+    pub recorder: EventRecorder,
     /// Registry of metrics.
     pub metrics: Metrics,
     /// Cancelled when the process is to end.

@@ -20,7 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::cache::HostCaches;
 use crate::clock;
 use crate::context::ControllerContext;
-use crate::events::Recorder;
+use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
@@ -44,7 +44,7 @@ pub fn context_ahead(
         evictions: client.clone(),
         client,
         caches: HostCaches::default(),
-        recorder: Recorder::disconnected(&metrics),
+        recorder: EventRecorder::disconnected(&metrics),
         metrics,
         shutdown: CancellationToken::new(),
         lease: LeaseHandle::unelected(),

@@ -79,7 +79,7 @@ struct RecordedEvent {
 /// Takes events. Clones share the queue, in which each namespace has a place of its own: beyond that its events are
 /// dropped and counted.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct EventRecorder {
     queue: Arc<EventQueue>,
     dropped: Counter,
 }
@@ -91,7 +91,7 @@ struct EventQueue {
     added: Notify,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder whose events are written by a task until `stop`.
     pub fn start(
         client: kube::Client,
@@ -184,7 +184,7 @@ mod tests {
     /// A message was cut when it was written. Until then it waited whole, and the aggregator remembers 4,096 of them.
     #[test]
     fn a_message_is_cut_before_it_waits() {
-        let recorder = Recorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new());
         recorder.normal(&crate::cache::Pod::default(), "R", "\u{e9}".repeat(1_000_000));
         let event = recorder.queue.waiting.lock().pop().map(|event| event.message);
         let event = event.unwrap_or_default();

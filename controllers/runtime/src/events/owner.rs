@@ -4,11 +4,11 @@ use drydock_api::eviction_request::{Blocked, EvictionRequest, maintenances};
 use drydock_api::text::cut_bytes;
 
 use super::reasons::EVICTION_BLOCKED;
-use super::{MAX_MESSAGE, Recorder, Regarding, Severity};
+use super::{EventRecorder, MAX_MESSAGE, Regarding, Severity};
 use crate::cache::{Cacheable, Pod, resource};
 use crate::guide;
 
-impl Recorder {
+impl EventRecorder {
     /// Records an event about a pod's eviction on its request and on the pod, where its owner looks. Pod, node and
     /// maintenance stand in the message.
     pub fn tell_owner(
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn pod_and_request_get_the_same_words_and_the_pod_names_the_request() {
-        let recorder = Recorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new());
         let mut request = EvictionRequest::named("shop", "u1");
         request.metadata.uid = "r1".into();
         request.spec.target.pod = serde_json::from_value(json!({ "name": "web-0", "uid": "u1" })).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     /// NodeMaintenance, which had the way out.
     #[test]
     fn what_blocks_is_told_with_the_way_out_however_long_the_words() {
-        let recorder = Recorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new());
         let blocked = |reason: &str, state: &str| Blocked {
             reason: reason.into(),
             state: state.into(),
