@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
-use drydock_runtime::queue::{Backoff, WorkQueue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue, WorkError, classify,
     clock, find, patch, run_workers,
@@ -76,7 +76,7 @@ impl WorkError for Error {
 
 /// Runs until shutdown. Pods and EvictionRequests must be among the caches that are fed.
 pub async fn run(context: ControllerContext, options: Options) {
-    let queue = WorkQueue::new("evictionrequests", &context.metrics, Backoff::WRITES);
+    let queue = WorkQueue::new("evictionrequests", &context.metrics, ExponentialBackoff::WRITES);
     RequestMetrics::register(&context, options.aggregate_metrics);
     context.caches.pods.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;

@@ -68,7 +68,7 @@ fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
     fresh.spec.requesters = serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
     let key = fresh.key();
     context.caches.requests.apply(fresh);
-    let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let removals = Removals::new(&context, &Config::default(), &turns);
     (RequestReconciler { context, config: Config::default(), removals }, key)
 }
@@ -147,7 +147,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
         _ => failure(404, "NotFound"),
     }));
     assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE));
-    let turns = WorkQueue::new("woken", &reconciler.context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("woken", &reconciler.context.metrics, ExponentialBackoff::WRITES);
     subscribe(&reconciler.context, &turns, &reconciler.removals);
     assert_eq!(turns.get().await, Some(key.clone()));
     turns.done(&key);
@@ -192,7 +192,7 @@ fn api_server(removes: &Arc<AtomicBool>) -> ControllerContext {
 async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     let removes = Arc::new(AtomicBool::new(false));
     let context = api_server(&removes);
-    let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let config = Config { max_finished: 10, ..Config::default() };
     let removals = Removals::new(&context, &config, &turns);
     subscribe(&context, &turns, &removals);

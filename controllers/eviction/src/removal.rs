@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
-use drydock_runtime::queue::{Backoff, WorkQueue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Requeue, clock, run_workers};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
@@ -46,7 +46,7 @@ impl Removals {
     pub(crate) fn new(context: &ControllerContext, config: &Config, turns: &WorkQueue<ObjectKey>) -> Self {
         let stock =
             Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
-        let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);
+        let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, ExponentialBackoff::WRITES);
         Self {
             context: context.clone(),
             config: config.clone(),

@@ -33,7 +33,7 @@ fn keeping(most: usize) -> Config {
 }
 
 fn of(context: &ControllerContext, most: usize) -> Removals {
-    let turns = WorkQueue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     Removals::new(context, &keeping(most), &turns)
 }
 

@@ -102,7 +102,7 @@ fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_to
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
-    use crate::queue::Backoff;
+    use crate::queue::ExponentialBackoff;
 
     impl QueueKey for u8 {}
 
@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_throttled_key_waits_at_least_as_long_as_the_server_asks() {
         for (code, waits) in [(429, Duration::from_secs(1)), (503, Duration::from_millis(5))] {
-            let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), Backoff::WRITES);
+            let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
             queue.add(1);
             let key = queue.get().await;
             let began = tokio::time::Instant::now();
@@ -136,7 +136,7 @@ mod tests {
 
     /// The warnings that failures of one key bring, by what it fails with.
     async fn warnings(failures: impl IntoIterator<Item = kube::Error>) -> Vec<String> {
-        let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), Backoff::WRITES);
+        let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
         let (log, _guard) = crate::testing::log("warn");
         queue.add(1);
         for error in failures {

@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use drydock_runtime::Pod;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::{SignedDuration, Timestamp};
 
 /// Delay before the second deletion, then twice as long each time. Short at first: the pod may have been put there just
 /// before the node got its taint.
-const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(900) };
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(900) };
 /// A deletion that the cache does not show within this time is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 /// A DaemonSet that was quiet for this long begins anew.

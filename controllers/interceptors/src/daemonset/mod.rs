@@ -21,7 +21,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
-use drydock_runtime::queue::{Backoff, WorkQueue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue, Store,
     WorkError, classify, clock, run_workers,
@@ -75,7 +75,7 @@ impl WorkError for Error {
 pub async fn run(context: ControllerContext) {
     let shared = Arc::new(taint::Shared::new(&context));
     shared.targets.follow(&context.caches.maintenances);
-    let queue = WorkQueue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
+    let queue = WorkQueue::new("daemonset_eviction", &context.metrics, ExponentialBackoff::WRITES);
     let (waiting, on_node) = (queue.clone(), context.caches.pods.clone());
     let blocked = move |node: &str| add_pods_of(node, &on_node, &waiting);
     let taints = taint::run(context.clone(), shared.clone(), blocked);

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
-use drydock_runtime::queue::{Backoff, WorkQueue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers,
 };
@@ -39,7 +39,7 @@ const PARALLEL: usize = 64;
 
 /// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
 pub async fn run(context: ControllerContext) {
-    let queue = WorkQueue::new("imperative_eviction", &context.metrics, Backoff::WRITES);
+    let queue = WorkQueue::new("imperative_eviction", &context.metrics, ExponentialBackoff::WRITES);
     context.caches.pods.wait_until_synced().await;
     context.caches.budgets.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drydock_runtime::Pod;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 
 use super::NAME;
@@ -15,9 +15,11 @@ use crate::responsible::responsible;
 use crate::terminating;
 
 /// Backoff after answers that block (KEP-4563: up to about 15 minutes).
-const BLOCKED: Backoff = Backoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
+const BLOCKED: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
 /// Backoff after lost races.
-const RACE: Backoff = Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
+const RACE: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
 /// How long an accepted eviction may take to show in the cache before it is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 

@@ -63,7 +63,7 @@ async fn an_eviction_that_the_host_may_have_accepted_is_looked_for_before_it_is_
 #[tokio::test]
 async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_flight() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
-    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
     let reconciler = ImperativeReconciler::new(context.clone(), queue);
     let key = ObjectKey::new("ns", "p");
     context.caches.pods.apply(pod("p"));
@@ -108,7 +108,7 @@ async fn the_counter_of_the_kep_counts_evictions_that_failed() {
 #[tokio::test]
 async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     let context = context(|_, _, _| accepted());
-    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
     let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
     super::super::subscribe(&context, &reconciler, &queue);
     let by = drydock_api::eviction_request::Blocked {

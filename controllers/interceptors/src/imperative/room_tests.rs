@@ -104,7 +104,7 @@ async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
 async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     context.caches.budgets.apply(budget("b", "1", 0));
-    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
     let reconciler = ImperativeReconciler::new(context.clone(), queue.clone());
     let key = |name: &str| ObjectKey::new("ns", name);
     for name in ["first", "next"] {

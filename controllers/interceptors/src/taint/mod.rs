@@ -18,7 +18,7 @@ use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
-use drydock_runtime::queue::{Backoff, WorkQueue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
     run_workers,
@@ -94,7 +94,7 @@ impl Shared {
         Self {
             deletions: Mutex::default(),
             targets: DaemonSetTargets::default(),
-            queue: WorkQueue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
+            queue: WorkQueue::new("daemonset_taint", &context.metrics, ExponentialBackoff::WRITES),
             refusals: Refusals::default(),
             waits: TaintWaits::default(),
         }

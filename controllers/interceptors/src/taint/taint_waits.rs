@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use drydock_runtime::Conflict;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
 /// How long a taint that others took away twice is not set again, then twice as long each time: pods wait for it meanwhile.
-const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// The nodes, by name: those only from which DaemonSet pods are being drained.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::queue::{Backoff, QueueKey, WorkQueue};
+use drydock_runtime::queue::{ExponentialBackoff, QueueKey, WorkQueue};
 use drydock_runtime::{ControllerContext, Requeue, WorkError, run_workers};
 use futures::future::{BoxFuture, join_all};
 
@@ -39,7 +39,7 @@ pub(crate) struct WriteJob {
 
 impl WriteQueues {
     pub(crate) fn new(metrics: &Metrics) -> Self {
-        let queue = |name: &str| WorkQueue::new(name, metrics, Backoff::WRITES);
+        let queue = |name: &str| WorkQueue::new(name, metrics, ExponentialBackoff::WRITES);
         Self {
             cordons: queue("nodemaintenance_cordons"),
             statuses: queue("nodemaintenances"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::Pod;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
@@ -17,7 +17,8 @@ use crate::observed::asked_again::AskedAgain;
 use crate::world::WorldView;
 
 /// How long after a failure a pod is asked for again, by the number of failures in a row before.
-const AGAIN: Backoff = Backoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
 
 /// What is remembered of pods that are to leave. After a restart failed validations are learnt anew from the requests that
 /// are there; pods whose requests were withdrawn are asked for once more.

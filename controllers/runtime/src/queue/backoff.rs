@@ -4,14 +4,14 @@ use std::time::Duration;
 
 /// Delays from `first`, doubling, up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
+pub struct ExponentialBackoff {
     /// Delay after the first failure.
     pub first: Duration,
     /// Longest delay.
     pub max: Duration,
 }
 
-impl Backoff {
+impl ExponentialBackoff {
     /// What controllers use for failed writes: 5 ms to 30 s (client-go begins at 5 ms too, and ends at 1000 s; a drain
     /// that waits a quarter of an hour after an outage helps nobody).
     pub const WRITES: Self = Self { first: Duration::from_millis(5), max: Duration::from_secs(30) };

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use backoff::Backoff;
+pub use backoff::ExponentialBackoff;
 use state::QueueState;
 
 use crate::cache::ObjectKey;
@@ -52,12 +52,12 @@ struct Shared<K: QueueKey> {
     state: Mutex<QueueState<K>>,
     wake: Notify,
     metrics: QueueMetrics,
-    backoff: Backoff,
+    backoff: ExponentialBackoff,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
     /// A queue whose metrics carry `name`.
-    pub fn new(name: &str, metrics: &Metrics, backoff: Backoff) -> Self {
+    pub fn new(name: &str, metrics: &Metrics, backoff: ExponentialBackoff) -> Self {
         let queue = Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(QueueState::default()),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::Pod;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::MaintenanceDecision;
@@ -22,7 +22,8 @@ use crate::world::WorldView;
 use telling::{message, tell};
 
 /// How long after a return the new pods of a workload are asked to leave, by the number of returns in a row before.
-const AGAIN: Backoff = Backoff { first: Duration::from_secs(10), max: Duration::from_secs(15 * 60) };
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(10), max: Duration::from_secs(15 * 60) };
 /// How long a workload is remembered that has no pods on the node, and how far apart returns are not in a row.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
