@@ -88,12 +88,12 @@ pub fn resource<T: Cacheable>() -> ApiResource {
 }
 
 /// A typed API over all namespaces that decodes into `T`.
-pub fn api_all<T: Cacheable>(client: &Client) -> Api<Wire<T>> {
+pub fn api_all<T: Cacheable>(client: &Client) -> Api<KubeObject<T>> {
     Api::all_with(client.clone(), &())
 }
 
 /// A typed API that decodes into `T`: in a namespace, or cluster-wide when `namespace` is empty.
-pub fn api<T: Cacheable>(client: &Client, namespace: &str) -> Api<Wire<T>> {
+pub fn api<T: Cacheable>(client: &Client, namespace: &str) -> Api<KubeObject<T>> {
     if namespace.is_empty() {
         Api::all_with(client.clone(), &())
     } else {
@@ -103,13 +103,13 @@ pub fn api<T: Cacheable>(client: &Client, namespace: &str) -> Api<Wire<T>> {
 
 /// Carries a [`Cacheable`] through kube's generic client, which wants an `ObjectMeta` beside it.
 #[derive(Clone, Debug)]
-pub struct Wire<T> {
+pub struct KubeObject<T> {
     meta: ObjectMeta,
     /// The object.
     pub object: T,
 }
 
-impl<'de, T: Cacheable> Deserialize<'de> for Wire<T> {
+impl<'de, T: Cacheable> Deserialize<'de> for KubeObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = T::deserialize(deserializer)?;
         let meta = ObjectMeta {
@@ -123,7 +123,7 @@ impl<'de, T: Cacheable> Deserialize<'de> for Wire<T> {
     }
 }
 
-impl<T: Cacheable> Resource for Wire<T> {
+impl<T: Cacheable> Resource for KubeObject<T> {
     type DynamicType = ();
     type Scope = DynamicResourceScope;
 

@@ -14,7 +14,7 @@ mod reflector;
 mod store;
 
 pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
-pub use cacheable::{Cacheable, ObjectKey, Wire, api, api_all, resource};
+pub use cacheable::{Cacheable, KubeObject, ObjectKey, api, api_all, resource};
 pub use caches::{HostCaches, Select};
 pub use node::{Node, NodeCondition, Taint};
 pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
