@@ -10,25 +10,25 @@ use drydock_runtime::ControllerContext;
 
 use crate::flags::Flags;
 
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type RunningController = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One controller.
-struct Controller {
+struct ControllerSpec {
     name: &'static str,
-    start: fn(ControllerContext, &Flags) -> Running,
+    start: fn(ControllerContext, &Flags) -> RunningController,
 }
 
-const ALL: &[Controller] = &[
-    Controller {
+const ALL: &[ControllerSpec] = &[
+    ControllerSpec {
         name: "evictionrequest",
         start: |context, flags| Box::pin(drydock_eviction::run(context, eviction_options(flags))),
     },
-    Controller {
+    ControllerSpec {
         name: "nodemaintenance",
         start: |context, flags| Box::pin(drydock_maintenance::run(context, maintenance_options(flags))),
     },
-    Controller { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
-    Controller { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
+    ControllerSpec { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
+    ControllerSpec { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
 ];
 
 /// Names that `--controllers` knows.

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::flags::Flags;
-use crate::serve::Paths;
+use crate::serve::ServedPaths;
 use crate::{controllers, serve};
 
 /// Reported as the source of events.
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(25);
 /// Runs until SIGTERM or SIGINT; an error if the lease was lost.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
-    let connections = Connections::open(flags.kubeconfig.as_deref()).await?;
+    let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
     let client = client::with_epoch(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
@@ -44,7 +44,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     stop_on_signal(shutdown.clone())?;
     let context = build(client, connections.evictions, lease, &shutdown);
     if let Some(port) = port {
-        let paths = Paths {
+        let paths = ServedPaths {
             health: health(&context.caches),
             gate: Gate::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
             metrics: router(context.metrics.clone()),
@@ -68,14 +68,14 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 /// Clients with a connection each. A host serves so many requests of a connection at a time (100, kube-apiserver's
 /// `--http2-max-streams-per-connection`) and no more: renewals and new watches do not wait for writes, nor writes for
 /// evictions or for a long list.
-struct Connections {
+struct HostConnections {
     writes: Client,
     evictions: Client,
     watches: Client,
     lease: Client,
 }
 
-impl Connections {
+impl HostConnections {
     async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         let open = || host::client("--kubeconfig", kubeconfig);
         Ok(Self {
@@ -214,8 +214,8 @@ mod tests {
         );
         std::fs::write(file.path(), text).unwrap();
         let (log, _guard) = testing::log(&target::directives(0));
-        let Connections { writes, evictions, watches, lease } =
-            Connections::open(Some(file.path())).await.unwrap();
+        let HostConnections { writes, evictions, watches, lease } =
+            HostConnections::open(Some(file.path())).await.unwrap();
         for client in [writes, evictions, watches, lease] {
             assert!(client.apiserver_version().await.is_err());
         }

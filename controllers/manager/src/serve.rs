@@ -40,17 +40,17 @@ pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<Port
 }
 
 /// Serves until `stop`.
-pub async fn serve(port: Port, paths: Paths, stop: CancellationToken) {
+pub async fn serve(port: Port, paths: ServedPaths, stop: CancellationToken) {
     serve_within(port, paths, stop, BOUNDS).await;
 }
 
-async fn serve_within(port: Port, paths: Paths, stop: CancellationToken, bounds: Bounds) {
+async fn serve_within(port: Port, paths: ServedPaths, stop: CancellationToken, bounds: Bounds) {
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
 /// What is served by path: probes to everybody, without reasons; anything else to whom the gate lets through. The paths
 /// of single checks, which tell reasons, are not served.
-pub struct Paths {
+pub struct ServedPaths {
     /// What probes are answered.
     pub health: Health,
     /// Who may read the rest.
@@ -59,7 +59,7 @@ pub struct Paths {
     pub metrics: Router,
 }
 
-impl Answer for Paths {
+impl Answer for ServedPaths {
     type Body = Body;
 
     async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
@@ -104,7 +104,7 @@ mod tests {
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
         let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", ready);
-        let paths = Paths { health, gate: closed(), metrics: Router::new() };
+        let paths = ServedPaths { health, gate: closed(), metrics: Router::new() };
         for (path, code) in [
             ("/livez", 200),
             ("/healthz?verbose", 200),
@@ -131,7 +131,7 @@ mod tests {
         let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let bounds = Bounds { headers: Duration::from_millis(50), ..BOUNDS };
-        let paths = Paths { health: Health::default(), gate: closed(), metrics: Router::new() };
+        let paths = ServedPaths { health: Health::default(), gate: closed(), metrics: Router::new() };
         tokio::spawn(serve_within(port, paths, CancellationToken::new(), bounds));
 
         let mut roots = RootCertStore::empty();
