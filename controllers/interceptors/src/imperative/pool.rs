@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::in_flight_limit::InFlightLimit;
 
 /// Pods that the same budget covers; the pods of a namespace without one.
-pub(crate) type FlowKey = ObjectKey;
+pub(crate) type BudgetFlow = ObjectKey;
 
 /// An answer that takes longer says that the budgets of the namespace are contended, or that the host is loaded.
 const SLOW: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ pub(crate) struct EvictionPool {
 
 #[derive(Default)]
 struct Namespace {
-    flows: RoundRobin<FlowKey, ObjectKey>,
+    flows: RoundRobin<BudgetFlow, ObjectKey>,
     in_flight: usize,
     /// Of this namespace; lowered when its evictions are answered slowly.
     limit: InFlightLimit,
@@ -50,7 +50,7 @@ struct Namespace {
 
 impl EvictionPool {
     /// Takes in a request, unless it waits already.
-    pub(crate) fn submit(&mut self, flow: &FlowKey, key: ObjectKey) {
+    pub(crate) fn submit(&mut self, flow: &BudgetFlow, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {
             return;
         }

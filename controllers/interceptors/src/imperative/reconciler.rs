@@ -15,7 +15,7 @@ use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
 use super::next_step::{Attempts, NextStep, next_step};
-use super::pool::{EvictionPool, FlowKey};
+use super::pool::{BudgetFlow, EvictionPool};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
 use crate::report::{ProgressReport, REFUSED};
@@ -158,7 +158,7 @@ impl ImperativeReconciler {
         next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
     }
 
-    fn submit(&self, key: &ObjectKey, flow: &FlowKey) {
+    fn submit(&self, key: &ObjectKey, flow: &BudgetFlow) {
         self.pool.lock().submit(flow, key.clone());
         self.pool_changed.notify_one();
     }
