@@ -119,15 +119,15 @@ mod tests {
         NodeTargets::of("n", &[Arc::new(m)])
     }
 
-    fn deed(request: &EvictionRequest, pod: Option<&Pod>) -> PodAction {
+    fn action(request: &EvictionRequest, pod: Option<&Pod>) -> PodAction {
         decide(request, pod, &covered(), false, &Deletions::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
     fn a_covered_pod_is_deleted_in_our_turn_and_after_it_was_passed_over() {
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&pod())), PodAction::Delete(DeletionTime::Now));
+        assert_eq!(action(&request(NAME, &[OTHER]), Some(&pod())), PodAction::Delete(DeletionTime::Now));
         assert_eq!(
-            deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())),
+            action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())),
             PodAction::Delete(DeletionTime::Now)
         );
     }
@@ -136,9 +136,9 @@ mod tests {
     /// first was cut off.
     #[test]
     fn nothing_is_done_while_another_interceptor_has_its_turn() {
-        assert_eq!(deed(&request(OTHER, &[]), Some(&pod())), PodAction::Nothing);
-        assert_eq!(deed(&request(OTHER, &[NAME]), Some(&pod())), PodAction::Nothing);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER]), Some(&pod())), PodAction::Nothing);
+        assert_eq!(action(&request(OTHER, &[]), Some(&pod())), PodAction::Nothing);
+        assert_eq!(action(&request(OTHER, &[NAME]), Some(&pod())), PodAction::Nothing);
+        assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER]), Some(&pod())), PodAction::Nothing);
     }
 
     #[test]
@@ -155,11 +155,11 @@ mod tests {
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
         adopted.status.target_interceptors.retain(|i| i.name != NAME);
-        assert_eq!(deed(&adopted, Some(&pod())), PodAction::Delete(DeletionTime::Now));
+        assert_eq!(action(&adopted, Some(&pod())), PodAction::Delete(DeletionTime::Now));
         let free = Pod { controller: None, ..pod() };
-        assert_eq!(deed(&adopted, Some(&free)), PodAction::Nothing);
+        assert_eq!(action(&adopted, Some(&free)), PodAction::Nothing);
         adopted.status.active_interceptors = vec![OTHER.into()];
-        assert_eq!(deed(&adopted, Some(&pod())), PodAction::Nothing);
+        assert_eq!(action(&adopted, Some(&pod())), PodAction::Nothing);
     }
 
     /// Whoever creates a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
@@ -169,8 +169,8 @@ mod tests {
         let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };
         let stray = Pod { controller: Some(owner), ..pod() };
         assert_eq!(stray.pod_type(), PodType::Default);
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&stray)), PodAction::Decline);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), PodAction::Nothing);
+        assert_eq!(action(&request(NAME, &[OTHER]), Some(&stray)), PodAction::Decline);
+        assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), PodAction::Nothing);
     }
 
     /// The plan has it among the static pods: deleted by us it would go in the wrong tier.
@@ -178,8 +178,8 @@ mod tests {
     fn a_mirror_pod_that_names_a_daemon_set_is_left_to_the_kubelets_interceptor() {
         let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), "x".to_owned());
         let mirror = Pod { annotations: [mirror].into(), ..pod() };
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&mirror)), PodAction::Decline);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), PodAction::Nothing);
+        assert_eq!(action(&request(NAME, &[OTHER]), Some(&mirror)), PodAction::Decline);
+        assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), PodAction::Nothing);
     }
 
     #[test]
@@ -195,21 +195,24 @@ mod tests {
     #[test]
     fn a_pod_that_our_taint_keeps_away_is_deleted_when_it_stands() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
-        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
-        assert_eq!(deed(pod()), PodAction::AwaitTaint);
-        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), PodAction::Delete(DeletionTime::Now));
+        let action = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
+        assert_eq!(action(pod()), PodAction::AwaitTaint);
+        assert_eq!(
+            action(Pod { tolerates_drain_taint: true, ..pod() }),
+            PodAction::Delete(DeletionTime::Now)
+        );
     }
 
     #[test]
     fn a_pod_of_no_daemon_set_is_declined_at_once() {
         let stray = Pod { controller: None, ..pod() };
-        assert_eq!(deed(&request(NAME, &[]), Some(&stray)), PodAction::Decline);
+        assert_eq!(action(&request(NAME, &[]), Some(&stray)), PodAction::Decline);
     }
 
     #[test]
     fn terminating_and_vanished_pods_are_told_apart() {
         let going = Pod { deletion_timestamp: Some(Timestamp::UNIX_EPOCH), ..pod() };
-        assert_eq!(deed(&request(NAME, &[]), Some(&going)), PodAction::Terminating);
-        assert_eq!(deed(&request(NAME, &[]), None), PodAction::Gone);
+        assert_eq!(action(&request(NAME, &[]), Some(&going)), PodAction::Terminating);
+        assert_eq!(action(&request(NAME, &[]), None), PodAction::Gone);
     }
 }

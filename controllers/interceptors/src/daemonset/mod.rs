@@ -154,11 +154,11 @@ impl DaemonSetReconciler {
             return Ok(Requeue::Never);
         };
         let now = clock::now();
-        let deed = self.decide(&request, pod.as_deref(), now);
+        let action = self.decide(&request, pod.as_deref(), now);
         let tell = async |progress, audience| -> Result<Requeue, Error> {
             Ok(outcome(self.reporter.tell(&request, progress, audience, None, None, now).await?, now))
         };
-        match (deed, pod) {
+        match (action, pod) {
             (PodAction::Decline, _) => {
                 let why = "The pod does not belong to a DaemonSet.";
                 Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
