@@ -59,11 +59,11 @@ impl WriteQueues {
         E: WorkError,
         F: Fn(WriteJob) -> BoxFuture<'static, Result<Requeue, E>> + Clone + Send + Sync + 'static,
     {
-        let lane = |queue: &WorkQueue<WriteJob>, parallel| {
+        let workers = |queue: &WorkQueue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
         };
-        let most = [&self.cordons, &self.statuses, &self.conditions].map(|queue| lane(queue, PARALLEL));
-        join_all(most.into_iter().chain([lane(&self.requests, requests)])).await;
+        let most = [&self.cordons, &self.statuses, &self.conditions].map(|queue| workers(queue, PARALLEL));
+        join_all(most.into_iter().chain([workers(&self.requests, requests)])).await;
     }
 
     fn of(&self, task: &Task) -> &WorkQueue<WriteJob> {
