@@ -4,8 +4,7 @@
 
 pub mod machine;
 
-mod cleanup;
-mod conditions;
+mod ending;
 mod held;
 mod labels;
 mod surplus;

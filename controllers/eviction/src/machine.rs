@@ -24,8 +24,7 @@ use drydock_api::time::{format_seconds, truncate_to_micros};
 use drydock_runtime::{Pod, events::reasons};
 use jiff::Timestamp;
 
-use crate::cleanup;
-use crate::conditions::{self, TerminalCondition};
+use crate::ending::{self, TerminalCondition};
 use crate::labels;
 
 /// Most entries of a pod's list that are told of: its annotations may hold thousands that are wrong.
@@ -107,7 +106,7 @@ pub fn step(
     config: &Config,
 ) -> RequestDecision {
     let mut decision = if request.is_finished() {
-        cleanup::after_the_end(request, now, config)
+        ending::after_the_end(request, now, config)
     } else if request.status.target_interceptors.is_empty() {
         begin(request, target, now, config)
     } else {
@@ -275,7 +274,7 @@ fn timed_out(request: &EvictionRequest) -> Option<Warning> {
 fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
     retire_active(&mut status);
-    conditions::set(&mut status, ending, request.metadata.generation, now);
+    ending::set(&mut status, ending, request.metadata.generation, now);
     RequestDecision { status: Some(status), ends: true, ..RequestDecision::default() }
 }
 

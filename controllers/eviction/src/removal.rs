@@ -15,8 +15,8 @@ use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::debug;
 
-use crate::cleanup::{ended_at, is_due};
 use crate::controller::{Error, stale};
+use crate::ending::{ended_at, is_due};
 use crate::held::HeldRequests;
 use crate::machine::Config;
 use crate::surplus::SurplusRequests;

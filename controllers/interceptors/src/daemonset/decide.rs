@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::NAME;
 use super::deletions::{DeletionTime, Deletions};
 use super::targets::NodeTargets;
-use crate::responsible::responsible;
+use crate::target_pod::responsible;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]

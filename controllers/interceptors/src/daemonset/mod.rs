@@ -35,9 +35,8 @@ use tracing::info;
 
 use crate::reporter::Audience::{Owner, Readers};
 use crate::reporter::{self, ReportOutcome, Reporter, at};
-use crate::responsible::target_of;
 use crate::taint::{self, PendingTaint};
-use crate::terminating::gone;
+use crate::target_pod::{gone, target_of};
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
 pub(crate) use deletions::Deletions;

@@ -11,8 +11,7 @@ use super::budget_check::BudgetCheck;
 use super::eviction_result::EvictionResult;
 use super::last_refusal::LastRefusal;
 use crate::report::ProgressReport;
-use crate::responsible::responsible;
-use crate::terminating;
+use crate::target_pod::{self, responsible};
 
 /// Backoff after answers that block (KEP-4563: up to about 15 minutes).
 const BLOCKED: ExponentialBackoff =
@@ -127,7 +126,7 @@ pub(crate) fn next_step(
     now: Timestamp,
 ) -> NextStep {
     let Some(pod) = pod else {
-        return NextStep { progress: Some(terminating::gone()), ..NextStep::default() };
+        return NextStep { progress: Some(target_pod::gone()), ..NextStep::default() };
     };
     let owner = responsible(pod);
     if owner != NAME {
@@ -141,7 +140,7 @@ pub(crate) fn next_step(
     }
     if pod.is_terminating() {
         let wake = pod.overdue_at().filter(|due| *due > now);
-        return NextStep { progress: Some(terminating::terminating(pod, "", now)), ask: false, wake };
+        return NextStep { progress: Some(target_pod::terminating(pod, "", now)), ask: false, wake };
     }
     match attempts.next(check, now) {
         Some(next) if next > now && !attempts.has_opened(check) => {

@@ -20,7 +20,7 @@ use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
 use crate::report::{ProgressReport, REFUSED};
 use crate::reporter::{Audience, Error, Reporter, at, earliest};
-use crate::responsible::target_of;
+use crate::target_pod::target_of;
 
 /// Reports of one request are not closer than this, but for the first and the last.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,11 +1,33 @@
-//! What is said of a pod that is gone or terminates, and of one that does not go. Pure.
+//! The pod that a request is about: which interceptor evicts it, and the progress of one that is gone or terminates.
 
-use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
-use drydock_runtime::Pod;
-use jiff::Timestamp;
+use std::sync::Arc;
 
 use crate::report::ProgressReport;
+use drydock_api::eviction_request::blocked::FINALIZER;
+use drydock_api::eviction_request::blocked::MAX_NAME;
+use drydock_api::eviction_request::blocked::TERMINATING;
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
+use drydock_api::eviction_request::{Blocked, EvictionRequest};
+use drydock_api::node_maintenance::PodType;
+use drydock_runtime::{Cacheable, Pod, Store};
+use jiff::Timestamp;
+
+/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is believed, as the drain plan believes
+/// it: whether there is such a DaemonSet makes no difference, since nobody else evicts the pod.
+pub(crate) fn responsible(pod: &Pod) -> &'static str {
+    match pod.pod_type() {
+        PodType::Static => KUBELET,
+        PodType::DaemonSet => DAEMON_SET,
+        PodType::Default | PodType::Unknown => IMPERATIVE_EVICTION,
+    }
+}
+
+/// The target of a request, unless it is gone or terminal.
+pub(crate) fn target_of(request: &EvictionRequest, pods: &Store<Pod>) -> Option<Arc<Pod>> {
+    let target = request.spec.target.pod.as_ref()?;
+    let pod = pods.find(request.namespace(), &target.name)?;
+    (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
+}
 
 /// What keeps a terminating pod that is overdue, and how that is said.
 fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
@@ -44,7 +66,33 @@ pub(crate) fn terminating(pod: &Pod, who: &str, now: Timestamp) -> ProgressRepor
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
+
     use super::*;
+
+    /// A mirror pod is a static one, whoever controls it; and an owner of a version that is not served makes nobody responsible
+    /// who would not act.
+    #[test]
+    fn each_pod_has_one_interceptor_that_evicts_it() {
+        let owned = |version: &str, kind: &str| {
+            let owner = OwnerRef { api_version: version.into(), kind: kind.into(), ..OwnerRef::default() };
+            Pod { controller: Some(owner), ..Pod::default() }
+        };
+        let mirror = |pod: Pod| {
+            let annotations = [(MIRROR_ANNOTATION.to_owned(), "x".to_owned())].into();
+            Pod { annotations, ..pod }
+        };
+        for (pod, name) in [
+            (Pod::default(), IMPERATIVE_EVICTION),
+            (owned("apps/v1", "ReplicaSet"), IMPERATIVE_EVICTION),
+            (owned("apps/v9", "DaemonSet"), IMPERATIVE_EVICTION),
+            (owned("apps/v1", "DaemonSet"), DAEMON_SET),
+            (mirror(Pod::default()), KUBELET),
+            (mirror(owned("apps/v1", "DaemonSet")), KUBELET),
+        ] {
+            assert_eq!(responsible(&pod), name, "{pod:?}");
+        }
+    }
 
     /// A finalizer was told of in the second in which the grace period ended, when most are about to be removed.
     #[test]
