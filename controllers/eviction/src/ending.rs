@@ -1,8 +1,5 @@
 //! How a request ends: its terminal condition, in the words of KEP-4563, and when a finished request is removed.
 
-use crate::machine::Config;
-use crate::machine::RequestDecision;
-use crate::machine::retire_active;
 use drydock_api::eviction_request::{
     CANCELED, EVICTED, EvictionRequest, EvictionRequestStatus, REASON_DELETED, REASON_NO_REQUESTERS,
     REASON_POD_DELETED, REASON_POD_TERMINATED, REASON_VALIDATION_FAILED,
@@ -10,6 +7,8 @@ use drydock_api::eviction_request::{
 use drydock_api::meta::{Condition, find_condition, set_condition};
 use drydock_api::time::truncate_to_seconds;
 use jiff::Timestamp;
+
+use crate::machine::{Config, RequestDecision, retire_active};
 
 /// How a request ends.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::report::ProgressReport;
-use drydock_api::eviction_request::blocked::FINALIZER;
-use drydock_api::eviction_request::blocked::MAX_NAME;
-use drydock_api::eviction_request::blocked::TERMINATING;
+use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
 use drydock_api::eviction_request::{Blocked, EvictionRequest};
 use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Cacheable, Pod, Store};
 use jiff::Timestamp;
+
+use crate::report::ProgressReport;
 
 /// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is believed, as the drain plan believes
 /// it: whether there is such a DaemonSet makes no difference, since nobody else evicts the pod.

@@ -1,11 +1,20 @@
-//! How the machine is set up, and which pods count.
+//! How the machine is set up: the names under which it writes, what flags set, and which pods count.
 
 use std::time::Duration;
 
 use drydock_api::eviction_request::retention::FIRST_REPORT;
 use drydock_runtime::Pod;
 
-/// What the machine is told once.
+/// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
+pub const REQUESTER: &str = "nodemaintenance.k8s.io";
+/// Annotation on a node under maintenance: who made it unschedulable, [`OURS`] or [`OTHERS`].
+pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
+/// The node was schedulable when its maintenance began: it becomes schedulable again.
+pub(crate) const OURS: &str = "nodemaintenance.k8s.io";
+/// The node was already unschedulable: it stays so.
+pub(crate) const OTHERS: &str = "other";
+
+/// The settings of the machine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Whether nodes of an Idle maintenance get the MaintenancePlanned condition.

@@ -40,17 +40,9 @@ mod machine;
 mod io;
 
 pub use actions::{Action, RequestChange, Task};
-pub use config::Config;
+pub(crate) use config::{CORDONED_BY, OTHERS, OURS};
+pub use config::{Config, REQUESTER};
 pub use io::controller::{Options, run};
 pub use machine::{MachineMemory, step};
 pub use observed::PodLocation;
 pub use world::World;
-
-/// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
-pub const REQUESTER: &str = "nodemaintenance.k8s.io";
-/// Annotation on a node under maintenance: who made it unschedulable, [`OURS`] or [`OTHERS`].
-pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
-/// The node was schedulable when its maintenance began: it becomes schedulable again.
-pub(crate) const OURS: &str = "nodemaintenance.k8s.io";
-/// The node was already unschedulable: it stays so.
-pub(crate) const OTHERS: &str = "other";

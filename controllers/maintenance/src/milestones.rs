@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::blockers::{BlockedPods, Blockers};
+use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
-use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::gone::is_drained;
 use crate::requests::returns::PodReturns;
 use crate::status::cordoned::all_cordoned;

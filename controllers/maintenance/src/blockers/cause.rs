@@ -4,9 +4,9 @@ use drydock_api::node_maintenance::blocker::{FINALIZER, NO_SCHEDULABLE_NODE, WRO
 use drydock_runtime::Pod;
 use drydock_runtime::guide::heading;
 
-use super::held_back::{why_failed, why_invalid, why_returned};
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::owner::ForOwner;
+use super::request::{why_failed, why_invalid, why_returned};
 use super::request::{why_held, why_wrong_target};
 use super::terminating::{slow_to_die, unreachable};
 use super::text::BlockerText;
@@ -14,7 +14,7 @@ use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
-use crate::world::{WorldView, own};
+use crate::world::{STAYS_OWN, WorldView};
 
 /// What is remembered beside it that explains why pods are there.
 pub(crate) struct CauseContext<'m> {
@@ -93,7 +93,7 @@ pub(super) fn why(
         return unreachable(view, pod).or_else(|| slow_to_die(view, pod, ends, decision));
     }
     if view.stays(&pod.uid) {
-        return Some(BlockCause::new(NO_SCHEDULABLE_NODE, own::WHY));
+        return Some(BlockCause::new(NO_SCHEDULABLE_NODE, STAYS_OWN));
     }
     let request = view.world.request(pod);
     // One that is asked to leave already is kept by something else.

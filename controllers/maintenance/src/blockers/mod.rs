@@ -1,7 +1,6 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
 mod cause;
-mod held_back;
 mod interceptor;
 mod owner;
 mod request;

@@ -14,8 +14,8 @@ use drydock_api::node_maintenance::{
 use drydock_api::text::number;
 use drydock_runtime::Node;
 
+use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::conditions::drained_up_to;
-use crate::nodes::emptied::ConfirmedEmpty;
 use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
 use crate::world::{WorldView, selects};
 

@@ -1,22 +1,20 @@
 //! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
 
 pub(crate) mod asked_again;
-mod lost_request;
-mod pod_location;
 pub(crate) mod request_transition;
-mod uncordoned;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::PodType;
-use drydock_runtime::{HostCaches, Refusals};
+use drydock_runtime::{HostCaches, Node, ObjectChange, Pod, Refusals};
 use parking_lot::Mutex;
 
-pub(crate) use lost_request::LostRequest;
-pub use pod_location::PodLocation;
+use crate::observed::asked_again::AskedAgain;
+use crate::{CORDONED_BY, REQUESTER};
+
 pub(crate) use request_transition::RequestTransition;
-pub(crate) use uncordoned::uncordoned_by;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]
@@ -71,5 +69,61 @@ impl ObservedChanges {
     /// Takes what was noted.
     pub(crate) fn take(&self) -> ChangesSince {
         std::mem::take(&mut *self.since.lock())
+    }
+}
+
+/// The node that others made schedulable while it was under maintenance; our own change takes our annotation away. Between
+/// two plannings a node may be uncordoned and cordoned again.
+pub(crate) fn uncordoned_by(change: &ObjectChange<Node>) -> Option<&Node> {
+    let is_ours = |node: &&Arc<Node>| node.annotations.contains_key(CORDONED_BY);
+    let old = change.old.as_ref().filter(is_ours)?;
+    let new = change.new.as_ref().filter(is_ours)?;
+    (old.unschedulable && !new.unschedulable && old.uid == new.uid).then_some(new)
+}
+
+/// Where a pod is, and of which type it is: a request outlives its pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodLocation {
+    /// Its node.
+    pub node: String,
+    /// Its type.
+    pub pod_type: PodType,
+}
+
+impl PodLocation {
+    /// Of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
+    }
+}
+
+/// A request that lost our requester before it had ended: it may come and go between two plannings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LostRequest {
+    /// UID of the request.
+    pub(crate) request: String,
+    /// Name of the pod that it targets.
+    pub(crate) target: String,
+    /// Whether it was deleted, and not only withdrawn.
+    pub(crate) deleted: bool,
+    /// What the next request says of this one and those before it.
+    pub(crate) asked_again: Option<AskedAgain>,
+}
+
+impl LostRequest {
+    /// What a change took from us, by whomever it was made.
+    pub(crate) fn by(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
+        let is_open = |request: &EvictionRequest| {
+            request.has_requester(REQUESTER) && !request.is_being_deleted() && !request.is_finished()
+        };
+        let old = change.old.as_ref().filter(|old| is_open(old))?;
+        let new = change.new.as_ref();
+        let same = new.filter(|new| new.metadata.uid == old.metadata.uid);
+        let deleted = same.is_none_or(|new| new.is_being_deleted());
+        // One that was made anew while nobody watched may be ours again.
+        let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
+        let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
+        let asked_again = AskedAgain::after(old);
+        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted, asked_again })
     }
 }

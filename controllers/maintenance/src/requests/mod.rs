@@ -1,13 +1,16 @@
 //! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
 
-mod annotation;
 pub(crate) mod failures;
 pub(crate) mod outcomes;
 pub(crate) mod returns;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
 use drydock_api::eviction_request::retention::kept_until;
-use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
@@ -15,7 +18,6 @@ use crate::REQUESTER;
 use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
 use crate::config::Config;
 use crate::observed::PodLocation;
-use crate::requests::annotation::MaintenanceNames;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
 use crate::world::WorldView;
@@ -166,4 +168,29 @@ fn flow(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestFlo
         None => (String::new(), namespace),
     };
     RequestFlow { maintenance, within: within.to_owned() }
+}
+
+/// The annotation's value of each node and pod type for which it was needed.
+pub(super) struct MaintenanceNames<'v, 'a> {
+    view: &'v WorldView<'a>,
+    known: HashMap<(String, PodType), Arc<str>>,
+}
+
+impl<'v, 'a> MaintenanceNames<'v, 'a> {
+    pub(super) fn new(view: &'v WorldView<'a>) -> Self {
+        Self { view, known: HashMap::new() }
+    }
+
+    /// Names the oldest maintenances that drain pods of this pod's type on its node.
+    pub(super) fn of(&mut self, pod: &Pod) -> Arc<str> {
+        let (view, pod_type) = (self.view, pod.pod_type());
+        let known = self.known.entry((pod.node_name.clone(), pod_type));
+        known.or_insert_with(|| value(view, &pod.node_name, pod_type).into()).clone()
+    }
+}
+
+fn value(view: &WorldView<'_>, node: &str, pod_type: PodType) -> String {
+    let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
+    let named = drains.map(|m| MaintenanceReference::to(m));
+    encode(&named.collect::<Vec<_>>())
 }

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
+    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
     WORKLOADS_DRAINED,
 };
 use drydock_api::text::{are, counted};
+use drydock_api::time::format_seconds;
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
+use drydock_runtime::guide::todo;
 use jiff::Timestamp;
 
 use super::StatusBuilder;
 use crate::actions::EventDraft;
-use crate::nodes::conditions::of_type_suffix;
-use crate::nodes::emptied::ConfirmedEmpty;
+use crate::nodes::conditions::{ConfirmedEmpty, of_type_suffix};
 use crate::nodes::tally::GoneNodesTally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
@@ -213,4 +214,55 @@ pub(super) fn to_confirm(
         }
     }
     confirm
+}
+
+impl StatusBuilder<'_, '_> {
+    /// Why pods are left: people look here first, as `kubectl describe` shows conditions before nodes. It names what blocks
+    /// most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
+    /// what it tells of, and never because time passes.
+    pub(super) fn answer(&self, last: PodType) -> Option<String> {
+        self.blocked(last).or_else(|| self.waits_elsewhere())
+    }
+
+    fn blocked(&self, last: PodType) -> Option<String> {
+        let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
+        let (all, most) = self.sources.blockers.most(nodes, last)?;
+        let blocker = &most.oldest.blocker;
+        // A command stands at the end, where people copy it.
+        let todo = todo(&blocker.reason, most.oldest.words.key.state).filter(|_| !most.oldest.has_command());
+        let todo = todo.map_or_else(String::new, |todo| format!(". {todo}"));
+        Some(format!(
+            "{all} of them {} blocked, {} by {}: {}{todo}",
+            are(all),
+            most.pods,
+            blocker.reason,
+            told(blocker, most.node)
+        ))
+    }
+
+    fn waits_elsewhere(&self) -> Option<String> {
+        let node = self.planned()?.waits_for.as_deref()?;
+        let what = match self.sources.blockers.oldest(node) {
+            Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
+            None => self.left_there(node),
+        };
+        Some(format!("They wait for node {node}, which another maintenance drains; {what}"))
+    }
+
+    /// How many pods terminate on a node that nothing blocks, or else how many are left there.
+    fn left_there(&self, node: &str) -> String {
+        let pods = self.view.pods_on(node);
+        let (count, what) = match pods.iter().filter(|pod| pod.is_terminating()).count() {
+            0 => (pods.len(), "left"),
+            terminating => (terminating, "terminating"),
+        };
+        format!("{} {} {what} there", counted(count, "pod", "pods"), are(count))
+    }
+}
+
+/// The blocker that has blocked for the longest time, in words.
+fn told(blocker: &Blocker, node: &str) -> String {
+    let since = blocker.since_time.map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
+    let Blocker { pod, message, .. } = blocker;
+    format!("pod {}/{} on node {node}{since}: {message}", pod.namespace, pod.name)
 }

@@ -1,7 +1,5 @@
 //! What is seen: one consistent-enough look into the caches.
 
-pub(crate) mod left_out;
-pub(crate) mod own;
 pub(crate) mod recorded;
 mod view;
 
@@ -15,7 +13,7 @@ use drydock_runtime::{HostCaches, Node, Pod};
 use crate::REQUESTER;
 use crate::observed::{ChangesSince, PodLocation};
 
-pub(crate) use view::{WorldView, selects};
+pub(crate) use view::{STAYS_OWN, WorldView, selects};
 
 /// Everything that a step looks at.
 #[derive(Clone, Debug, Default)]
