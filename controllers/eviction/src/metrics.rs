@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::metrics::fair::{self, SERIES};
+use drydock_runtime::metrics::series::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use drydock_runtime::{ControllerContext, HostCaches};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -96,7 +96,7 @@ impl RequestMetrics {
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
         let (counted, mut room) = (RequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
         let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
-        fair::each(requests, |request| {
+        series::each(requests, |request| {
             let before = room.left;
             counted.count(&request, aggregate, &mut room);
             before - room.left

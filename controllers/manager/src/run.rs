@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use drydock_runtime::cache::Select;
-use drydock_runtime::client;
+use drydock_runtime::clock::Skew;
+use drydock_runtime::context;
 use drydock_runtime::events::EventRecorder;
 use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
-use drydock_runtime::skew::Skew;
 use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_server::gate::Gate;
 use drydock_server::health::Health;
@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(25);
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
     let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
-    let client = client::with_epoch(connections.writes, lease.clone());
+    let client = context::with_epoch(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
         None => None,
@@ -53,7 +53,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         tokio::spawn(serve::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
-    if !client::wait_for_server(&context.client, &shutdown).await {
+    if !context::wait_for_server(&context.client, &shutdown).await {
         return Ok(());
     }
     // Stand-bys keep their caches warm too.

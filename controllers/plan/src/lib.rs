@@ -64,15 +64,14 @@
 //! # Parts
 //!
 //! ```text
-//!   input ──▶ catalog (selectors as numbers) ──▶ planning (pods counted by class, a node each)
+//!   types ──▶ catalog (selectors as numbers) ──▶ planning (pods counted by class, a node each)
 //!                                                  │ ▲
 //!                                      targets ◀───┘ └──── advance, contradiction (cursors to their fixed point)
 //!                                                  │
-//!                                           plan ──▶ outcome, message
+//!                                           plan ──▶ types, message
 //! ```
 
-pub mod input;
-pub mod outcome;
+pub mod types;
 
 mod advance;
 mod catalog;
@@ -83,6 +82,8 @@ mod planned_maintenance;
 mod planning;
 mod targets;
 
-pub use input::{CountedPod, DrainingMaintenance, TargetsByNode};
-pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome};
 pub use plan::plan;
+pub use types::{
+    CountedPod, DrainingMaintenance, FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome,
+    TargetsByNode,
+};

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::advance;
 use crate::contradiction::ForcedAdvance;
-use crate::input::{CountedPod, DrainingMaintenance, TargetsByNode};
 use crate::message::{Messages, fast_forwarded_by};
-use crate::outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
+use crate::types::{
+    CountedPod, DrainingMaintenance, FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome,
+    TargetsByNode,
+};
 
 /// Plans all maintenances in Drain together, since they share nodes. Pods on other nodes are not targeted.
 ///

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use crate::catalog::{Catalog, Class, Tier};
-use crate::input::{CountedPod, DrainingMaintenance, TargetsByNode};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::targets::{DrainTargets, TargetKey};
+use crate::types::{CountedPod, DrainingMaintenance, TargetsByNode};
 
 /// A node with what is left on it.
 #[derive(Debug, Default)]

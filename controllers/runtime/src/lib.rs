@@ -10,7 +10,6 @@
 //! workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a retry.
 
 pub mod cache;
-pub mod client;
 pub mod clock;
 pub mod conflict;
 pub mod context;
@@ -23,7 +22,6 @@ pub mod patch;
 pub mod queue;
 pub mod refusals;
 pub mod round_robin;
-pub mod skew;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 pub mod worker;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_runtime::ObjectKey;
-use drydock_runtime::metrics::fair::{self, SERIES};
+use drydock_runtime::metrics::series::{self, SERIES};
 use drydock_runtime::metrics::{Metrics as Registry, SnapshotMetric};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -101,7 +101,7 @@ impl FailedEvictions {
         let shown = Family::<RequestLabels, Counter>::default();
         let requests = self.requests.lock();
         let mut left = most;
-        fair::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, failed)| {
+        series::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, failed)| {
             let room = usize::from(left > 0);
             if room > 0 {
                 shown.get_or_create(&label(request, &failed.pod)).inc_by(failed.evictions);

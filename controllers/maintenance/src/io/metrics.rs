@@ -7,7 +7,7 @@ use drydock_api::node_maintenance::{
     CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
     PODS_WILL_BE_LOST, Stage, WORKLOADS_DRAINED,
 };
-use drydock_runtime::metrics::fair::{self, SERIES};
+use drydock_runtime::metrics::series::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -180,7 +180,7 @@ impl NextSeries {
             })
         });
         let (mut left, mut left_out) = (SERIES, 0);
-        fair::each(all, |(name, node, reason, count)| {
+        series::each(all, |(name, node, reason, count)| {
             if left == 0 {
                 left_out += 1;
                 return 0;

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use drydock_api::eviction_request::{self, EvictionRequest};
+use drydock_api::node_maintenance::{self, NodeMaintenance};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
 use kube::core::{DynamicResourceScope, Resource};
@@ -144,5 +146,47 @@ impl<T: Cacheable> Resource for KubeObject<T> {
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+impl Cacheable for EvictionRequest {
+    const GROUP: &'static str = drydock_api::GROUP;
+    const VERSION: &'static str = drydock_api::VERSION;
+    const KIND: &'static str = "EvictionRequest";
+    const PLURAL: &'static str = eviction_request::RESOURCE;
+    const NAMESPACED: bool = true;
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+    fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+}
+
+impl Cacheable for NodeMaintenance {
+    const GROUP: &'static str = drydock_api::GROUP;
+    const VERSION: &'static str = drydock_api::VERSION;
+    const KIND: &'static str = "NodeMaintenance";
+    const PLURAL: &'static str = node_maintenance::RESOURCE;
+    const NAMESPACED: bool = false;
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+    fn namespace(&self) -> &str {
+        ""
+    }
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.metadata.resource_version
     }
 }

@@ -6,7 +6,6 @@
 mod budget;
 mod cacheable;
 mod caches;
-mod kinds;
 mod node;
 mod pod;
 mod pod_wire;

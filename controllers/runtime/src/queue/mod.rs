@@ -6,7 +6,6 @@
 //! It is bounded by the number of keys, which are those of cached objects. Delayed adds stand in a deadline order, once
 //! per key, the earliest deadline winning. Time is tokio's, which tests can stop.
 
-mod backoff;
 mod state;
 
 use std::fmt::{Debug, Display};
@@ -18,11 +17,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use backoff::ExponentialBackoff;
-use state::QueueState;
-
 use crate::cache::ObjectKey;
 use crate::metrics::{Metrics, QueueMetrics};
+
+use state::QueueState;
 
 /// What a queue asks of its keys. Logs show them as they display.
 pub trait QueueKey: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
@@ -188,6 +186,27 @@ impl<K: QueueKey> Shared<K> {
     fn report_unfinished(&self) {
         let (sum, longest, depth) = self.state.lock().unfinished(Instant::now());
         self.metrics.unfinished(sum, longest, depth);
+    }
+}
+
+/// Delays from `first`, doubling, up to `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExponentialBackoff {
+    /// Delay after the first failure.
+    pub first: Duration,
+    /// Longest delay.
+    pub max: Duration,
+}
+
+impl ExponentialBackoff {
+    /// What controllers use for failed writes: 5 ms to 30 s (client-go begins at 5 ms too, and ends at 1000 s; a drain
+    /// that waits a quarter of an hour after an outage helps nobody).
+    pub const WRITES: Self = Self { first: Duration::from_millis(5), max: Duration::from_secs(30) };
+
+    /// The delay after `failures` earlier failures.
+    pub fn delay(&self, failures: u32) -> Duration {
+        let factor = 1u32.checked_shl(failures.min(31)).unwrap_or(u32::MAX);
+        self.first.saturating_mul(factor).min(self.max)
     }
 }
 

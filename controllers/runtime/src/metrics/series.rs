@@ -1,7 +1,14 @@
-//! Which series are shown when there are too many, so that no namespace displaces another.
+//! Series that a scrape works out anew: which are shown when there are too many, so that no namespace displaces another; and all
+//! of one time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 
 /// Most series of one scrape whose labels are names that tenants choose. That is about 4 MB, and 20 MB with the longest
 /// names.
@@ -21,6 +28,33 @@ pub fn each<N: Ord, T>(items: impl IntoIterator<Item = (N, T)>, mut show: impl F
         if let Some(item) = queues[queue].next() {
             least.push(Reverse((taken + show(item), queue)));
         }
+    }
+}
+
+/// A metric that is replaced, and never changed: a family that is cleared and filled again lacks series meanwhile. Clones
+/// share it.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotMetric<M>(Arc<Mutex<Arc<M>>>);
+
+impl<M> SnapshotMetric<M> {
+    /// Shows this from now on.
+    pub fn replace(&self, metric: M) {
+        *self.0.lock() = Arc::new(metric);
+    }
+
+    /// What is shown.
+    pub fn get(&self) -> Arc<M> {
+        self.0.lock().clone()
+    }
+}
+
+impl<M: EncodeMetric> EncodeMetric for SnapshotMetric<M> {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.get().encode(encoder)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        self.get().metric_type()
     }
 }
 
