@@ -24,25 +24,29 @@ pub struct Api {
     pub version: &'static str,
 }
 
-/// Group of the twins.
-pub const TWINS: Api = Api { group: "twin.drydock.test", version: "v1" };
+/// Group of the reference kinds.
+pub const REFERENCE_KINDS: Api = Api { group: "reference.drydock.test", version: "v1" };
 
 /// PodDisruptionBudget: spec and status, an atomic selector, int-or-string, conditions, generation.
-pub const BUDGET: Target =
-    Target::twin("PodDisruptionBudget", "poddisruptionbudgets", Api { group: "policy", version: "v1" });
+pub const BUDGET: Target = Target::reference_kind(
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    Api { group: "policy", version: "v1" },
+);
 /// ServiceAccount: lists by key and atomic ones at the top, no spec, no status, no generation.
 pub const ACCOUNT: Target =
-    Target::twin("ServiceAccount", "serviceaccounts", Api { group: "", version: "v1" });
+    Target::reference_kind("ServiceAccount", "serviceaccounts", Api { group: "", version: "v1" });
 /// ConfigMap: maps of texts and of bytes.
-pub const CONFIG_MAP: Target = Target::twin("ConfigMap", "configmaps", Api { group: "", version: "v1" });
+pub const CONFIG_MAP: Target =
+    Target::reference_kind("ConfigMap", "configmaps", Api { group: "", version: "v1" });
 /// Lease: pointers, times of microseconds, and an update that may create.
 pub const LEASE: Target =
-    Target::twin("Lease", "leases", Api { group: "coordination.k8s.io", version: "v1" });
+    Target::reference_kind("Lease", "leases", Api { group: "coordination.k8s.io", version: "v1" });
 
 /// RuntimeClass: without a namespace, with a field that must be there, a map and a list that are atomic.
 pub const RUNTIME_CLASS: Target = Target {
     namespaced: false,
-    ..Target::twin("RuntimeClass", "runtimeclasses", Api { group: "node.k8s.io", version: "v1" })
+    ..Target::reference_kind("RuntimeClass", "runtimeclasses", Api { group: "node.k8s.io", version: "v1" })
 };
 
 /// Group of the custom resources that have the schemas of our own kinds.
@@ -68,8 +72,8 @@ pub const MAINTENANCE: Target = Target {
 };
 
 impl Target {
-    const fn twin(kind: &'static str, plural: &'static str, theirs: Api) -> Self {
-        Self { kind, plural, namespaced: true, theirs, ours: TWINS }
+    const fn reference_kind(kind: &'static str, plural: &'static str, theirs: Api) -> Self {
+        Self { kind, plural, namespaced: true, theirs, ours: REFERENCE_KINDS }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The servers: one host, the twins and our two kinds beside it, and the ways to reach each.
+//! The servers: one host, the reference kinds and our two kinds beside it, and the ways to reach each.
 
 mod clients;
 mod custom;
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api as KubeApi, PostParams};
 use kube::{Client, Resource};
 
-use crate::target::{Api, TWINS, Target};
+use crate::target::{Api, REFERENCE_KINDS, Target};
 use clients::Clients;
 
 /// A way to a kind.
@@ -32,20 +32,21 @@ pub struct Stage {
     /// The host.
     pub host: Arc<Host>,
     theirs: Clients,
-    twins: Clients,
+    reference_kinds: Clients,
     drydock: Clients,
 }
 
 impl Stage {
-    /// Starts everything and waits until the host serves the twins.
+    /// Starts everything and waits until the host serves the reference kinds.
     pub async fn start() -> Result<Self> {
         let host = Host::start_without_controllers().await?;
         servers::allow_users(&host)?;
-        let twins = servers::start_twins(&host).await.context("the twins do not come up")?;
+        let reference_kinds =
+            servers::start_reference_kinds(&host).await.context("the reference kinds do not come up")?;
         let drydock = Drydock::start_without_controllers(host.clone(), Options::default()).await?;
         custom::define(&drydock).await.context("our kinds are not served as custom resources")?;
         let drydock = Clients::of_url(&host, &drydock.url(), &drydock.ca()).await?;
-        Ok(Self { theirs: Clients::of_host(&host).await?, twins, drydock, host })
+        Ok(Self { theirs: Clients::of_host(&host).await?, reference_kinds, drydock, host })
     }
 
     /// Where a kind is.
@@ -56,7 +57,7 @@ impl Stage {
     /// The client for a way to a kind.
     pub fn client(&self, target: &Target, door: Door, anonymous: bool) -> &Client {
         let clients = match door {
-            Door::Direct if target.ours == TWINS => &self.twins,
+            Door::Direct if target.ours == REFERENCE_KINDS => &self.reference_kinds,
             Door::Direct => &self.drydock,
             Door::Theirs | Door::Aggregated => &self.theirs,
         };

@@ -10,15 +10,15 @@ use drydock_conformance::wait::{api_available, file, https_ready};
 use serde_json::{Value, json};
 
 use super::clients::Clients;
-use crate::target::TWINS;
+use crate::target::REFERENCE_KINDS;
 
 /// Within this, whatever is waited for has come or never will.
 pub const LIMIT: Duration = Duration::from_secs(60);
-const NAME: &str = "twins";
-const NAMESPACE: &str = "twins";
+const NAME: &str = "reference-kinds";
+const NAMESPACE: &str = "reference-kinds";
 
-/// Starts the twins, waits until the aggregator has found them, and returns their clients.
-pub async fn start_twins(host: &Host) -> Result<Clients> {
+/// Starts the reference kinds, waits until the aggregator has found them, and returns their clients.
+pub async fn start_reference_kinds(host: &Host) -> Result<Clients> {
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let folder = host.dir.join(NAME);
     let kubeconfig = host.kubeconfig(NAME, &["system:masters"])?;
@@ -28,7 +28,7 @@ pub async fn start_twins(host: &Host) -> Result<Clients> {
     file(&ca, &host.processes, NAME, LIMIT).await?;
     https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.last_words(NAME))?;
     register(host, port, &ca)?;
-    let service = format!("{}.{}", TWINS.version, TWINS.group);
+    let service = format!("{}.{}", REFERENCE_KINDS.version, REFERENCE_KINDS.group);
     api_available(&host.client().await?, &service, LIMIT).await?;
     Clients::of_url(host, &format!("https://127.0.0.1:{port}"), &ca).await
 }
@@ -42,18 +42,18 @@ fn register(host: &Host, port: u16, ca: &Path) -> Result<()> {
     });
     let registration = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-        "metadata": {"name": format!("{}.{}", TWINS.version, TWINS.group)},
-        "spec": {"group": TWINS.group, "version": TWINS.version,
+        "metadata": {"name": format!("{}.{}", REFERENCE_KINDS.version, REFERENCE_KINDS.group)},
+        "spec": {"group": REFERENCE_KINDS.group, "version": REFERENCE_KINDS.version,
                  "groupPriorityMinimum": 100, "versionPriority": 1,
                  "service": {"name": NAME, "namespace": NAMESPACE, "port": port},
                  "caBundle": k8s_openapi::ByteString(std::fs::read(ca)?)},
     });
-    apply(host, "twins.json", &[namespace, service, registration])
+    apply(host, "reference-kinds.json", &[namespace, service, registration])
 }
 
 /// Users that sequences act as, with the same rights on both kinds of a target.
 pub fn allow_users(host: &Host) -> Result<()> {
-    let groups = ["", "policy", "coordination.k8s.io", "node.k8s.io", TWINS.group];
+    let groups = ["", "policy", "coordination.k8s.io", "node.k8s.io", REFERENCE_KINDS.group];
     let role = |name: &str, verbs: &[&str]| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
                "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": verbs}]})

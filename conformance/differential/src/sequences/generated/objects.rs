@@ -8,7 +8,7 @@ use crate::sequences::dice::Dice;
 const NAMES: [&str; 5] = ["a", "b", "c", "d.e/f", "g-h"];
 const FINALIZERS: [&str; 4] = ["x.io/a", "x.io/b", "x.io/c", "x.io/d"];
 
-/// Of a PodDisruptionBudget. Never with both of its amounts, which our twin does not look at.
+/// Of a PodDisruptionBudget. Never with both of its amounts, which our reference kind does not look at.
 pub(super) fn budget(dice: &mut Dice, nulls: Nulls) -> Value {
     let mut spec = Map::new();
     if dice.one_in(2) {

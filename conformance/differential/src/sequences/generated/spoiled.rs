@@ -18,7 +18,7 @@ pub(super) fn spoiled(dice: &mut Dice, mut object: Value) -> Value {
     }
     let (path, _) = dice.one(&places);
     let mut wrong = odd(dice);
-    // Of the host's rules for metadata, our twins have what the generic server has, once.
+    // Of the host's rules for metadata, our reference kinds have what the generic server has, once.
     if wrong.is_string() && path.starts_with("/metadata") {
         wrong = json!(false);
     }

@@ -71,7 +71,7 @@ fn budget(dice: &mut Dice) -> (Sequence, Patcher) {
         }
         if dice.one_in(2) {
             let amounts = [json!(null), json!(2), json!("20%"), json!(3.0), json!(-1), json!("x"), json!([])];
-            // Both are never set, which our twin does not look at.
+            // Both are never set, which our reference kind does not look at.
             let (set, other) =
                 *dice.one(&[("maxUnavailable", "minAvailable"), ("minAvailable", "maxUnavailable")]);
             spec.insert(set.into(), dice.one(&amounts).clone());

@@ -25,15 +25,15 @@ impl ServiceAccount {
             text("resourceVersion", 6, ""),
             text("fieldPath", 7, ""),
         ];
-        let reference = atomic(object("", "test.drydock.twin.v1.ObjectReference", reference));
+        let reference = atomic(object("", "test.drydock.reference.v1.ObjectReference", reference));
         let local =
-            atomic(object("", "test.drydock.twin.v1.LocalObjectReference", vec![text("name", 1, "")]));
+            atomic(object("", "test.drydock.reference.v1.LocalObjectReference", vec![text("name", 1, "")]));
         let fields = vec![
             optional("secrets", 2, list("Secrets.", reference, ListType::Map(&["name"]))),
             optional("imagePullSecrets", 3, list("Pull secrets.", local, ListType::Atomic)),
             scalar("automountServiceAccountToken", 4, Shape::Boolean),
         ];
-        Self(top_level("test.drydock.twin.v1.ServiceAccount", fields))
+        Self(top_level("test.drydock.reference.v1.ServiceAccount", fields))
     }
 }
 

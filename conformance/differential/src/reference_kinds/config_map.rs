@@ -24,7 +24,7 @@ impl ConfigMap {
             optional("data", 2, strings_map("Texts.")),
             optional("binaryData", 3, bytes),
         ];
-        Self(top_level("test.drydock.twin.v1.ConfigMap", fields))
+        Self(top_level("test.drydock.reference.v1.ConfigMap", fields))
     }
 }
 

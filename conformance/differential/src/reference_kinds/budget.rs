@@ -36,9 +36,9 @@ impl Budget {
             always(scalar("expectedPods", 6, Shape::Int32)),
             optional("conditions", 7, conditions_schema("What holds.")),
         ];
-        let name = "test.drydock.twin.v1.PodDisruptionBudget";
-        let spec = object("", "test.drydock.twin.v1.PodDisruptionBudgetSpec", spec);
-        let status = object("", "test.drydock.twin.v1.PodDisruptionBudgetStatus", status);
+        let name = "test.drydock.reference.v1.PodDisruptionBudget";
+        let spec = object("", "test.drydock.reference.v1.PodDisruptionBudgetSpec", spec);
+        let status = object("", "test.drydock.reference.v1.PodDisruptionBudgetStatus", status);
         Self(top_level(name, vec![always(optional("spec", 2, spec)), always(optional("status", 3, status))]))
     }
 }

@@ -28,13 +28,13 @@ impl RuntimeClass {
             text("effect", 4, ""),
             scalar("tolerationSeconds", 5, Shape::Int64),
         ];
-        let toleration = object("", "test.drydock.twin.v1.Toleration", toleration);
+        let toleration = object("", "test.drydock.reference.v1.Toleration", toleration);
         let scheduling = vec![optional("tolerations", 2, list("Tolerations.", toleration, ListType::Atomic))];
         let fields = vec![
             required("handler", 2, Schema::new("Who runs the containers.", Shape::String)),
-            optional("scheduling", 4, object("", "test.drydock.twin.v1.Scheduling", scheduling)),
+            optional("scheduling", 4, object("", "test.drydock.reference.v1.Scheduling", scheduling)),
         ];
-        Self(top_level("test.drydock.twin.v1.RuntimeClass", fields))
+        Self(top_level("test.drydock.reference.v1.RuntimeClass", fields))
     }
 }
 

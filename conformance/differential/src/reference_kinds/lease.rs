@@ -25,8 +25,8 @@ impl Lease {
             scalar("renewTime", 4, Shape::MicroTime),
             scalar("leaseTransitions", 5, Shape::Int32),
         ];
-        let spec = object("", "test.drydock.twin.v1.LeaseSpec", spec);
-        Self(top_level("test.drydock.twin.v1.Lease", vec![always(optional("spec", 2, spec))]))
+        let spec = object("", "test.drydock.reference.v1.LeaseSpec", spec);
+        Self(top_level("test.drydock.reference.v1.Lease", vec![always(optional("spec", 2, spec))]))
     }
 }
 

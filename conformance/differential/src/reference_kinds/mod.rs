@@ -13,9 +13,9 @@ use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Field, Schema, Shape};
 
-use crate::target::TWINS;
+use crate::target::REFERENCE_KINDS;
 
-/// Every twin.
+/// Every reference kind.
 pub fn all() -> Vec<Box<dyn Kind>> {
     vec![
         Box::new(budget::Budget::new()),
@@ -28,8 +28,8 @@ pub fn all() -> Vec<Box<dyn Kind>> {
 
 const fn names(kind: &'static str, plural: &'static str, singular: &'static str) -> Names {
     Names {
-        group: TWINS.group,
-        version: TWINS.version,
+        group: REFERENCE_KINDS.group,
+        version: REFERENCE_KINDS.version,
         kind,
         plural,
         singular,
