@@ -50,6 +50,6 @@ pub mod normal;
 pub mod run;
 
 pub mod differences;
-pub mod plant;
+pub mod injected;
 pub mod report;
 pub mod suite;

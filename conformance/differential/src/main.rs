@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use drydock_differential::plant::Plant;
+use drydock_differential::injected::InjectedDifference;
 use drydock_differential::sequence::Sequence;
 use drydock_differential::stage::Stage;
 use drydock_differential::{report, sequences, suite};
@@ -25,7 +25,7 @@ struct Flags {
     seed: u64,
     /// Puts a fault into all that we answer, which must be found
     #[arg(long, hide = true)]
-    plant: Option<Plant>,
+    inject: Option<InjectedDifference>,
 }
 
 #[tokio::main]
@@ -40,7 +40,7 @@ async fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stage = Stage::start().await?;
-    let outcomes = suite::run_all(&stage, &chosen, flags.plant).await;
+    let outcomes = suite::run_all(&stage, &chosen, flags.inject).await;
     if flags.fields {
         report::print_fields(&outcomes);
     }

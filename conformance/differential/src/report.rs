@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::area::Area;
 use crate::compare::Mismatch;
 use crate::differences::DIFFERENCES;
-use crate::plant::Plant;
+use crate::injected::InjectedDifference;
 use crate::request::Body;
 use crate::sequence::{Sequence, Step};
 use crate::stage::{Door, Stage};
@@ -119,10 +119,14 @@ pub fn enough(sequences: &[Sequence]) -> bool {
 /// Puts each fault into what we answered, and returns whether each was found wherever it was put.
 pub fn finds_faults(stage: &Stage, outcomes: &[Outcome<'_>]) -> bool {
     let mut all = true;
-    for plant in [Plant::WrongStatus, Plant::LostManagedFields, Plant::SwappedEvent] {
-        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(stage, plant)).collect();
+    for injected in [
+        InjectedDifference::WrongStatus,
+        InjectedDifference::LostManagedFields,
+        InjectedDifference::SwappedEvent,
+    ] {
+        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(stage, injected)).collect();
         let missed = found.iter().filter(|found| !**found).count();
-        println!("{plant:?}: put into {} sequences, not found in {missed}", found.len());
+        println!("{injected:?}: put into {} sequences, not found in {missed}", found.len());
         all &= missed == 0 && !found.is_empty();
     }
     all

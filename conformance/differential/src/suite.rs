@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::compare::{Mismatch, compare};
 use crate::differences::{DIFFERENCES, Difference};
+use crate::injected::InjectedDifference;
 use crate::normal::normal;
-use crate::plant::Plant;
 use crate::run::{self, Record};
 use crate::sequence::Sequence;
 use crate::stage::{Door, Stage};
@@ -43,9 +43,13 @@ pub struct Outcome<'s> {
 }
 
 /// Runs sequences, in any order, and returns what became of each in theirs.
-pub async fn run_all<'s>(stage: &Stage, sequences: &'s [Sequence], plant: Option<Plant>) -> Vec<Outcome<'s>> {
+pub async fn run_all<'s>(
+    stage: &Stage,
+    sequences: &'s [Sequence],
+    injected: Option<InjectedDifference>,
+) -> Vec<Outcome<'s>> {
     let numbered = sequences.iter().enumerate();
-    let runs = numbered.map(|(number, sequence)| run_one(stage, sequence, number, plant));
+    let runs = numbered.map(|(number, sequence)| run_one(stage, sequence, number, injected));
     stream::iter(runs).buffered(AT_A_TIME).collect().await
 }
 
@@ -53,11 +57,11 @@ async fn run_one<'s>(
     stage: &Stage,
     sequence: &'s Sequence,
     number: usize,
-    plant: Option<Plant>,
+    injected: Option<InjectedDifference>,
 ) -> Outcome<'s> {
     let mut again = 0;
     loop {
-        let mut outcome = attempt(stage, sequence, &format!("s{number}x{again}"), plant).await;
+        let mut outcome = attempt(stage, sequence, &format!("s{number}x{again}"), injected).await;
         outcome.0.again = again;
         again += 1;
         let is_good = outcome.0.found.is_empty() && outcome.0.failure.is_none();
@@ -72,7 +76,7 @@ async fn attempt<'s>(
     stage: &Stage,
     sequence: &'s Sequence,
     name: &str,
-    plant: Option<Plant>,
+    injected: Option<InjectedDifference>,
 ) -> (Outcome<'s>, bool) {
     let mut outcome = Outcome {
         sequence,
@@ -92,7 +96,7 @@ async fn attempt<'s>(
         }
     };
     let moved = records.iter().any(Record::saw_the_clock_move);
-    outcome.judge(stage, records, plant);
+    outcome.judge(stage, records, injected);
     (outcome, moved)
 }
 
@@ -108,15 +112,15 @@ async fn records(stage: &Stage, sequence: &Sequence, name: &str) -> Result<Vec<R
 }
 
 impl Outcome<'_> {
-    fn judge(&mut self, stage: &Stage, records: Vec<Record>, plant: Option<Plant>) {
+    fn judge(&mut self, stage: &Stage, records: Vec<Record>, injected: Option<InjectedDifference>) {
         let mut records = records.into_iter();
         let Some(theirs) = records.next() else { return };
         let target = &self.sequence.target;
         self.theirs = normal(&theirs, target, stage.api(target, theirs.door));
         self.ours = records.collect();
         for record in &mut self.ours {
-            if let Some(plant) = plant {
-                plant.put(record);
+            if let Some(injected) = injected {
+                injected.put(record);
             }
         }
         for record in &self.ours {
@@ -131,11 +135,11 @@ impl Outcome<'_> {
     }
 
     /// Whether a fault that is put into what we said would be found; None where it cannot be put.
-    pub fn would_find(&self, stage: &Stage, plant: Plant) -> Option<bool> {
+    pub fn would_find(&self, stage: &Stage, injected: InjectedDifference) -> Option<bool> {
         let mut record = self.ours.first()?.clone();
         let target = &self.sequence.target;
         let before = compare(&self.theirs, &normal(&record, target, stage.api(target, record.door)));
-        plant.put(&mut record).then(|| {
+        injected.put(&mut record).then(|| {
             compare(&self.theirs, &normal(&record, target, stage.api(target, record.door))) != before
         })
     }

@@ -7,7 +7,7 @@ use crate::run::{Content, Record};
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Plant {
+pub enum InjectedDifference {
     /// A status code that is another.
     WrongStatus,
     /// An entry of managedFields that is gone.
@@ -16,21 +16,21 @@ pub enum Plant {
     SwappedEvent,
 }
 
-impl Plant {
+impl InjectedDifference {
     /// Puts the fault into a record where it first can be; false if it nowhere can.
     pub fn put(self, record: &mut Record) -> bool {
         match self {
-            Plant::WrongStatus => {
+            InjectedDifference::WrongStatus => {
                 let code = record.answers.iter_mut().map(|answer| &mut answer.code).find(|code| **code > 0);
                 code.map(|code| *code += 1).is_some()
             }
-            Plant::LostManagedFields => {
+            InjectedDifference::LostManagedFields => {
                 let bodies = record.answers.iter_mut().map(|answer| &mut answer.body);
                 let values = bodies
                     .filter_map(|body| if let Content::Json(value) = body { Some(value) } else { None });
                 values.filter_map(|value| value.pointer_mut("/metadata/managedFields")).any(lose)
             }
-            Plant::SwappedEvent => {
+            InjectedDifference::SwappedEvent => {
                 let bodies = record.answers.iter_mut().map(|answer| &mut answer.body);
                 bodies
                     .filter_map(|body| if let Content::Events(events) = body { Some(events) } else { None })
