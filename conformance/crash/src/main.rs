@@ -55,12 +55,12 @@ struct Run {
     seed: Option<u64>,
     /// A fault that the run must find
     #[arg(long, hide = true)]
-    plant: Option<Plant>,
+    inject: Option<InjectedFault>,
 }
 
 /// Faults of the test itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Plant {
+enum InjectedFault {
     /// A write that was acknowledged is not there afterwards.
     LostWrite,
     /// A watch tells of two events in the wrong order.
@@ -84,10 +84,10 @@ fn run(what: What) -> Result<ExitCode> {
     match what {
         What::All(run) => all(&run),
         What::Kill(run) => {
-            rounds("kill", &run, |seed, tally| runtime.block_on(kill::round(seed, run.plant, tally)))
+            rounds("kill", &run, |seed, tally| runtime.block_on(kill::round(seed, run.inject, tally)))
         }
         What::Power(run) => {
-            rounds("power", &run, |seed, tally| runtime.block_on(power::round(seed, run.plant, tally)))
+            rounds("power", &run, |seed, tally| runtime.block_on(power::round(seed, run.inject, tally)))
         }
         What::Full => runtime.block_on(power::full_disk()).map(|()| ExitCode::SUCCESS),
         What::Child(child) => runtime.block_on(child::run(child)).map(|()| ExitCode::SUCCESS),
