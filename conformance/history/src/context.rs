@@ -17,9 +17,9 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::inject::{FaultInjector, FaultKind};
 use crate::object::{GROUP, PREFIX, RESOURCE};
 use crate::place::Place;
-use crate::plant::{Plant, Planted};
 use crate::record::Rev;
 use crate::recorder::Recorder;
 
@@ -39,7 +39,7 @@ pub struct Context {
     /// All keys that are written.
     pub prefix: &'static str,
     pub place: Arc<dyn Place>,
-    plant: Option<Arc<Plant>>,
+    inject: Option<Arc<FaultInjector>>,
     servers: Vec<watch::Sender<Option<Arc<Server>>>>,
     /// The version of each key that somebody saw last.
     known: Mutex<BTreeMap<String, Option<Rev>>>,
@@ -54,7 +54,7 @@ impl Context {
     pub async fn open(
         place: Arc<dyn Place>,
         prefix: &'static str,
-        planted: Option<Planted>,
+        injected: Option<FaultKind>,
     ) -> Result<Arc<Self>> {
         let servers = (0..place.servers()).map(|_| watch::Sender::new(None)).collect();
         let start = place.open(0).await?.current_revision().await?;
@@ -62,7 +62,7 @@ impl Context {
             recorder: Recorder::new(start.0, prefix == PREFIX),
             prefix,
             place,
-            plant: planted.map(|planted| Arc::new(Plant::new(planted))),
+            inject: injected.map(|injected| Arc::new(FaultInjector::new(injected))),
             servers,
             known: Mutex::default(),
             witnessed: AtomicU64::new(start.0),
@@ -96,8 +96,8 @@ impl Context {
 
     async fn raise(&self, which: usize) -> Result<()> {
         let backend = self.place.open(which).await?;
-        let backend = match &self.plant {
-            Some(plant) => plant.over(backend),
+        let backend = match &self.inject {
+            Some(inject) => inject.over(backend),
             None => backend,
         };
         let store = || Store::new(backend.clone(), GROUP, RESOURCE);

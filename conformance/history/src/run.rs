@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::check::{Counts, Faults, check, counts};
 use crate::context::Context;
+use crate::inject::FaultKind;
 use crate::object::{self, PREFIX};
 use crate::place::Place;
 use crate::place::servers::Servers;
-use crate::plant::Planted;
 use crate::record::{History, Pair, Rev, Stamp, What};
 use crate::work::{self, http, typed::pair_of, witness};
 
@@ -31,12 +31,12 @@ const CATCH_UP: Duration = Duration::from_secs(60);
 pub struct Options {
     pub seed: u64,
     pub length: Duration,
-    pub planted: Option<Planted>,
+    pub injected: Option<FaultKind>,
 }
 
 /// Runs clients of storage itself and checks; returns what was found and how much was checked.
 pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Counts)> {
-    let context = Context::open(place, PREFIX, options.planted).await?;
+    let context = Context::open(place, PREFIX, options.injected).await?;
     let clients = work::start(&context, options.seed);
     witnessed(&context, options, clients, faults(&context, options.seed), async {
         for which in 0..context.place.servers() {

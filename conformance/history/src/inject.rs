@@ -1,4 +1,4 @@
-//! Faults planted on purpose, between a store that is right and whoever asks it: a test that does not find them would
+//! Faults injected on purpose, between a store that is right and whoever asks it: a test that does not find them would
 //! not find others.
 
 use std::ops::Range;
@@ -14,9 +14,9 @@ use tokio::sync::{RwLock, mpsc};
 
 use crate::object::PREFIX;
 
-/// What is planted.
+/// What is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Planted {
+pub enum FaultKind {
     /// A write that is acknowledged and not made.
     LostWrite,
     /// Two events of one watch in the wrong order.
@@ -28,38 +28,38 @@ pub enum Planted {
 /// Every so many chances one is taken.
 const EVERY: u64 = 40;
 
-/// Plants one kind of fault.
-pub struct Plant {
-    what: Planted,
+/// Injects one kind of fault.
+pub struct FaultInjector {
+    what: FaultKind,
     chances: AtomicU64,
-    /// Held alone by a write that is planted: the revision that it is told must be right.
+    /// Held alone by a write that is injected: the revision that it is told must be right.
     order: Arc<RwLock<()>>,
 }
 
-impl Plant {
-    pub fn new(what: Planted) -> Self {
+impl FaultInjector {
+    pub fn new(what: FaultKind) -> Self {
         Self { what, chances: AtomicU64::new(0), order: Arc::default() }
     }
 
     /// The same store with the fault in it.
     pub fn over(self: &Arc<Self>, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Faulty { plant: self.clone(), inner })
+        Arc::new(Faulty { inject: self.clone(), inner })
     }
 
-    fn is_due(&self, what: Planted) -> bool {
+    fn is_due(&self, what: FaultKind) -> bool {
         self.what == what && self.chances.fetch_add(1, SeqCst) % EVERY == EVERY - 1
     }
 }
 
 struct Faulty {
-    plant: Arc<Plant>,
+    inject: Arc<FaultInjector>,
     inner: Arc<dyn Backend>,
 }
 
 impl Faulty {
     /// Acknowledges an update that would be made, and makes another one elsewhere in its place.
     async fn lose(&self, write: Write) -> Result<WriteOutcome> {
-        let _alone = self.plant.order.write().await;
+        let _alone = self.inject.order.write().await;
         let (present, at) = self.inner.get(&write.key, None).await?;
         if present.map(|pair| pair.mod_revision) != write.expected || write.guard.is_some() {
             return self.inner.write(write).await;
@@ -78,7 +78,7 @@ impl Faulty {
 
     /// Acknowledges an update that would be made, and makes it a little later.
     async fn hurry(&self, write: Write) -> Result<WriteOutcome> {
-        let alone = self.plant.order.clone().write_owned().await;
+        let alone = self.inject.order.clone().write_owned().await;
         let (present, at) = self.inner.get(&write.key, None).await?;
         if present.map(|pair| pair.mod_revision) != write.expected || write.guard.is_some() {
             return self.inner.write(write).await;
@@ -95,12 +95,12 @@ impl Faulty {
     /// Passes a watch on, and swaps two of its deliveries now and then.
     fn reorder(&self, mut items: mpsc::Receiver<WatchItem>) -> mpsc::Receiver<WatchItem> {
         let (sender, receiver) = mpsc::channel(4);
-        let plant = self.plant.clone();
+        let inject = self.inject.clone();
         tokio::spawn(async move {
             let mut held = None;
             while let Some(item) = items.recv().await {
                 let is_event = matches!(item, WatchItem::Events(_));
-                if held.is_none() && is_event && plant.is_due(Planted::ReorderedEvent) {
+                if held.is_none() && is_event && inject.is_due(FaultKind::ReorderedEvent) {
                     held = Some(item);
                     continue;
                 }
@@ -138,19 +138,19 @@ impl Backend for Faulty {
 
     async fn write(&self, write: Write) -> Result<WriteOutcome> {
         let is_ours = write.key.starts_with(PREFIX) && write.value.is_some();
-        if is_ours && self.plant.is_due(Planted::LostWrite) {
+        if is_ours && self.inject.is_due(FaultKind::LostWrite) {
             return self.lose(write).await;
         }
-        if is_ours && self.plant.is_due(Planted::EarlyAcknowledgement) {
+        if is_ours && self.inject.is_due(FaultKind::EarlyAcknowledgement) {
             return self.hurry(write).await;
         }
-        let _order = self.plant.order.read().await;
+        let _order = self.inject.order.read().await;
         self.inner.write(write).await
     }
 
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
         let items = self.inner.watch(keys, after).await?;
-        Ok(if self.plant.what == Planted::ReorderedEvent { self.reorder(items) } else { items })
+        Ok(if self.inject.what == FaultKind::ReorderedEvent { self.reorder(items) } else { items })
     }
 
     async fn request_progress(&self) -> Result<()> {
