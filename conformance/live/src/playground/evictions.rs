@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn planted_evictions_twice_and_elsewhere_are_found() {
+    fn injected_evictions_twice_and_elsewhere_are_found() {
         let found = departures([pod("web", "n", 2, &[]), pod("api", "other", 1, &[])]);
         let accepted =
             |times: [usize; 2]| BTreeMap::from([("u0".to_owned(), times[0]), ("u1".to_owned(), times[1])]);

@@ -56,7 +56,7 @@ pub struct Arguments {
     pub stream_clients: Vec<String>,
     /// Break a budget on purpose: the run must then fail.
     #[arg(long, hide = true)]
-    pub plant_violation: bool,
+    pub inject_violation: bool,
 }
 
 /// Nodes under maintenance.
@@ -87,8 +87,8 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
     let interceptor_config = host.kubeconfig(interceptor::USER, &[])?;
     let interceptor = Interceptor::start(client_of(&interceptor_config).await?);
-    if arguments.plant_violation {
-        workload::plant_violation(host, "web")?;
+    if arguments.inject_violation {
+        workload::inject_violation(host, "web")?;
     }
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
     let stream_clients = StreamClients::start(&drydock, &arguments.stream_clients)?;

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_pod_that_is_asked_before_the_tier_below_is_gone_is_a_violation() {
+    fn an_injected_pod_that_is_asked_before_the_tier_below_is_gone_is_a_violation() {
         let (good, told) = judged([
             pod("a", PodType::Default, 0, 1, 5),
             pod("late", PodType::Default, 0, 1, 8),

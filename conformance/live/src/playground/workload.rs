@@ -85,7 +85,7 @@ pub async fn agents_return(client: &Client) -> Result<Finding> {
 }
 
 /// Deletes two pods of an application at once, past its budget of one.
-pub fn plant_violation(host: &Host, app: &str) -> Result<()> {
+pub fn inject_violation(host: &Host, app: &str) -> Result<()> {
     let selector = format!("app={app}");
     let pods = host.kubectl(&["get", "pods", "-n", NAMESPACE, "-l", &selector, "-o", "name"])?;
     let mut names = pods.lines();

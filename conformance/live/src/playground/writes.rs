@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_loss_is_a_contradiction() {
+    fn an_injected_loss_is_a_contradiction() {
         let told =
             |record: &Record, found: Option<State>| record.contradiction(found.as_ref()).unwrap_or_default();
         assert!(told(&record(), None).contains("gone"));
