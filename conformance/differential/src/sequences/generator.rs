@@ -1,9 +1,9 @@
 //! Numbers that look random and are the same in every run of a seed (splitmix64).
 
 /// A stream of them.
-pub(super) struct Dice(u64);
+pub(super) struct Generator(u64);
 
-impl Dice {
+impl Generator {
     /// The stream of one sequence of a run.
     pub(super) fn new(seed: u64, sequence: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c55).wrapping_add(sequence))
