@@ -3,7 +3,7 @@
 //! ```text
 //! sequences ──> run ──> Record ──> normal ──> compare ──> report
 //!               │ three ways: the host's kind; ours at its port; ours through the aggregator
-//!               stage: etcd, kube-apiserver, reference kinds
+//!               setup: etcd, kube-apiserver, reference kinds
 //! ```
 //!
 //! `conformance/test differential` runs it; `cargo run -p drydock-differential --bin differential -- TEXT` runs the
@@ -43,7 +43,7 @@ pub mod sequences;
 pub mod target;
 pub mod template;
 
-pub mod stage;
+pub mod setup;
 // What follows is the way of a record.
 pub mod compare;
 pub mod normal;

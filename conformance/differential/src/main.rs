@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use drydock_differential::injected::InjectedDifference;
 use drydock_differential::sequence::Sequence;
-use drydock_differential::stage::Stage;
+use drydock_differential::setup::ServerSetup;
 use drydock_differential::{report, sequences, suite};
 
 #[derive(Parser)]
@@ -39,15 +39,15 @@ async fn main() -> Result<ExitCode> {
         chosen.iter().for_each(|sequence| println!("{}", sequence.title()));
         return Ok(ExitCode::SUCCESS);
     }
-    let stage = Stage::start().await?;
-    let outcomes = suite::run_all(&stage, &chosen, flags.inject).await;
+    let setup = ServerSetup::start().await?;
+    let outcomes = suite::run_all(&setup, &chosen, flags.inject).await;
     if flags.fields {
         report::print_fields(&outcomes);
     }
     let mut good = report::report(&outcomes);
     if flags.only.is_empty() {
         good &= report::all_differences_occur(&outcomes);
-        good &= report::finds_faults(&stage, &outcomes);
+        good &= report::finds_faults(&setup, &outcomes);
         good &= report::enough(&chosen);
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

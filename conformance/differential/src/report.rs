@@ -8,7 +8,7 @@ use crate::differences::DIFFERENCES;
 use crate::injected::InjectedDifference;
 use crate::request::Body;
 use crate::sequence::{Sequence, Step};
-use crate::stage::{Door, Stage};
+use crate::setup::{Door, ServerSetup};
 use crate::suite::Outcome;
 
 /// Prints every difference, and returns whether all is as it should be.
@@ -117,14 +117,14 @@ pub fn enough(sequences: &[Sequence]) -> bool {
 }
 
 /// Puts each fault into what we answered, and returns whether each was found wherever it was put.
-pub fn finds_faults(stage: &Stage, outcomes: &[Outcome<'_>]) -> bool {
+pub fn finds_faults(setup: &ServerSetup, outcomes: &[Outcome<'_>]) -> bool {
     let mut all = true;
     for injected in [
         InjectedDifference::WrongStatus,
         InjectedDifference::LostManagedFields,
         InjectedDifference::SwappedEvent,
     ] {
-        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(stage, injected)).collect();
+        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(setup, injected)).collect();
         let missed = found.iter().filter(|found| !**found).count();
         println!("{injected:?}: put into {} sequences, not found in {missed}", found.len());
         all &= missed == 0 && !found.is_empty();

@@ -12,7 +12,7 @@ use crate::injected::InjectedDifference;
 use crate::normal::normal;
 use crate::run::{self, Record};
 use crate::sequence::Sequence;
-use crate::stage::{Door, Stage};
+use crate::setup::{Door, ServerSetup};
 
 /// Sequences that run at a time.
 const AT_A_TIME: usize = 24;
@@ -44,24 +44,24 @@ pub struct Outcome<'s> {
 
 /// Runs sequences, in any order, and returns what became of each in theirs.
 pub async fn run_all<'s>(
-    stage: &Stage,
+    setup: &ServerSetup,
     sequences: &'s [Sequence],
     injected: Option<InjectedDifference>,
 ) -> Vec<Outcome<'s>> {
     let numbered = sequences.iter().enumerate();
-    let runs = numbered.map(|(number, sequence)| run_one(stage, sequence, number, injected));
+    let runs = numbered.map(|(number, sequence)| run_one(setup, sequence, number, injected));
     stream::iter(runs).buffered(AT_A_TIME).collect().await
 }
 
 async fn run_one<'s>(
-    stage: &Stage,
+    setup: &ServerSetup,
     sequence: &'s Sequence,
     number: usize,
     injected: Option<InjectedDifference>,
 ) -> Outcome<'s> {
     let mut again = 0;
     loop {
-        let mut outcome = attempt(stage, sequence, &format!("s{number}x{again}"), injected).await;
+        let mut outcome = attempt(setup, sequence, &format!("s{number}x{again}"), injected).await;
         outcome.0.again = again;
         again += 1;
         let is_good = outcome.0.found.is_empty() && outcome.0.failure.is_none();
@@ -73,7 +73,7 @@ async fn run_one<'s>(
 
 /// The outcome, and whether another run may have another one: the clock moved, or it is the host that could not be asked.
 async fn attempt<'s>(
-    stage: &Stage,
+    setup: &ServerSetup,
     sequence: &'s Sequence,
     name: &str,
     injected: Option<InjectedDifference>,
@@ -87,7 +87,7 @@ async fn attempt<'s>(
         failure: None,
         again: 0,
     };
-    let records = records(stage, sequence, name).await;
+    let records = records(setup, sequence, name).await;
     let records = match records {
         Ok(records) => records,
         Err(error) => {
@@ -96,15 +96,15 @@ async fn attempt<'s>(
         }
     };
     let moved = records.iter().any(Record::saw_the_clock_move);
-    outcome.judge(stage, records, injected);
+    outcome.judge(setup, records, injected);
     (outcome, moved)
 }
 
-async fn records(stage: &Stage, sequence: &Sequence, name: &str) -> Result<Vec<Record>> {
+async fn records(setup: &ServerSetup, sequence: &Sequence, name: &str) -> Result<Vec<Record>> {
     let doors = [(Door::Theirs, THEIRS), (Door::Direct, "direct"), (Door::Aggregated, "through")];
     let runs = doors.map(|(door, way)| async move {
         let namespace = format!("{name}-{way}");
-        let run = run::run(stage, sequence, door, &namespace);
+        let run = run::run(setup, sequence, door, &namespace);
         let ended = tokio::time::timeout(LIMIT, run).await.context("it does not end").and_then(|ended| ended);
         ended.context(way)
     });
@@ -112,11 +112,11 @@ async fn records(stage: &Stage, sequence: &Sequence, name: &str) -> Result<Vec<R
 }
 
 impl Outcome<'_> {
-    fn judge(&mut self, stage: &Stage, records: Vec<Record>, injected: Option<InjectedDifference>) {
+    fn judge(&mut self, setup: &ServerSetup, records: Vec<Record>, injected: Option<InjectedDifference>) {
         let mut records = records.into_iter();
         let Some(theirs) = records.next() else { return };
         let target = &self.sequence.target;
-        self.theirs = normal(&theirs, target, stage.api(target, theirs.door));
+        self.theirs = normal(&theirs, target, setup.api(target, theirs.door));
         self.ours = records.collect();
         for record in &mut self.ours {
             if let Some(injected) = injected {
@@ -124,7 +124,7 @@ impl Outcome<'_> {
             }
         }
         for record in &self.ours {
-            let api = stage.api(target, record.door);
+            let api = setup.api(target, record.door);
             for mismatch in compare(&self.theirs, &normal(record, target, api)) {
                 match listed(&self.sequence.title(), &mismatch, record.door) {
                     Some(difference) => self.seen.push(difference),
@@ -135,12 +135,12 @@ impl Outcome<'_> {
     }
 
     /// Whether a fault that is put into what we said would be found; None where it cannot be put.
-    pub fn would_find(&self, stage: &Stage, injected: InjectedDifference) -> Option<bool> {
+    pub fn would_find(&self, setup: &ServerSetup, injected: InjectedDifference) -> Option<bool> {
         let mut record = self.ours.first()?.clone();
         let target = &self.sequence.target;
-        let before = compare(&self.theirs, &normal(&record, target, stage.api(target, record.door)));
+        let before = compare(&self.theirs, &normal(&record, target, setup.api(target, record.door)));
         injected.put(&mut record).then(|| {
-            compare(&self.theirs, &normal(&record, target, stage.api(target, record.door))) != before
+            compare(&self.theirs, &normal(&record, target, setup.api(target, record.door))) != before
         })
     }
 

@@ -5,7 +5,7 @@ mod own;
 
 use std::sync::LazyLock;
 
-use crate::stage::Door::{self, Aggregated, Direct};
+use crate::setup::Door::{self, Aggregated, Direct};
 
 /// A deliberate difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::symbols::Symbols;
 use super::text;
-use crate::stage::Door;
+use crate::setup::Door;
 
 /// Not compared. The first are of the connection or follow from the body's length and the moment; of the others, the
 /// host's priority and fairness is switched on and ours has none (wire.md, chain).

@@ -16,7 +16,7 @@ pub use answer::{Answer, Content};
 
 use crate::request::{Body, Request};
 use crate::sequence::{Sequence, Step};
-use crate::stage::{Door, Stage};
+use crate::setup::{Door, ServerSetup};
 use crate::template::Scope;
 use frames::Frames;
 
@@ -44,10 +44,10 @@ impl Record {
 }
 
 /// Runs a sequence in a namespace that is new and its own.
-pub async fn run(stage: &Stage, sequence: &Sequence, door: Door, namespace: &str) -> Result<Record> {
-    stage.make_namespace(namespace).await?;
+pub async fn run(setup: &ServerSetup, sequence: &Sequence, door: Door, namespace: &str) -> Result<Record> {
+    setup.make_namespace(namespace).await?;
     let mut run =
-        Run { stage, sequence, door, namespace, bodies: Vec::new(), watch: None, titles: Vec::new() };
+        Run { setup, sequence, door, namespace, bodies: Vec::new(), watch: None, titles: Vec::new() };
     let mut record =
         Record { door, namespace: namespace.to_owned(), epochs: vec![(now(), now())], answers: Vec::new() };
     for step in &sequence.steps {
@@ -69,7 +69,7 @@ pub async fn run(stage: &Stage, sequence: &Sequence, door: Door, namespace: &str
 }
 
 struct Run<'a> {
-    stage: &'a Stage,
+    setup: &'a ServerSetup,
     sequence: &'a Sequence,
     door: Door,
     namespace: &'a str,
@@ -113,7 +113,7 @@ impl Run<'_> {
     async fn send(&self, request: &Request) -> Result<http::Response<ClientBody>> {
         let scope = Scope {
             target: &self.sequence.target,
-            api: self.stage.api(&self.sequence.target, self.door),
+            api: self.setup.api(&self.sequence.target, self.door),
             namespace: self.namespace,
             bodies: &self.bodies,
         };
@@ -133,7 +133,7 @@ impl Run<'_> {
             Body::Text(text) => scope.fill(text).into_bytes(),
             Body::Bytes(bytes) => bytes.clone(),
         };
-        let client = self.stage.client(&self.sequence.target, self.door, request.anonymous);
+        let client = self.setup.client(&self.sequence.target, self.door, request.anonymous);
         client
             .send(built.body(ClientBody::from(body))?)
             .await

@@ -28,7 +28,7 @@ pub enum Door {
 }
 
 /// Everything that runs, and how to speak to it.
-pub struct Stage {
+pub struct ServerSetup {
     /// The host.
     pub host: Arc<Host>,
     theirs: Clients,
@@ -36,7 +36,7 @@ pub struct Stage {
     drydock: Clients,
 }
 
-impl Stage {
+impl ServerSetup {
     /// Starts everything and waits until the host serves the reference kinds.
     pub async fn start() -> Result<Self> {
         let host = Host::start_without_controllers().await?;

@@ -9,7 +9,7 @@ use drydock_conformance::wait::api_available;
 use drydock_machinery::kind::{Column, Kind};
 use serde_json::{Map, Value, json};
 
-use crate::stage::servers::LIMIT;
+use crate::setup::servers::LIMIT;
 use crate::target::{CUSTOM, MAINTENANCE, OWN, REQUEST, Target};
 
 /// Defines both, and waits until they are served.
