@@ -1,4 +1,4 @@
-//! What an attack has: the stage, a tenant to be, an address, and its time.
+//! What an attack has: the setup, a tenant to be, an address, and its time.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 
 use crate::door::{Answer, Ask, Door, Line, Windows, status_of};
-use crate::stage::{Account, Stage, Tenant};
+use crate::setup::{Account, AttackSetup, Tenant};
 
 /// Where attacks come from.
 pub const LAIR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -36,7 +36,7 @@ pub enum Size {
 #[derive(Clone)]
 pub struct Field {
     /// Host and Drydock.
-    pub stage: Arc<Stage>,
+    pub setup: Arc<AttackSetup>,
     /// Whoever attacks.
     pub tenant: Arc<Tenant>,
     /// How much is thrown.
@@ -51,9 +51,9 @@ pub struct Field {
 
 impl Field {
     /// Of a tenant, for an attack of that length.
-    pub fn new(stage: Arc<Stage>, tenant: Arc<Tenant>, size: Size, length: Duration) -> Field {
+    pub fn new(setup: Arc<AttackSetup>, tenant: Arc<Tenant>, size: Size, length: Duration) -> Field {
         Field {
-            stage,
+            setup,
             tenant,
             size,
             length,
@@ -97,12 +97,12 @@ impl Field {
 
     /// The same of any account.
     pub async fn line_of(&self, account: &Account, windows: Windows) -> Result<Line> {
-        account.line(&self.stage.direct, LAIR, windows).await
+        account.line(&self.setup.direct, LAIR, windows).await
     }
 
     /// The same through the host's aggregator.
     pub async fn line_through_host(&self) -> Result<Line> {
-        self.tenant.account().line(&self.stage.host, LAIR, Windows::USUAL).await
+        self.tenant.account().line(&self.setup.host, LAIR, Windows::USUAL).await
     }
 
     /// A connection without credentials.

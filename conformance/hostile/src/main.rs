@@ -13,7 +13,7 @@ mod judge;
 mod others;
 mod report;
 mod run;
-mod stage;
+mod setup;
 
 use std::process::ExitCode;
 

@@ -71,7 +71,7 @@ async fn unread_answers(field: Field) -> Findings {
 async fn unread_watches(field: Field) -> Findings {
     lay_in(&field, 20, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
-    let held = hold(&field, &field.stage.direct, UNREAD, &watch).await;
+    let held = hold(&field, &field.setup.direct, UNREAD, &watch).await;
     write(&field, 20_000).await;
     drop(held);
     nothing()
@@ -81,10 +81,10 @@ async fn unread_watches(field: Field) -> Findings {
 async fn unread_through_host(field: Field) -> Findings {
     lay_in(&field, 4, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
-    let held = hold(&field, &field.stage.host, THROUGH_HOST, &watch).await;
-    let before = field.stage.host_resident();
+    let held = hold(&field, &field.setup.host, THROUGH_HOST, &watch).await;
+    let before = field.setup.host_resident();
     write(&field, 60_000).await;
-    let kept = field.stage.host_resident().saturating_sub(before);
+    let kept = field.setup.host_resident().saturating_sub(before);
     field.say(format!("the host took {kept} MiB more"));
     drop(held);
     Ok(vec![Finding::new(
@@ -122,7 +122,7 @@ async fn write(field: &Field, bytes: usize) {
 
 /// Holds answers open until the time is over.
 async fn unread(field: &Field, many: (usize, usize), path: String) -> Findings {
-    let held = hold(field, &field.stage.direct, many, &path).await;
+    let held = hold(field, &field.setup.direct, many, &path).await;
     field.wait().await;
     drop(held);
     nothing()
@@ -157,11 +157,11 @@ async fn zero_window(field: Field) -> Findings {
     lay_in(&field, 20, 20_000).await?;
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let path = field.tenant.requests();
-    let block = fields(&field.stage.direct.authority(), &path, &[("authorization", &authorization)]);
+    let block = fields(&field.setup.direct.authority(), &path, &[("authorization", &authorization)]);
     let mut lines = Vec::new();
     for _ in 0..16 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = Frames::open(&field.stage.direct, LAIR, &[(4, 0)]).await?.listen();
+        let mut frames = Frames::open(&field.setup.direct, LAIR, &[(4, 0)]).await?.listen();
         for stream in (1..400).step_by(2) {
             frames.request(stream, &block).await?;
             field.count("stream");

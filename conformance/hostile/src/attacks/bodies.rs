@@ -76,7 +76,7 @@ async fn short_items(field: Field) -> Findings {
 }
 
 async fn processed(field: Field) -> Findings {
-    let name = field.stage.lasting_request(&field.tenant).await?;
+    let name = field.setup.lasting_request(&field.tenant).await?;
     let names: Vec<String> = (0..250_000).map(|at| format!("a{at}.b")).collect();
     let path = format!("{}/status", field.tenant.request(&name));
     let ask = Ask::merge(path, &json!({"status": {"processedInterceptors": names}}));

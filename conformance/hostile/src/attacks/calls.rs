@@ -112,7 +112,7 @@ async fn forged(field: Field) -> Findings {
     lay_in(&field, 20, 1000).await?;
     let token = token(&field, &field.line().await?, &field.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
-    let masters = Line::open(&field.stage.masters, crate::field::LAIR, None, Windows::USUAL).await?;
+    let masters = Line::open(&field.setup.masters, crate::field::LAIR, None, Windows::USUAL).await?;
     let others = token_of_all(&masters).await?;
     let (own, namespace) = (field.clone(), field.tenant.namespace.clone());
     field

@@ -65,7 +65,7 @@ async fn silent(field: Field) -> Findings {
                     closed += 1;
                     field.count("closed");
                 }
-                match tokio::time::timeout(BREATH, field.stage.direct.knock(LAIR)).await {
+                match tokio::time::timeout(BREATH, field.setup.direct.knock(LAIR)).await {
                     Ok(Ok(stream)) => {
                         field.count("open");
                         held.push_back(stream);
@@ -96,7 +96,7 @@ async fn handshakes(field: Field) -> Findings {
         .storm(32, move |_, _| {
             let field = each.clone();
             async move {
-                let stream = field.stage.direct.http2(LAIR).await?;
+                let stream = field.setup.direct.http2(LAIR).await?;
                 field.count("shaken");
                 drop(stream);
                 Ok(())
@@ -114,7 +114,7 @@ async fn anonymous(field: Field) -> Findings {
         .storm(8, move |lane, _| {
             let (field, paths) = (each.clone(), paths.clone());
             async move {
-                let door = if lane % 2 == 0 { &field.stage.direct } else { &field.stage.host };
+                let door = if lane % 2 == 0 { &field.setup.direct } else { &field.setup.host };
                 let line = field.stranger(door, STRANGE).await?;
                 while !line.is_closed() {
                     let asked = paths.clone().map(|path| line_ask(line.clone(), path));
@@ -139,7 +139,7 @@ async fn slow_heads(field: Field) -> Findings {
         .storm(500, move |_, _| {
             let field = each.clone();
             async move {
-                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let mut raw = Raw::open(&field.setup.direct, LAIR).await?;
                 field.count("open");
                 for byte in b"GET /apis HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat_n(&b'y', 1000)) {
                     raw.write([*byte]).await?;
@@ -164,7 +164,7 @@ async fn pipelining(field: Field) -> Findings {
         .storm(16, move |_, _| {
             let (field, all) = (each.clone(), all.clone());
             async move {
-                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let mut raw = Raw::open(&field.setup.direct, LAIR).await?;
                 field.count("pipeline");
                 raw.write(all).await?;
                 field.wait().await;
@@ -201,7 +201,7 @@ pub async fn half_requests(field: Field) -> Findings {
         .storm(32, move |_, round| {
             let (field, text) = (each.clone(), requests[round % requests.len()].clone());
             async move {
-                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let mut raw = Raw::open(&field.setup.direct, LAIR).await?;
                 let _ = raw.write(text).await;
                 match tokio::time::timeout(limit, raw.code()).await {
                     Ok(Ok(code)) => field.count(&code.to_string()),

@@ -13,8 +13,8 @@ use super::stock::{Findings, REQUESTER};
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::Field;
-use crate::stage::Memory;
-use crate::stage::cluster::{Pods, maintenance};
+use crate::setup::Memory;
+use crate::setup::cluster::{Pods, maintenance};
 
 /// Most resident memory of our controller manager in MiB.
 const MEMORY: u64 = 192;
@@ -43,8 +43,8 @@ async fn many_budgets(field: Field) -> Findings {
     let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", field.tenant.namespace);
     let make = (0..budgets).map(|at| Ask::post(&path, &budget(at))).collect();
     on_the_host(&field, make).await?;
-    let memory = Memory::of(field.stage.manager_pid()?)?;
-    let before = field.stage.manager_pid()?;
+    let memory = Memory::of(field.setup.manager_pid()?)?;
+    let before = field.setup.manager_pid()?;
     let ask = pods
         .iter()
         .map(|(pod, uid)| Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER)));
@@ -56,14 +56,14 @@ async fn many_budgets(field: Field) -> Findings {
     Ok(vec![
         Finding::new(told.is_ok(), format!("what is told of the last pod: {told:?}")),
         Finding::new(peak <= MEMORY, format!("{peak} MiB in the controller manager, more than {MEMORY}")),
-        Finding::new(field.stage.manager_pid()? == before, "the controller manager was started anew"),
+        Finding::new(field.setup.manager_pid()? == before, "the controller manager was started anew"),
     ])
 }
 
 /// Deletes a collection of the host's, which works on it for as long as it is there. Ten thousand objects take it longer
 /// than one request may: it is asked again for those that are left.
 async fn empty(field: &Field, path: &str) -> Result<()> {
-    let admin = field.stage.admin().await?;
+    let admin = field.setup.admin().await?;
     retry(
         LIMIT,
         || format!("{path} is not empty"),
@@ -75,14 +75,14 @@ async fn empty(field: &Field, path: &str) -> Result<()> {
 /// Pods of the tenant that run: the host asks no budget about others.
 async fn running(field: &Field, count: usize) -> Result<Pods> {
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
-    let pods = field.stage.pods(&field.tenant, &node, count, false).await?;
+    field.setup.node(&node).await?;
+    let pods = field.setup.pods(&field.tenant, &node, count, false).await?;
     let all = Ask::get(format!("{}?fieldSelector=status.phase!=Running", field.tenant.pods()));
     retry(
         LIMIT,
         || "not all pods run".to_owned(),
         async || {
-            let others = field.stage.done(&all).await?;
+            let others = field.setup.done(&all).await?;
             Ok(others["items"].as_array().is_some_and(Vec::is_empty))
         },
     )
@@ -140,7 +140,7 @@ async fn told(field: &Field, pods: &Pods) -> Result<()> {
         LIMIT,
         || "nothing".to_owned(),
         async || {
-            let request = field.stage.done(&Ask::get(&last)).await?;
+            let request = field.setup.done(&Ask::get(&last)).await?;
             let message = request["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
             Ok(message.contains("more than one PodDisruptionBudget"))
         },
@@ -151,9 +151,9 @@ async fn told(field: &Field, pods: &Pods) -> Result<()> {
 /// Each withdrawal is one write, and was answered by five: for a new request, and for all that a request begins with.
 async fn withdrawn(field: Field) -> Findings {
     let (name, count) = (field.tenant.namespace.clone(), field.pick(50, 500));
-    field.stage.node(&name).await?;
-    field.stage.pods(&field.tenant, &name, count, true).await?;
-    field.stage.drain(&name, &name).await?;
+    field.setup.node(&name).await?;
+    field.setup.pods(&field.tenant, &name, count, true).await?;
+    field.setup.drain(&name, &name).await?;
     asked(&field, count).await?;
     let each = field.clone();
     field
@@ -163,8 +163,8 @@ async fn withdrawn(field: Field) -> Findings {
         })
         .await;
     let (withdrawn, blocked) =
-        (field.counted("withdrawn"), field.stage.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
-    field.stage.done(&Ask::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}}))).await?;
+        (field.counted("withdrawn"), field.setup.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
+    field.setup.done(&Ask::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}}))).await?;
     let told = format!("{withdrawn} requests of {count} pods could be withdrawn");
     Ok(vec![
         Finding::new(withdrawn <= count, told),
@@ -180,7 +180,7 @@ async fn asked(field: &Field, count: usize) -> Result<()> {
         LIMIT,
         || "the maintenance does not ask for the pods".to_owned(),
         async || {
-            let requests = field.stage.done(&all).await?;
+            let requests = field.setup.done(&all).await?;
             Ok(requests["items"].as_array().is_some_and(|requests| requests.len() == count))
         },
     )

@@ -74,10 +74,10 @@ async fn half_heads(field: Field) -> Findings {
     let names: Vec<String> = (0..FIELDS).map(|at| format!("h{at}")).collect();
     let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let half = block(&field, &more);
-    let before = field.stage.resident();
+    let before = field.setup.resident();
     let held = join_all((0..HALF.0).map(|at| from_address(&field, at, &whole, &half))).await;
     field.wait().await;
-    let more = field.stage.resident().saturating_sub(before);
+    let more = field.setup.resident().saturating_sub(before);
     field.say(format!("the server took {more} MiB more"));
     drop(held);
     nothing()
@@ -87,7 +87,7 @@ async fn from_address(field: &Field, at: u8, whole: &[u8], half: &[u8]) -> Vec<F
     let (from, mut held) = (Ipv4Addr::new(127, 0, 1, at), Vec::new());
     for _ in 0..HALF.1 {
         let opened = async {
-            let mut frames = Frames::open(&field.stage.direct, from, &[]).await?.listen();
+            let mut frames = Frames::open(&field.setup.direct, from, &[]).await?.listen();
             frames.request(1, whole).await?;
             frames.long_request(3, half, false).await?;
             frames.flush().await?;
@@ -144,12 +144,12 @@ where
 }
 
 async fn open(field: &Field) -> anyhow::Result<Frames> {
-    Frames::open(&field.stage.direct, LAIR, &[]).await
+    Frames::open(&field.setup.direct, LAIR, &[]).await
 }
 
 fn block(field: &Field, more: &[(&str, &str)]) -> Vec<u8> {
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let mut all = vec![("authorization", authorization.as_str())];
     all.extend(more);
-    fields(&field.stage.direct.authority(), &field.tenant.requests(), &all)
+    fields(&field.setup.direct.authority(), &field.tenant.requests(), &all)
 }

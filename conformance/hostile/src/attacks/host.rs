@@ -12,7 +12,7 @@ use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line, Windows};
 use crate::field::{Field, LAIR};
-use crate::stage::cluster::maintenance;
+use crate::setup::cluster::maintenance;
 
 /// Requests at a time, by each of two ways: more than the host's level workload-low has seats (245 of 600), and more
 /// than our level of everybody else.
@@ -69,16 +69,16 @@ async fn host_queues(field: Field) -> Findings {
 /// A request that belongs to a ConfigMap: the path of each.
 async fn owned(field: &Field) -> Result<(String, String)> {
     let path = format!("/api/v1/namespaces/{}/configmaps", field.tenant.namespace);
-    let owner = field.stage.done(&Ask::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
+    let owner = field.setup.done(&Ask::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
     let mut object = request(999_999);
     object["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
-    field.stage.done(&Ask::post(field.tenant.requests(), &object)).await?;
+    field.setup.done(&Ask::post(field.tenant.requests(), &object)).await?;
     Ok((format!("{path}/owner"), field.tenant.request(&uid(999_999))))
 }
 
 async fn collected(field: &Field, (owner, object): &(String, String)) -> Result<()> {
-    let admin = field.stage.admin().await?;
+    let admin = field.setup.admin().await?;
     admin.done(&Ask::delete(owner)).await?;
     retry(
         LIMIT,
@@ -89,7 +89,7 @@ async fn collected(field: &Field, (owner, object): &(String, String)) -> Result<
 }
 
 async fn manager_metrics(field: Field) -> Findings {
-    let (door, each) = (field.stage.manager(false)?, field.clone());
+    let (door, each) = (field.setup.manager(false)?, field.clone());
     field
         .storm(16, move |lane, round| {
             let (door, field) = (door.clone(), each.clone());
@@ -103,7 +103,7 @@ async fn manager_metrics(field: Field) -> Findings {
             }
         })
         .await;
-    let read = field.stage.manager_series().await;
+    let read = field.setup.manager_series().await;
     Ok(vec![Finding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
 }
 
@@ -151,6 +151,6 @@ pub async fn allow_maintenances(field: &Field, others: &[Value]) -> Result<()> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [field.tenant.subject()],
     });
-    field.stage.done(&Ask::post(format!("{RBAC}/clusterroles"), &role)).await?;
-    field.stage.done(&Ask::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
+    field.setup.done(&Ask::post(format!("{RBAC}/clusterroles"), &role)).await?;
+    field.setup.done(&Ask::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
 }

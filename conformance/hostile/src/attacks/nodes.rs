@@ -13,7 +13,7 @@ use super::store::drained;
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::Field;
-use crate::stage::cluster::maintenance;
+use crate::setup::cluster::maintenance;
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Where Drydock's own pods are.
@@ -40,7 +40,7 @@ async fn future_nodes(field: Field) -> Findings {
     may_maintain(&field, &mine).await?;
     let line = field.line_through_host().await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-    field.stage.node(&mine).await?;
+    field.setup.node(&mine).await?;
     let own = line.ask_again(&Ask::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine]))).await?;
     for (at, terms) in selectors(&name).iter().enumerate() {
         let mut wanted = named_node_maintenance(&format!("{name}-{at}"), "Cordon", &[&name]);
@@ -50,15 +50,15 @@ async fn future_nodes(field: Field) -> Findings {
         let change = json!({"spec": {"nodeSelector": {"nodeSelectorTerms": terms}}});
         field.note(&line.ask_again(&Ask::merge(maintenance(&mine), &change)).await);
     }
-    field.stage.node(&name).await?;
+    field.setup.node(&name).await?;
     // The controllers have seen the node when they have cordoned one that came later.
     field
-        .stage
+        .setup
         .done(&Ask::post(&path, &named_node_maintenance(&format!("{name}-seen"), "Cordon", &[&name])))
         .await?;
     let cordoned = async || Ok(node(&field, &name).await?["spec"]["unschedulable"] == true);
     retry(LIMIT, || "the admin's maintenance cordons nothing".to_owned(), cordoned).await?;
-    let all = field.stage.done(&Ask::get(&path)).await?;
+    let all = field.setup.done(&Ask::get(&path)).await?;
     let names = all["items"].as_array().into_iter().flatten().map(|m| m["metadata"]["name"].as_str());
     let foreign = names.flatten().filter(|found| found.starts_with(&format!("{name}-"))).count();
     Ok(vec![
@@ -102,18 +102,18 @@ async fn may_maintain(field: &Field, node: &str) -> Result<()> {
 /// The controllers were evicted by their own drain: nothing was drained any more, and nobody said why.
 async fn own_nodes(field: Field) -> Findings {
     let name = field.tenant.namespace.clone();
-    field.stage.node(&name).await?;
+    field.setup.node(&name).await?;
     let uid = own_pod(&field, &name).await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
     let everything = json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]);
     let mut all = node_maintenance(&format!("{name}-all"), "Cordon", &[&name]);
     all["spec"]["nodeSelector"]["nodeSelectorTerms"] = everything;
-    field.stage.done(&Ask::post(&path, &all)).await?;
+    field.setup.done(&Ask::post(&path, &all)).await?;
     field.count("maintenance of all nodes");
     let kept = kept(&field, &name, &uid).await;
     // Whatever came of it, the nodes are not left like this.
     let complete = json!({"spec": {"stage": "Complete"}});
-    field.stage.done(&Ask::merge(maintenance(&format!("{name}-all")), &complete)).await?;
+    field.setup.done(&Ask::merge(maintenance(&format!("{name}-all")), &complete)).await?;
     let drained = drained(&field, &name).await;
     let drained = Finding::new(
         drained.is_ok(),
@@ -124,11 +124,11 @@ async fn own_nodes(field: Field) -> Findings {
 
 /// Drains the node on which Drydock's pod is while no other takes it.
 async fn kept(field: &Field, name: &str, uid: &str) -> Findings {
-    field.stage.drain(name, name).await?;
-    let told = field.stage.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
+    field.setup.drain(name, name).await?;
+    let told = field.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
     let request =
         format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
-    let asked = field.stage.admin().await?.ask_again(&Ask::get(&request)).await?;
+    let asked = field.setup.admin().await?.ask_again(&Ask::get(&request)).await?;
     Ok(vec![
         Finding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
         Finding::new(
@@ -140,7 +140,7 @@ async fn kept(field: &Field, name: &str, uid: &str) -> Findings {
 
 /// A pod on that node which is labelled as deploy/ labels the controllers. Its UID.
 async fn own_pod(field: &Field, node: &str) -> Result<String> {
-    let admin = field.stage.admin().await?;
+    let admin = field.setup.admin().await?;
     let namespace = json!({"metadata": {"name": OWN_NAMESPACE}});
     // It may be there.
     admin.ask_again(&Ask::post("/api/v1/namespaces", &namespace)).await?;
@@ -156,5 +156,5 @@ async fn own_pod(field: &Field, node: &str) -> Result<String> {
 }
 
 async fn node(field: &Field, name: &str) -> Result<Value> {
-    field.stage.done(&Ask::get(format!("/api/v1/nodes/{name}"))).await
+    field.setup.done(&Ask::get(format!("/api/v1/nodes/{name}"))).await
 }

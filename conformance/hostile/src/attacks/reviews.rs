@@ -76,7 +76,7 @@ async fn tokens(
             let (field, path, token) = (each.clone(), path.clone(), token.clone());
             async move {
                 let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
-                let line = Line::open(&field.stage.direct, from, None, Windows::USUAL).await?;
+                let line = Line::open(&field.setup.direct, from, None, Windows::USUAL).await?;
                 for turn in (0..).take_while(|_| !line.is_closed()) {
                     let fresh = |n| token(lane, (round * 1_000 + turn) * 1_000 + n);
                     let bearer = |n| Ask::get(&path).with("authorization", format!("Bearer {}", fresh(n)));
@@ -130,7 +130,7 @@ async fn impersonation(field: Field) -> Findings {
 }
 
 async fn long_names(field: Field) -> Findings {
-    let (before, began) = (field.stage.reviews().await?, Instant::now());
+    let (before, began) = (field.setup.reviews().await?, Instant::now());
     let requests = field.tenant.requests();
     field
         .ask_storm(LANES, move |lane, round| {
@@ -142,7 +142,7 @@ async fn long_names(field: Field) -> Findings {
             })
         })
         .await;
-    let reviews = field.stage.reviews().await?.saturating_sub(before);
+    let reviews = field.setup.reviews().await?.saturating_sub(before);
     let most = BESIDE.0 * began.elapsed().as_secs() + BESIDE.1;
     Ok(vec![Finding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
 }
@@ -150,7 +150,7 @@ async fn long_names(field: Field) -> Findings {
 /// The host names each RoleBinding whose role is gone in the reason for a denial.
 async fn long_reasons(field: Field) -> Findings {
     let namespace = field.tenant.namespace.clone();
-    let admin = field.stage.admin().await?;
+    let admin = field.setup.admin().await?;
     let bindings = format!("/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings");
     for at in 0..60 {
         admin.done(&Ask::post(&bindings, &dangling(at))).await?;
@@ -182,7 +182,7 @@ async fn reason(field: &Field) -> Result<usize> {
     let asked = json!({"namespace": field.tenant.namespace, "verb": "get", "resource": "others"});
     let spec = json!({"user": user, "groups": ["system:authenticated"], "resourceAttributes": asked});
     let review = Ask::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({ "spec": spec }));
-    let answer = field.stage.done(&review).await?;
+    let answer = field.setup.done(&review).await?;
     Ok(answer["status"]["reason"].as_str().map_or(0, str::len))
 }
 

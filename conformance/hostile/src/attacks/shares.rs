@@ -13,7 +13,7 @@ use super::store::drained;
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::{Field, LAIR};
-use crate::stage::{Account, Tenant};
+use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
 const LANES: usize = 400;
@@ -38,7 +38,7 @@ pub fn all() -> Vec<Attack> {
 async fn noise_beside_a_drain(field: Field) -> Findings {
     let pods = field.pick(100, 3_000);
     let other = format!("{}-drained", field.tenant.namespace);
-    let other = field.stage.tenant(&other, 1).await?;
+    let other = field.setup.tenant(&other, 1).await?;
     let calm = drained_in(&field, &other, "calm", pods).await?;
     let stop = CancellationToken::new();
     let noise = async {
@@ -79,10 +79,10 @@ async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
 /// Pods of a tenant on a node of their own, and the time from the maintenance until it is drained.
 async fn drained_in(field: &Field, tenant: &Tenant, which: &str, pods: usize) -> Result<Duration> {
     let name = format!("{}-{which}", tenant.namespace);
-    field.stage.node(&name).await?;
-    field.stage.named_pods(tenant, &name, which, pods).await?;
+    field.setup.node(&name).await?;
+    field.setup.named_pods(tenant, &name, which, pods).await?;
     let began = Instant::now();
-    field.stage.drain(&name, &name).await?;
+    field.setup.drain(&name, &name).await?;
     drained(field, &name).await?;
     Ok(began.elapsed())
 }
@@ -91,11 +91,11 @@ async fn drained_in(field: &Field, tenant: &Tenant, which: &str, pods: usize) ->
 /// than the one, but for what chance gives: twice as much, where two hundred flows would get two hundred times as much.
 async fn many_accounts(field: Field) -> Findings {
     let name = format!("{}-many", field.tenant.namespace);
-    let many = field.of(Arc::new(field.stage.tenant(&name, field.pick(200, 1_000)).await?));
+    let many = field.of(Arc::new(field.setup.tenant(&name, field.pick(200, 1_000)).await?));
     lay_in(&field, 1, 10_000).await?;
     lay_in(&many, 1, 10_000).await?;
     // Nobody has to wait until the host has looked at a token.
-    let line = field.stranger(&field.stage.direct, LAIR).await?;
+    let line = field.stranger(&field.setup.direct, LAIR).await?;
     for account in &many.tenant.accounts {
         line.ask_again(&read(&many, account)).await?;
     }
@@ -109,7 +109,7 @@ async fn many_accounts(field: Field) -> Findings {
 /// The answers that a tenant gets until the time is over.
 async fn reads(field: &Field) -> Result<usize> {
     let count = LANES / STREAMS;
-    let lines = join_all((0..count).map(|_| field.stranger(&field.stage.direct, LAIR))).await;
+    let lines = join_all((0..count).map(|_| field.stranger(&field.setup.direct, LAIR))).await;
     let lines = Arc::new(lines.into_iter().collect::<Result<Vec<Line>>>()?);
     let (each, got) = (field.clone(), Arc::new(AtomicUsize::new(0)));
     let total = got.clone();

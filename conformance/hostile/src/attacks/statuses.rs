@@ -13,7 +13,7 @@ use super::stock::{Findings, REQUESTER, until};
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::Field;
-use crate::stage::cluster::{PATIENT, has_condition};
+use crate::setup::cluster::{PATIENT, has_condition};
 
 const IMPERATIVE: &str = "imperative-eviction.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -74,9 +74,9 @@ async fn namespace_owner(field: Field) -> Findings {
 async fn revived_pods(field: Field) -> Findings {
     own_namespace(&field).await?;
     let name = field.tenant.namespace.clone();
-    field.stage.node(&name).await?;
-    let pods = field.stage.pods(&field.tenant, &name, field.pick(10, 100), true).await?;
-    field.stage.drain(&name, &name).await?;
+    field.setup.node(&name).await?;
+    let pods = field.setup.pods(&field.tenant, &name, field.pick(10, 100), true).await?;
+    field.setup.drain(&name, &name).await?;
     let line = field.line_through_host().await?;
     for (pod, uid) in &pods {
         until(&field, uid, is_turn_of(PATIENT)).await?;
@@ -89,7 +89,7 @@ async fn revived_pods(field: Field) -> Findings {
         field.note(&line.ask_again(&phase("Running")).await);
     }
     let words = ["ended as Evicted while the pod is there"];
-    let told = field.stage.blocker(LIMIT, &name, "Other", &words).await;
+    let told = field.setup.blocker(LIMIT, &name, "Other", &words).await;
     Ok(vec![Finding::new(told.is_ok(), format!("a blocker of a pod that is there still: {told:?}"))])
 }
 
@@ -104,12 +104,12 @@ fn forbidden(field: &Field) -> Finding {
 
 /// Says that a pod is evicted, in every way.
 async fn end(field: &Field) -> Result<Finding> {
-    let name = field.stage.lasting_request(&field.tenant).await?;
+    let name = field.setup.lasting_request(&field.tenant).await?;
     until(field, &name, is_turn_of(PATIENT)).await?;
     let path = field.tenant.request(&name);
     let end = json!({"status": {"conditions": [{"type": "Evicted", "status": "True", "reason": "PodDeleted",
         "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
-    let mut whole = field.stage.done(&Ask::get(&path)).await?;
+    let mut whole = field.setup.done(&Ask::get(&path)).await?;
     whole["metadata"]["resourceVersion"] = Value::Null;
     whole["status"]["conditions"] = end["status"]["conditions"].clone();
     let whole = Ask::body(Method::PUT, format!("{path}/status"), "application/json", whole.to_string());
@@ -123,7 +123,7 @@ async fn end(field: &Field) -> Result<Finding> {
     ];
     again_and_again(field, &asks).await?;
     // One that is taken for ended may be gone by now.
-    let status = field.stage.admin().await?.ask_again(&Ask::get(&path)).await?.json()["status"].take();
+    let status = field.setup.admin().await?.ask_again(&Ask::get(&path)).await?.json()["status"].take();
     let goes_on = status["activeInterceptors"] == json!([PATIENT]) && status["conditions"].is_null();
     Ok(Finding::new(goes_on, format!("of a pod that runs is said: {status}")))
 }
@@ -131,8 +131,8 @@ async fn end(field: &Field) -> Result<Finding> {
 /// Sets the interceptors of a request in the moment in which nobody has.
 async fn stolen_turns(field: Field) -> Findings {
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
-    let pods = field.stage.pods(&field.tenant, &node, field.pick(REQUESTS[0], REQUESTS[1]), true).await?;
+    field.setup.node(&node).await?;
+    let pods = field.setup.pods(&field.tenant, &node, field.pick(REQUESTS[0], REQUESTS[1]), true).await?;
     let line = field.line().await?;
     for (pod, uid) in &pods {
         let make = Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER));
@@ -142,7 +142,7 @@ async fn stolen_turns(field: Field) -> Findings {
     }
     let (_, last) = pods.last().context("no pod")?;
     until(&field, last, |request| request["status"]["targetInterceptors"].is_array()).await?;
-    let all = field.stage.done(&Ask::get(field.tenant.requests())).await?;
+    let all = field.setup.done(&Ask::get(field.tenant.requests())).await?;
     let mine = json!("mine.example.com");
     let is_stolen = |request: &&Value| {
         let targets = request["status"]["targetInterceptors"].as_array().cloned().unwrap_or_default();
@@ -168,13 +168,13 @@ fn turn_of_mine() -> Value {
 async fn silence(field: &Field) -> Result<Finding> {
     let uid = blocked_request(field).await?;
     let path = field.tenant.request(&uid);
-    let mut entry = field.stage.done(&Ask::get(&path)).await?["status"]["interceptors"][0].take();
+    let mut entry = field.setup.done(&Ask::get(&path)).await?["status"]["interceptors"][0].take();
     entry["message"] = "all is well".into();
     let said = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [&entry]}));
     entry["completionTime"] = format_seconds(jiff::Timestamp::now()).into();
     let ended = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [entry]}));
     again_and_again(field, &[said, ended]).await?;
-    let status = field.stage.done(&Ask::get(&path)).await?["status"].take();
+    let status = field.setup.done(&Ask::get(&path)).await?["status"].take();
     let entries = status["interceptors"].as_array().cloned().unwrap_or_default();
     let is_silent = |entry: &Value| entry["message"] == "all is well" || !entry["completionTime"].is_null();
     let silent = entries.iter().any(is_silent);
@@ -184,19 +184,19 @@ async fn silence(field: &Field) -> Result<Finding> {
 /// A request that waits for a budget which never lets its pod go. Its name.
 async fn blocked_request(field: &Field) -> Result<String> {
     let node = format!("node-of-blocked-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
-    let pods = field.stage.named_pods(&field.tenant, &node, "blocked", 1).await?;
+    field.setup.node(&node).await?;
+    let pods = field.setup.named_pods(&field.tenant, &node, "blocked", 1).await?;
     let (pod, uid) = pods.first().context("no pod")?;
     let running = Ask::get(format!("{}/{pod}", field.tenant.pods()));
-    let is_running = async || Ok(field.stage.done(&running).await?["status"]["phase"] == "Running");
+    let is_running = async || Ok(field.setup.done(&running).await?["status"]["phase"] == "Running");
     retry(LIMIT, || "the pod does not run".to_owned(), is_running).await?;
     let budgets = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", field.tenant.namespace);
     let budget = json!({"metadata": {"name": "all"}, "spec": {"selector": {}, "minAvailable": "100%"}});
-    field.stage.done(&Ask::post(&budgets, &budget)).await?;
+    field.setup.done(&Ask::post(&budgets, &budget)).await?;
     let counted = Ask::get(format!("{budgets}/all"));
-    let is_counted = async || Ok(field.stage.done(&counted).await?["status"]["observedGeneration"] == 1);
+    let is_counted = async || Ok(field.setup.done(&counted).await?["status"]["observedGeneration"] == 1);
     retry(LIMIT, || "the budget is not looked at".to_owned(), is_counted).await?;
-    field.stage.done(&Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER))).await?;
+    field.setup.done(&Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER))).await?;
     // It reports when the budget has refused: what it has said may not be taken back.
     until(field, uid, |request| !request["status"]["interceptors"][0]["startTime"].is_null()).await?;
     Ok(uid.clone())
@@ -206,7 +206,7 @@ async fn blocked_request(field: &Field) -> Result<String> {
 async fn own(field: &Field) -> Result<Finding> {
     let uid = blocked_or_lasting(field).await?;
     let path = field.tenant.request(&uid);
-    let found = field.stage.done(&Ask::get(&path)).await?;
+    let found = field.setup.done(&Ask::get(&path)).await?;
     let fields = ["activeInterceptors", "targetInterceptors", "activationTime", "observedGeneration"];
     let applies = fields.map(|field| apply(&path, "thief", &uid, &json!({field: found["status"][field]})));
     // A write to the object itself may bring managed fields of its own.
@@ -217,17 +217,17 @@ async fn own(field: &Field) -> Result<Finding> {
     let forged = Ask::merge(&path, &json!({"metadata": {"managedFields": owners}}));
     let asks = applies.into_iter().chain([forged]).collect::<Vec<_>>();
     again_and_again(field, &asks).await?;
-    let owners = field.stage.done(&Ask::get(&path)).await?["metadata"]["managedFields"].take();
+    let owners = field.setup.done(&Ask::get(&path)).await?["metadata"]["managedFields"].take();
     let stolen = owners.as_array().is_some_and(|all| all.iter().any(|entry| entry["manager"] == "thief"));
     Ok(Finding::new(!stolen, format!("the controllers' fields have another owner: {owners}")))
 }
 
 /// The request of the tenant that is there, or one that is made.
 async fn blocked_or_lasting(field: &Field) -> Result<String> {
-    let all = field.stage.done(&Ask::get(field.tenant.requests())).await?;
+    let all = field.setup.done(&Ask::get(field.tenant.requests())).await?;
     let name = match all["items"][0]["metadata"]["name"].as_str() {
         Some(name) => name.to_owned(),
-        None => field.stage.lasting_request(&field.tenant).await?,
+        None => field.setup.lasting_request(&field.tenant).await?,
     };
     until(field, &name, |request| !request["status"]["activeInterceptors"].is_null()).await?;
     Ok(name)
@@ -251,7 +251,7 @@ fn is_turn_of(name: &str) -> impl Fn(&Value) -> bool {
 /// Gives the tenant everything in its namespace, and waits until the host knows.
 async fn own_namespace(field: &Field) -> Result<()> {
     let namespace = &field.tenant.namespace;
-    let (admin, rbac) = (field.stage.admin().await?, format!("/apis/{RBAC}/v1/namespaces/{namespace}"));
+    let (admin, rbac) = (field.setup.admin().await?, format!("/apis/{RBAC}/v1/namespaces/{namespace}"));
     let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
     admin
         .done(&Ask::post(format!("{rbac}/roles"), &json!({"metadata": {"name": "owner"}, "rules": [all]})))

@@ -55,7 +55,7 @@ pub async fn lay_in(field: &Field, count: usize, bytes: usize) -> Result<()> {
 
 /// Waits until the request of a pod, which may not be there yet, is so.
 pub async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
-    let (admin, path) = (field.stage.admin().await?, Ask::get(field.tenant.request(uid)));
+    let (admin, path) = (field.setup.admin().await?, Ask::get(field.tenant.request(uid)));
     let late = || format!("the request {uid} does not come so far");
     retry(LIMIT, late, async || Ok(is_so(&admin.ask_again(&path).await?.json()))).await
 }

@@ -10,7 +10,7 @@ use super::stock::{Findings, lay_in, request, uid};
 use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
-use crate::stage::cluster::{has_condition, maintenance};
+use crate::setup::cluster::{has_condition, maintenance};
 
 /// Bytes of an annotation of which an object has nothing but one.
 const HEAVY: usize = 50_000;
@@ -42,10 +42,10 @@ pub fn all() -> Vec<Attack> {
 async fn filled(field: Field) -> Findings {
     let (pods, requests) = (field.pick(500, 10_000), field.pick(2_000, 20_000));
     let name = field.tenant.namespace.clone();
-    field.stage.node(&name).await?;
-    field.stage.pods(&field.tenant, &name, pods, false).await?;
+    field.setup.node(&name).await?;
+    field.setup.pods(&field.tenant, &name, pods, false).await?;
     let began = Instant::now();
-    field.stage.drain(&name, &name).await?;
+    field.setup.drain(&name, &name).await?;
     let fill = (0..requests).map(|at| Ask::post(field.tenant.requests(), &request(at))).collect();
     let (filled, drained) = tokio::join!(field.each(fill, LANES), drained(&field, &name));
     filled?;
@@ -72,10 +72,10 @@ pub async fn drained(field: &Field, name: &str) -> Result<()> {
     retry(
         field.pick(LIMIT[0], LIMIT[1]),
         || "did not end".to_owned(),
-        async || Ok(has_condition(&field.stage.done(&Ask::get(&path)).await?, "Drained")),
+        async || Ok(has_condition(&field.setup.done(&Ask::get(&path)).await?, "Drained")),
     )
     .await?;
-    field.stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await.map(drop)
+    field.setup.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await.map(drop)
 }
 
 async fn deleted(field: Field) -> Findings {
@@ -83,8 +83,8 @@ async fn deleted(field: Field) -> Findings {
     let fill = (0..requests).map(|at| Ask::post(field.tenant.requests(), &request(at))).collect();
     field.each(fill, LANES).await?;
     let (path, began) = (format!("/api/v1/namespaces/{}", field.tenant.namespace), Instant::now());
-    field.stage.done(&Ask::delete(&path)).await?;
-    let admin = field.stage.admin().await?;
+    field.setup.done(&Ask::delete(&path)).await?;
+    let admin = field.setup.admin().await?;
     let gone = retry(
         field.pick(LIMIT[0], LIMIT[1]),
         || "it is still there".to_owned(),

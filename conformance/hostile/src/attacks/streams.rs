@@ -78,11 +78,11 @@ async fn unread_connections(field: Field) -> Findings {
     let ask = call(METHOD, &watch(&field, String::new()));
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
-    let block = call_fields(&field.stage.direct.authority(), &ask.path, &more);
+    let block = call_fields(&field.setup.direct.authority(), &ask.path, &more);
     let mut held = Vec::new();
     for _ in 0..UNREAD.0 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = Frames::open(&field.stage.direct, LAIR, &[(4, LARGEST)]).await?;
+        let mut frames = Frames::open(&field.setup.direct, LAIR, &[(4, LARGEST)]).await?;
         frames.window(0, LARGEST - 65_535).await?;
         for stream in (1..).step_by(2).take(UNREAD.1) {
             frames.request_with(stream, &block, &ask.body).await?;
@@ -109,7 +109,7 @@ async fn opened_and_dropped(field: Field) -> Findings {
     let ask = call(METHOD, &watch(&field, String::new()));
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
-    let block = call_fields(&field.stage.direct.authority(), &ask.path, &more);
+    let block = call_fields(&field.setup.direct.authority(), &ask.path, &more);
     let own = field.clone();
     field
         .storm(LANES, move |lane, _| {
@@ -118,7 +118,7 @@ async fn opened_and_dropped(field: Field) -> Findings {
                 if lane % 2 == 0 {
                     return dropped_after_its_head(&field, &ask).await;
                 }
-                let mut frames = Frames::open(&field.stage.direct, LAIR, &[]).await?.listen();
+                let mut frames = Frames::open(&field.setup.direct, LAIR, &[]).await?.listen();
                 for stream in (1..20_001).step_by(2) {
                     frames.request_with(stream, &block, &ask.body).await?;
                     frames.cancel(stream).await?;

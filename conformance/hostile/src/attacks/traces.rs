@@ -32,9 +32,9 @@ pub fn all() -> Vec<Attack> {
 
 async fn metric_series(field: Field) -> Findings {
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
+    field.setup.node(&node).await?;
     let count = field.pick(220, 500);
-    let pods = field.stage.pods(&field.tenant, &node, count, true).await?;
+    let pods = field.setup.pods(&field.tenant, &node, count, true).await?;
     let path = field.tenant.requests();
     let asks = pods.iter().enumerate().map(|(at, (pod, uid))| {
         let mut object = eviction_request(pod, uid, "first.example.com");
@@ -48,10 +48,10 @@ async fn metric_series(field: Field) -> Findings {
     retry(
         LIMIT,
         || "the controller does not get to the last request".to_owned(),
-        async || Ok(field.stage.done(&Ask::get(&last)).await?["status"]["targetInterceptors"].is_array()),
+        async || Ok(field.setup.done(&Ask::get(&last)).await?["status"]["targetInterceptors"].is_array()),
     )
     .await?;
-    let (name, series) = field.stage.manager_series().await?;
+    let (name, series) = field.setup.manager_series().await?;
     Ok(vec![Finding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
 }
 
@@ -80,8 +80,8 @@ async fn fences(field: Field) -> Findings {
 async fn event_flood(field: Field) -> Findings {
     let bad: Value = (0..300).map(|at| (format!("{WARNED}x{at}"), json!("no number"))).collect();
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
-    let pods = field.stage.annotated_pods(&field.tenant, &node, field.pick(50, 500), &bad).await?;
+    field.setup.node(&node).await?;
+    let pods = field.setup.annotated_pods(&field.tenant, &node, field.pick(50, 500), &bad).await?;
     let path = field.tenant.requests();
     let asks = pods.iter().map(|(pod, uid)| Ask::post(&path, &eviction_request(pod, uid, "a.example.com")));
     field.each(asks.collect(), 8).await?;
@@ -91,21 +91,21 @@ async fn event_flood(field: Field) -> Findings {
 
 /// The warning of a pod of somebody else comes through.
 async fn event_of_another(field: &Field) -> Result<()> {
-    let other = field.stage.tenant(&format!("{}-other", field.tenant.namespace), 1).await?;
+    let other = field.setup.tenant(&format!("{}-other", field.tenant.namespace), 1).await?;
     let node = format!("node-of-{}", other.namespace);
-    field.stage.node(&node).await?;
+    field.setup.node(&node).await?;
     let bad = json!({format!("{WARNED}patient.example.com"): "no number"});
-    let pods = field.stage.annotated_pods(&other, &node, 1, &bad).await?;
+    let pods = field.setup.annotated_pods(&other, &node, 1, &bad).await?;
     let (pod, uid) = pods.first().context("no pod")?;
     let line =
-        other.account().line(&field.stage.direct, crate::stage::HOME, crate::door::Windows::USUAL).await?;
+        other.account().line(&field.setup.direct, crate::setup::HOME, crate::door::Windows::USUAL).await?;
     line.done(&Ask::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
     let events = format!("/api/v1/namespaces/{}/events", other.namespace);
     retry(
         LIMIT,
         || "no warning came".to_owned(),
         async || {
-            let all = field.stage.done(&Ask::get(&events)).await?;
+            let all = field.setup.done(&Ask::get(&events)).await?;
             Ok(all["items"].as_array().is_some_and(|all| all.iter().any(|event| event["type"] == "Warning")))
         },
     )

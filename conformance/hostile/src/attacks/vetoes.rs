@@ -13,8 +13,8 @@ use super::stock::{Findings, REQUESTER, until};
 use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
-use crate::stage::Pods;
-use crate::stage::cluster::{PATIENT, has_condition, maintenance, pod};
+use crate::setup::Pods;
+use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 
 const FINALIZER: &str = "veto.example.com/stay";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -60,7 +60,7 @@ async fn finalizer_veto(field: Field) -> Findings {
         field.note(&line.ask_again(&Ask::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
         field.note(&line.ask_again(&Ask::delete(&path)).await);
     }
-    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
+    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
     let ended = until(&field, first, is_canceled).await;
     let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
@@ -98,11 +98,11 @@ async fn squatted_uids(field: Field) -> Findings {
             field.note(&line.ask_again(&squat).await);
         }
         if round == 0 {
-            field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+            field.setup.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
         }
     }
     let told =
-        field.stage.blocker(LIMIT, &field.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
+        field.setup.blocker(LIMIT, &field.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
     let (made, most) = (field.counted("201"), pods.len() * 3);
     for (_, uid) in &pods {
         let path = field.tenant.request(uid);
@@ -131,7 +131,7 @@ async fn endless_turn(field: Field) -> Findings {
         report(&field, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
     }
     let words = [PATIENT, "nearly there", "expected to finish"];
-    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
+    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
     Ok(vec![
         Finding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
         Finding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
@@ -147,8 +147,8 @@ async fn borrowed_words(field: Field) -> Findings {
         report(&field, uid, &json!({"message": lie, "blocked": blocked})).await?;
     }
     let words = format!("{PATIENT} says: \"{lie}\"");
-    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
-    let maintenance = field.stage.done(&Ask::get(maintenance(&field.tenant.namespace))).await?;
+    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
+    let maintenance = field.setup.done(&Ask::get(maintenance(&field.tenant.namespace))).await?;
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
     let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
     Ok(vec![
@@ -161,10 +161,10 @@ async fn borrowed_words(field: Field) -> Findings {
 /// Each was another one, and was evicted as fast as it came: the drain never ended, and nothing said why.
 async fn endless_pods(field: Field) -> Findings {
     let name = &field.tenant.namespace;
-    field.stage.node(name).await?;
-    field.stage.drain(name, name).await?;
+    field.setup.node(name).await?;
+    field.setup.drain(name, name).await?;
     let is_drained =
-        async || Ok(has_condition(&field.stage.done(&Ask::get(maintenance(name))).await?, "Drained"));
+        async || Ok(has_condition(&field.setup.done(&Ask::get(maintenance(name))).await?, "Drained"));
     retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
     let line = field.line_through_host().await?;
     let words = [name.as_str(), "again and again in namespace"];
@@ -172,7 +172,7 @@ async fn endless_pods(field: Field) -> Findings {
     for at in 0..TIMES {
         let pod = pod(&format!("again-{at}"), name, &json!({}));
         field.note(&line.ask_again(&Ask::post(field.tenant.pods(), &pod)).await);
-        told = field.stage.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        told = field.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
         if told {
             break;
         }
@@ -188,7 +188,7 @@ async fn endless_pods(field: Field) -> Findings {
 async fn report(field: &Field, uid: &str, said: &Value) -> Result<()> {
     until(field, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
     let mut entry =
-        field.stage.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
+        field.setup.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
     let now = json!(format_seconds(jiff::Timestamp::now()));
     entry["startTime"] = now.clone();
     entry["heartbeatTime"] = now;
@@ -213,14 +213,14 @@ fn is_canceled(request: &Value) -> bool {
 /// Pods of the tenant on a node of their own, which has the tenant's name.
 async fn pods_to_drain(field: &Field, count: usize) -> Result<Pods> {
     let name = &field.tenant.namespace;
-    field.stage.node(name).await?;
-    field.stage.pods(&field.tenant, name, count, true).await
+    field.setup.node(name).await?;
+    field.setup.pods(&field.tenant, name, count, true).await
 }
 
 /// The same, which a maintenance has asked to leave.
 async fn drained(field: &Field) -> Result<Pods> {
     let pods = pods_to_drain(field, field.pick(10, 100)).await?;
-    field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+    field.setup.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
     let (_, last) = pods.last().context("no pod")?;
     until(field, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
     Ok(pods)

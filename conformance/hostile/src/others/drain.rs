@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use crate::door::Ask;
-use crate::stage::cluster::{has_condition, maintenance};
-use crate::stage::{Stage, Tenant};
+use crate::setup::cluster::{has_condition, maintenance};
+use crate::setup::{AttackSetup, Tenant};
 
 /// Pods on the node.
 const PODS: usize = 3;
@@ -42,9 +42,9 @@ impl Drained {
 
 impl Drain {
     /// Makes the node and its pods.
-    pub async fn prepare(&self, stage: &Stage) -> Result<()> {
-        stage.node(&self.name).await?;
-        let admin = stage.admin().await?;
+    pub async fn prepare(&self, setup: &AttackSetup) -> Result<()> {
+        setup.node(&self.name).await?;
+        let admin = setup.admin().await?;
         for at in 0..PODS {
             let pod = json!({
                 "metadata": {"name": format!("{}-{at}", self.name)},
@@ -58,20 +58,20 @@ impl Drain {
     }
 
     /// Drains it and completes the maintenance.
-    pub async fn run(self, stage: Arc<Stage>) -> Result<Drained> {
+    pub async fn run(self, setup: Arc<AttackSetup>) -> Result<Drained> {
         let began = Instant::now();
-        stage.drain(&self.name, &self.name).await?;
+        setup.drain(&self.name, &self.name).await?;
         let path = maintenance(&self.name);
         let mut last = Value::Null;
         while began.elapsed() < GUARD {
             // Whatever the aggregator says meanwhile, it is asked again: what counts is that the drain ends.
-            if let Ok(found) = stage.done(&Ask::get(&path)).await {
+            if let Ok(found) = setup.done(&Ask::get(&path)).await {
                 last = found;
             }
             if has_condition(&last, "Drained") {
                 let took = began.elapsed();
-                stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await?;
-                stage.done(&Ask::delete(&path)).await?;
+                setup.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await?;
+                setup.done(&Ask::delete(&path)).await?;
                 return Ok(Drained { took, failure: None });
             }
             tokio::time::sleep(LOOK).await;

@@ -19,7 +19,7 @@ use anyhow::Result;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::Stage;
+use crate::setup::AttackSetup;
 use observer::Way;
 
 /// Whoever waits longer for an answer waits for ever.
@@ -55,15 +55,20 @@ pub struct Fared {
 
 impl Others {
     /// They begin. Kubelets probe from addresses of their own and from that of the attack alike.
-    pub fn start(stage: &Arc<Stage>, observer: &Arc<Observer>, drain: Drain, from: [Ipv4Addr; 2]) -> Others {
+    pub fn start(
+        setup: &Arc<AttackSetup>,
+        observer: &Arc<Observer>,
+        drain: Drain,
+        from: [Ipv4Addr; 2],
+    ) -> Others {
         let stop = CancellationToken::new();
         Others {
-            probes: from.map(|from| tokio::spawn(probes::probe(stage.clone(), from, stop.clone()))).into(),
-            masters: tokio::spawn(masters::ask(stage.clone(), stop.clone())),
+            probes: from.map(|from| tokio::spawn(probes::probe(setup.clone(), from, stop.clone()))).into(),
+            masters: tokio::spawn(masters::ask(setup.clone(), stop.clone())),
             asks: tokio::spawn(observer.clone().ask(stop.clone())),
             watch: tokio::spawn(observer.clone().watch(stop.clone(), Way::Watch)),
             stream: tokio::spawn(observer.clone().watch(stop.clone(), Way::Stream)),
-            drain: tokio::spawn(drain.run(stage.clone())),
+            drain: tokio::spawn(drain.run(setup.clone())),
             stop,
         }
     }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Count, GUARD, pause};
 use crate::door::{Ask, Line, Windows};
-use crate::stage::{HOME, Stage, Tenant};
+use crate::setup::{AttackSetup, HOME, Tenant};
 
 const PAUSE: Duration = Duration::from_millis(200);
 /// The annotation that each write counts up.
@@ -21,7 +21,7 @@ const MAINTENANCES: &str = "nodemaintenance.k8s.io/maintenances";
 
 /// The tenant.
 pub struct Observer {
-    pub(super) stage: Arc<Stage>,
+    pub(super) setup: Arc<AttackSetup>,
     pub(super) tenant: Tenant,
     /// Its one request, which nobody else touches.
     name: String,
@@ -51,10 +51,10 @@ pub struct Watched {
 
 impl Observer {
     /// A namespace of its own, with one request.
-    pub async fn start(stage: &Arc<Stage>) -> Result<Observer> {
-        let tenant = stage.tenant("observer", 1).await?;
-        let name = stage.lasting_request(&tenant).await?;
-        Ok(Observer { stage: stage.clone(), tenant, name, written: Sender::new((0, true)) })
+    pub async fn start(setup: &Arc<AttackSetup>) -> Result<Observer> {
+        let tenant = setup.tenant("observer", 1).await?;
+        let name = setup.lasting_request(&tenant).await?;
+        Ok(Observer { setup: setup.clone(), tenant, name, written: Sender::new((0, true)) })
     }
 
     /// Reads and writes until it is over.
@@ -171,7 +171,7 @@ impl Observer {
     async fn line(&self, open: Option<Line>) -> Result<Line> {
         match open.filter(|line| !line.is_closed()) {
             Some(open) => Ok(open),
-            None => self.tenant.account().line(&self.stage.host, HOME, Windows::USUAL).await,
+            None => self.tenant.account().line(&self.setup.host, HOME, Windows::USUAL).await,
         }
     }
 

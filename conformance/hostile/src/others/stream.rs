@@ -7,7 +7,7 @@ use tokio::sync::watch::Receiver;
 
 use super::observer::{BEAT, Observer};
 use crate::door::{Calls, Windows, call};
-use crate::stage::HOME;
+use crate::setup::HOME;
 
 impl Observer {
     /// Reads responses of one stream; Ok when nothing more will be written and all has been seen.
@@ -16,7 +16,7 @@ impl Observer {
         seen: &mut u64,
         written: &mut Receiver<(u64, bool)>,
     ) -> Result<()> {
-        let line = self.tenant.account().line(&self.stage.direct, HOME, Windows::USUAL).await?;
+        let line = self.tenant.account().line(&self.setup.direct, HOME, Windows::USUAL).await?;
         let namespace = self.tenant.namespace.clone();
         let ask = call("WatchEvictions", &WatchEvictionsRequest { namespace, ..Default::default() });
         let mut calls = Calls::of(line.send(&ask).await?)?;

@@ -9,7 +9,7 @@ use drydock_conformance::wait::retry;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-use super::{Stage, Tenant};
+use super::{AttackSetup, Tenant};
 use crate::door::Ask;
 
 /// Pods that are made at a time.
@@ -20,7 +20,7 @@ pub const PATIENT: &str = "patient.example.com";
 /// Name and UID of each of some pods.
 pub type Pods = Vec<(String, String)>;
 
-impl Stage {
+impl AttackSetup {
     /// A node whose kubelet is kwok.
     pub async fn node(&self, name: &str) -> Result<()> {
         let size = json!({"cpu": "64", "memory": "512Gi", "pods": "11000"});

@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::cluster::PATIENT;
-use super::{HOME, Stage};
+use super::{AttackSetup, HOME};
 use crate::door::{Ask, Door, Line, Windows};
 
 /// Rights reach the authorizers some time after they are given.
@@ -67,7 +67,7 @@ impl Tenant {
     }
 }
 
-impl Stage {
+impl AttackSetup {
     /// Makes a namespace with so many accounts (one at least), and waits until they may do what they may.
     pub async fn tenant(&self, namespace: &str, accounts: usize) -> Result<Tenant> {
         let admin = self.admin().await?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::{HOME, Stage};
+use super::{AttackSetup, HOME};
 use crate::door::{Ask, Line, Windows};
 
 /// A server that takes more, in KiB, is killed before it takes the machine with it.
@@ -76,7 +76,7 @@ fn field(pid: u32, name: &str) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-impl Stage {
+impl AttackSetup {
     /// Resident memory of our API server, in MiB.
     pub fn resident(&self) -> u64 {
         self.pid().and_then(|pid| field(pid, "VmRSS:")).unwrap_or_default() / 1024

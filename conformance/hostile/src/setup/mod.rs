@@ -34,7 +34,7 @@ const LOWERED: [(&str, &str); 1] = [("--max-connections-per-address", "64")];
 const ROOM: u64 = 8 << 20;
 
 /// A host with Drydock in it.
-pub struct Stage {
+pub struct AttackSetup {
     drydock: Drydock,
     /// Our API server, for whoever shows a token or nothing.
     pub direct: Door,
@@ -45,16 +45,16 @@ pub struct Stage {
     admin: Door,
 }
 
-impl Stage {
+impl AttackSetup {
     /// Starts everything and waits until it serves.
-    pub async fn start(storage: Storage) -> Result<Stage> {
+    pub async fn start(storage: Storage) -> Result<AttackSetup> {
         let host = Host::start().await?;
         let apiserver_flags = lowered()?;
         let options = Options { storage, apiserver_flags, ..Options::default() };
-        Stage::of(Drydock::start(host, options).await?)
+        AttackSetup::of(Drydock::start(host, options).await?)
     }
 
-    fn of(drydock: Drydock) -> Result<Stage> {
+    fn of(drydock: Drydock) -> Result<AttackSetup> {
         let host: &Arc<Host> = &drydock.host;
         let admin = host.pki.client(&host.dir.join("pki"), "hostile-admin", "admin", &["system:masters"])?;
         let (url, ca) = (drydock.url(), drydock.ca());
@@ -63,7 +63,7 @@ impl Stage {
         let (url, ca) = (host.url.clone(), host.pki.ca.clone());
         let plain = Door::new(&url, "127.0.0.1", &ca, None)?;
         let admin = Door::new(&url, "127.0.0.1", &ca, Some(&admin))?;
-        Ok(Stage { direct, masters, host: plain, admin, drydock })
+        Ok(AttackSetup { direct, masters, host: plain, admin, drydock })
     }
 
     /// The admin's way to the host, and through its aggregator to us.
