@@ -44,7 +44,7 @@ pub struct Context {
     /// The version of each key that somebody saw last.
     known: Mutex<BTreeMap<String, Option<Rev>>>,
     /// How far the watch that sees everything has come: what it still needs is not compacted.
-    pub witnessed: AtomicU64,
+    pub observed: AtomicU64,
     /// Cancelled when no more is asked for.
     pub over: CancellationToken,
 }
@@ -65,7 +65,7 @@ impl Context {
             inject: injected.map(|injected| Arc::new(FaultInjector::new(injected))),
             servers,
             known: Mutex::default(),
-            witnessed: AtomicU64::new(start.0),
+            observed: AtomicU64::new(start.0),
             over: CancellationToken::new(),
         });
         for which in 0..context.servers.len() {
@@ -120,8 +120,8 @@ impl Context {
     }
 
     /// How far all has been witnessed.
-    pub fn witnessed(&self) -> Rev {
-        self.witnessed.load(SeqCst)
+    pub fn observed(&self) -> Rev {
+        self.observed.load(SeqCst)
     }
 }
 

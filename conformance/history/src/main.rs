@@ -4,7 +4,7 @@
 //!   clients, watchers ──> storage, three layers on two servers ──> SQLite or etcd <── faults
 //!          │ record
 //!          ▼
-//!       History ──> truth (the log of all writes) ──> check: writes, order, reads, watches, linearizability
+//!       History ──> model (the log of all writes) ──> check: writes, order, reads, watches, linearizability
 //! ```
 //!
 //! A seed gives the same requests and faults again; which of them meet is the scheduler's.

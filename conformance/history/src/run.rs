@@ -19,7 +19,7 @@ use crate::object::{self, PREFIX};
 use crate::place::Place;
 use crate::place::servers::Servers;
 use crate::record::{History, Pair, Rev, Stamp, What};
-use crate::work::{self, http, typed::pair_of, witness};
+use crate::work::{self, http, observer, typed::pair_of};
 
 /// Most operations of one run: what is checked has to end.
 const MOST: usize = 60_000;
@@ -38,7 +38,7 @@ pub struct Options {
 pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Counts)> {
     let context = Context::open(place, PREFIX, options.injected).await?;
     let clients = work::start(&context, options.seed);
-    witnessed(&context, options, clients, faults(&context, options.seed), async {
+    observed(&context, options, clients, faults(&context, options.seed), async {
         for which in 0..context.place.servers() {
             context.restart(which).await?;
             last_look(&context, which).await?;
@@ -57,7 +57,7 @@ pub async fn run_servers(
     let context = Context::open(place, http::PREFIX, None).await?;
     let clients = http::start(&context, &servers, work::rngs(options.seed));
     let made = server_faults(&context, &servers, options.seed);
-    witnessed(&context, options, clients, made, async {
+    observed(&context, options, clients, made, async {
         for which in 0..servers.count() {
             servers.ready(which).await?;
             http::Asker { context: &context, servers: &servers, which }.look().await?;
@@ -68,7 +68,7 @@ pub async fn run_servers(
 }
 
 /// Lets clients ask while faults are made, under a watch that sees everything; looks once more, and checks.
-async fn witnessed(
+async fn observed(
     context: &Arc<Context>,
     options: Options,
     mut clients: JoinSet<()>,
@@ -79,7 +79,7 @@ async fn witnessed(
         context.recorder.survives();
     }
     let enough = CancellationToken::new();
-    let witness = tokio::spawn(witness::run(context.clone(), enough.clone()));
+    let observer = tokio::spawn(observer::run(context.clone(), enough.clone()));
     tokio::select! {
         result = faults => result.context("a fault could not be made")?,
         () = tokio::time::sleep(options.length) => {}
@@ -95,7 +95,7 @@ async fn witnessed(
     look.await?;
     let late = catch_up(context).await;
     enough.cancel();
-    witness.await.context("the witness failed")?;
+    observer.await.context("the observer failed")?;
     let history = context.recorder.finish();
     let (mut faults, counts) = tokio::task::spawn_blocking(move || judged(history)).await?;
     faults.0.extend(late.err().map(|error| error.to_string()));
@@ -174,16 +174,16 @@ fn looked(context: &Context, called: Stamp, found: Vec<Pair>, revision: Rev) {
     context.recorder.op("the last look", called, what);
 }
 
-/// Waits until the witness has been told of everything.
+/// Waits until the observer has been told of everything.
 async fn catch_up(context: &Context) -> Result<()> {
     let newest = context.recorder.newest();
     let reached = async {
-        while context.witnessed() < newest {
+        while context.observed() < newest {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     if tokio::time::timeout(CATCH_UP, reached).await.is_err() {
-        bail!("the watch of everything stands at {} and never came to {newest}", context.witnessed());
+        bail!("the watch of everything stands at {} and never came to {newest}", context.observed());
     }
     Ok(())
 }

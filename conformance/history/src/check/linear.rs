@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::Faults;
-use super::truth::Truth;
+use super::model::WriteModel;
 use crate::record::{History, Op, Present, Rev, Stamp, What, Written};
 
 /// What the register holds: a version, named by its revision, or nothing.
@@ -32,10 +32,10 @@ struct Call {
     step: Step,
 }
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
     let mut keys: BTreeMap<&str, Vec<Call>> = BTreeMap::new();
     for op in &history.ops {
-        if let Some((key, step)) = step(op, truth) {
+        if let Some((key, step)) = step(op, model) {
             keys.entry(key).or_default().push(Call { called: op.called, returned: op.returned, step });
         }
     }
@@ -46,7 +46,7 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn step<'h>(op: &'h Op, truth: &Truth) -> Option<(&'h str, Step)> {
+fn step<'h>(op: &'h Op, model: &WriteModel) -> Option<(&'h str, Step)> {
     match &op.what {
         What::Get { key, found, .. } => Some((key, Step::Read(found.as_ref().map(|pair| pair.modified)))),
         What::Write(write) => {
@@ -59,7 +59,7 @@ fn step<'h>(op: &'h Op, truth: &Truth) -> Option<(&'h str, Step)> {
                 (Written::Unknown | Written::Made, None) => Step::Swap(write.expected, None),
                 // One that nobody ever saw explains nothing that somebody saw.
                 (Written::Unknown | Written::Made, Some(value)) => {
-                    Step::Swap(write.expected, Some(*truth.written_at.get(&value)?))
+                    Step::Swap(write.expected, Some(*model.written_at.get(&value)?))
                 }
             };
             Some((&write.key, step))

@@ -1,9 +1,9 @@
 //! Whether what was seen could have been seen of one store that keeps its promises.
 
 mod linear;
+mod model;
 mod order;
 mod reads;
-mod truth;
 mod watches;
 mod writes;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::record::{History, Item, What, Written};
-use truth::Truth;
+use model::WriteModel;
 
 /// What was found wrong.
 #[derive(Debug, Default)]
@@ -26,12 +26,12 @@ impl Faults {
 /// Checks a history.
 pub fn check(history: &History) -> Faults {
     let mut faults = Faults::default();
-    let truth = Truth::of(history, &mut faults);
-    writes::check(history, &truth, &mut faults);
-    order::check(history, &truth, &mut faults);
-    reads::check(history, &truth, &mut faults);
-    watches::check(history, &truth, &mut faults);
-    linear::check(history, &truth, &mut faults);
+    let model = WriteModel::of(history, &mut faults);
+    writes::check(history, &model, &mut faults);
+    order::check(history, &model, &mut faults);
+    reads::check(history, &model, &mut faults);
+    watches::check(history, &model, &mut faults);
+    linear::check(history, &model, &mut faults);
     faults
 }
 

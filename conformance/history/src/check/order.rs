@@ -1,7 +1,7 @@
 //! Strict serializability by revision: what began after something else was over comes after it.
 
 use super::Faults;
-use super::truth::Truth;
+use super::model::WriteModel;
 use crate::record::{History, Item, Rev, Stamp, What, Written};
 
 /// Something with a place in the order of revisions.
@@ -14,8 +14,8 @@ struct Point {
     what: String,
 }
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
-    let points = points(history, truth);
+pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
+    let points = points(history, model);
     let mut told: Vec<(Stamp, Rev)> =
         points.iter().filter_map(|point| Some((point.told?, point.revision))).collect();
     told.extend(history.streams.iter().flat_map(|stream| &stream.items).filter_map(
@@ -41,13 +41,13 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn points(history: &History, truth: &Truth) -> Vec<Point> {
+fn points(history: &History, model: &WriteModel) -> Vec<Point> {
     let mut points = Vec::new();
     for op in &history.ops {
         let (revision, is_write) = match &op.what {
             What::Write(write) => match (&write.outcome, write.value) {
                 (Written::Committed(at), _) => (Some(*at), true),
-                (Written::Unknown, Some(value)) => (truth.written_at.get(&value).copied(), true),
+                (Written::Unknown, Some(value)) => (model.written_at.get(&value).copied(), true),
                 _ => (None, true),
             },
             What::Get { revision, .. } => (*revision, false),

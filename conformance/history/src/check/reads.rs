@@ -1,27 +1,27 @@
 //! A read shows exactly what stood at the revision that it names.
 
 use super::Faults;
-use super::truth::{Truth, Version};
+use super::model::{Version, WriteModel};
 use crate::record::{History, Op, Pair, Rev, What};
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
     unanswered(history, faults);
     for op in &history.ops {
         match &op.what {
             What::Get { key, found, revision: Some(at) } => {
-                same(op, *at, found.as_slice(), truth.at(key, *at).map(|v| (key.as_str(), v)), faults);
+                same(op, *at, found.as_slice(), model.at(key, *at).map(|v| (key.as_str(), v)), faults);
             }
             What::Range { keys, found, revision, least, whole, .. } => {
                 if revision < least {
                     faults.add(format!("{}: a list at {revision}, though {least} was asked for", op.by));
                 }
                 // Of a page that is not the last only what is shown can be wrong.
-                let state = truth.state(keys, *revision);
+                let state = model.state(keys, *revision);
                 let upto = found.last().map_or("", |pair| pair.key.as_str());
                 let state = state.into_iter().filter(|(key, _)| *whole || *key <= upto);
                 same(op, *revision, found, state, faults);
             }
-            What::NotOlder { key, found, least } => not_older(op, key, found.as_ref(), *least, truth, faults),
+            What::NotOlder { key, found, least } => not_older(op, key, found.as_ref(), *least, model, faults),
             What::Expired { asked } => {
                 let mut before = history.compactions.iter().filter(|c| Some(c.called) < op.returned);
                 if !before.any(|compaction| compaction.at > *asked) {
@@ -66,8 +66,8 @@ fn same<'t>(
     }
 }
 
-fn not_older(op: &Op, key: &str, found: Option<&Pair>, least: Rev, truth: &Truth, faults: &mut Faults) {
-    let mut states = truth.since(key, least).into_iter();
+fn not_older(op: &Op, key: &str, found: Option<&Pair>, least: Rev, model: &WriteModel, faults: &mut Faults) {
+    let mut states = model.since(key, least).into_iter();
     let is_one = states.any(|version| match (found, version) {
         (None, None) => true,
         (Some(pair), Some(version)) => is(pair, &version),

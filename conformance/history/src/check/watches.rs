@@ -3,14 +3,14 @@
 use std::ops::Bound;
 
 use super::Faults;
-use super::truth::{Truth, Version};
+use super::model::{Version, WriteModel};
 use crate::record::{Event, From, History, Item, Kind, Pair, Rev, Stamp, Stream};
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
     for stream in &history.streams {
         let before = faults.0.len();
-        initial(stream, truth, faults);
-        changes(history, stream, truth, faults);
+        initial(stream, model, faults);
+        changes(history, stream, model, faults);
         expiry(history, stream, faults);
         for fault in &mut faults.0[before..] {
             *fault = format!("{}, watch of {:?} from {:?}: {fault}", stream.by, stream.keys, stream.from);
@@ -19,13 +19,13 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
 }
 
 /// The present objects are the state at the revision that ends them, which is as new as was asked for.
-fn initial(stream: &Stream, truth: &Truth, faults: &mut Faults) {
+fn initial(stream: &Stream, model: &WriteModel, faults: &mut Faults) {
     let (From::Initial(least), Some(at)) = (stream.from, stream.base()) else { return };
     if at < least {
         faults.add(format!("it began at {at}, and {least} was asked for"));
     }
     let told: Vec<&Pair> = stream.items.iter().filter_map(|(_, item)| present(item)).collect();
-    let state = truth.state(&stream.keys, at);
+    let state = model.state(&stream.keys, at);
     let expected: Vec<_> = state.into_iter().filter(|(_, version)| selects(stream, version)).collect();
     let equal = told.len() == expected.len()
         && told.iter().zip(&expected).all(|(pair, (key, v))| pair.key == *key && pair.modified == v.modified);
@@ -34,7 +34,7 @@ fn initial(stream: &Stream, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Faults) {
+fn changes(history: &History, stream: &Stream, model: &WriteModel, faults: &mut Faults) {
     let Some(base) = stream.base() else { return };
     let mut upto = base;
     let mut told: Vec<(Stamp, &Event)> = Vec::new();
@@ -53,7 +53,7 @@ fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Fault
             _ => {}
         }
     }
-    let mut expected = expected(stream, truth, base, upto);
+    let mut expected = expected(stream, model, base, upto);
     for (stamp, event) in told {
         match expected.next() {
             Some(due) if agrees(history, stream, stamp, event, &due) => {}
@@ -68,14 +68,14 @@ fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Fault
 /// The changes that a watcher must be told.
 fn expected<'t>(
     stream: &'t Stream,
-    truth: &'t Truth,
+    model: &'t WriteModel,
     base: Rev,
     upto: Rev,
 ) -> impl Iterator<Item = Event> + 't {
     let span = (Bound::Excluded(base), Bound::Included(upto));
-    let entries = truth.log.range(span).filter(|(_, entry)| stream.keys.contains(&entry.key));
+    let entries = model.log.range(span).filter(|(_, entry)| stream.keys.contains(&entry.key));
     entries.filter_map(move |(at, entry)| {
-        let seen = |revision| truth.at(&entry.key, revision).filter(|version| selects(stream, version));
+        let seen = |revision| model.at(&entry.key, revision).filter(|version| selects(stream, version));
         let (before, now) = (seen(at - 1), seen(*at));
         let kind = match (before, now) {
             (None, None) => return None,

@@ -1,4 +1,4 @@
-//! Forgets history that the witness has seen.
+//! Forgets history that the observer has seen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub async fn run(context: Arc<Context>, mut rng: StdRng) {
             () = tokio::time::sleep(pause) => {}
             () = context.over.cancelled() => return,
         }
-        let at = context.witnessed().saturating_sub(rng.random_range(0..80));
+        let at = context.observed().saturating_sub(rng.random_range(0..80));
         let server = tokio::select! {
             server = context.server(0) => server,
             () = context.over.cancelled() => return,

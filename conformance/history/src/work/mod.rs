@@ -5,9 +5,9 @@ pub mod compactor;
 pub mod http;
 pub mod http_watch;
 pub mod notes;
+pub mod observer;
 pub mod typed;
 pub mod watcher;
-pub mod witness;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What really happened: the log of all writes, put together from every piece of evidence there is.
 //!
 //! An acknowledgement, an event and a read each prove that a key had a value at a revision. Where two of them disagree
-//! there is no truth, and that is a fault of its own.
+//! there is no model, and that is a fault of its own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -27,35 +27,35 @@ pub struct Version {
 
 /// All writes that happened.
 #[derive(Default)]
-pub struct Truth {
+pub struct WriteModel {
     pub log: BTreeMap<Rev, Entry>,
     pub written_at: HashMap<Value, Rev>,
     versions: BTreeMap<String, BTreeMap<Rev, Option<Version>>>,
 }
 
-impl Truth {
+impl WriteModel {
     /// Puts the log together.
     pub fn of(history: &History, faults: &mut Faults) -> Self {
-        let mut truth = Self::default();
+        let mut model = Self::default();
         for op in &history.ops {
             match &op.what {
                 What::Write(write) => {
                     if let Written::Committed(at) = write.outcome {
-                        truth.note(at, &write.key, write.value, op.by, faults);
+                        model.note(at, &write.key, write.value, op.by, faults);
                     }
                 }
                 What::Get { found, .. } | What::NotOlder { found, .. } => {
-                    truth.pairs(found.as_slice(), op.by, faults);
+                    model.pairs(found.as_slice(), op.by, faults);
                 }
-                What::Range { found, .. } => truth.pairs(found, op.by, faults),
+                What::Range { found, .. } => model.pairs(found, op.by, faults),
                 What::Expired { .. } => {}
             }
         }
         for stream in &history.streams {
-            truth.events(stream, faults);
+            model.events(stream, faults);
         }
-        truth.index();
-        truth
+        model.index();
+        model
     }
 
     /// The version of a key at a revision.

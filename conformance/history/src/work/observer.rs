@@ -21,9 +21,9 @@ pub async fn run(context: Arc<Context>, enough: CancellationToken) -> Rev {
             server = context.server(0) => server,
             () = enough.cancelled() => break,
         };
-        let after = context.witnessed();
+        let after = context.observed();
         let keys = prefix_range(context.prefix);
-        let mut notes = Notes::bytes(&context, "the witness", keys.clone(), From::After(after));
+        let mut notes = Notes::bytes(&context, "the observer", keys.clone(), From::After(after));
         let Ok(mut items) = server.backend.watch(keys, Revision(after)).await else { continue };
         loop {
             let next = tokio::select! {
@@ -41,11 +41,11 @@ pub async fn run(context: Arc<Context>, enough: CancellationToken) -> Rev {
             for item in item(next) {
                 notes.item(item);
             }
-            context.witnessed.store(notes.upto(), SeqCst);
+            context.observed.store(notes.upto(), SeqCst);
             if failed {
                 break;
             }
         }
     }
-    context.witnessed()
+    context.observed()
 }
