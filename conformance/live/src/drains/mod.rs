@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   form       which budgets guard the pods              workload   nodes, pods, budgets
-//!   contender  who drains: Drydock, or the bare loop     trial      one drain, measured
+//!   subject  who drains: Drydock, or the bare loop     trial      one drain, measured
 //!   figures    what the host's audit log tells of it     cpu        what the kernel tells of the processes
 //!   report     table, goals, drains.json
 //! ```
 
 mod form;
 
-mod contender;
+mod subject;
 mod workload;
 
 mod cpu;
@@ -23,8 +23,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use self::contender::Contender;
 use self::form::Form;
+use self::subject::DrainSubject;
 use self::workload::DEPLOYMENTS;
 
 /// What the command line asks for.
@@ -34,9 +34,9 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = Form::ALL)]
     pub forms: Vec<Form>,
     /// Who drains: drydock, loop (of evictions alone)
-    #[arg(long, value_enum, value_name = "CONTENDERS", value_delimiter = ',', default_values_t = Contender::ALL)]
-    pub contenders: Vec<Contender>,
-    /// How often each contender drains, in turn with the other
+    #[arg(long, value_enum, value_name = "SUBJECTS", value_delimiter = ',', default_values_t = DrainSubject::ALL)]
+    pub subjects: Vec<DrainSubject>,
+    /// How often each subject drains, in turn with the other
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
     /// Pods on the drained nodes, in 20 Deployments of the same size
@@ -71,23 +71,23 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode> {
 }
 
 async fn measure(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { pods, nodes, rounds, contenders, .. } = arguments;
+    let Arguments { pods, nodes, rounds, subjects, .. } = arguments;
     ensure!(*rounds > 0, "--rounds: at least 1");
     ensure!(*pods > 0 && pods % DEPLOYMENTS == 0, "--pods: a multiple of {DEPLOYMENTS}");
     ensure!(*nodes > 0 && *pods <= nodes * MOST_ON_A_NODE, "--nodes: a node takes {MOST_ON_A_NODE} pods");
     let mut trials = Vec::new();
     for round in 0..*rounds {
         for form in &arguments.forms {
-            for contender in Contender::in_turn(round).into_iter().filter(|one| contenders.contains(one)) {
-                eprintln!("==> round {}: {contender}, {form}", round + 1);
-                let trial = trial::run(contender, *form, arguments).await?;
+            for subject in DrainSubject::in_turn(round).into_iter().filter(|one| subjects.contains(one)) {
+                eprintln!("==> round {}: {subject}, {form}", round + 1);
+                let trial = trial::run(subject, *form, arguments).await?;
                 eprintln!("    {}", trial.summary());
                 trials.push(trial);
             }
         }
     }
     // A goal is one beside the loop.
-    if contenders.len() == Contender::ALL.len() {
+    if subjects.len() == DrainSubject::ALL.len() {
         report::write(arguments, &trials)?;
     }
     let failed = trials.iter().any(|trial| !trial.is_good());

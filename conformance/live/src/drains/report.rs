@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::Arguments;
-use super::contender::Contender;
 use super::figures::Counts;
 use super::form::Form;
+use super::subject::DrainSubject;
 use super::trial::Trial;
 
 /// A number of a trial.
@@ -20,7 +20,7 @@ type Figure = fn(&Trial) -> f64;
 /// Requests of a trial that were answered in the same way.
 type Answered = fn(&Trial) -> &Counts;
 
-/// What each contender has.
+/// What each subject has.
 const OF_ALL: [(&str, Figure); 6] = [
     ("deletions/s", |t| t.figures.per_second),
     ("whole drain s", |t| t.seconds),
@@ -60,7 +60,7 @@ fn markdown(arguments: &Arguments, trials: &[Trial]) -> String {
     out.push_str("\n## Goals\n\n");
     goals::judge(trials).iter().for_each(|goal| line(&mut out, &goal.to_string()));
     for trial in trials.iter().filter(|trial| !trial.is_good()) {
-        line(&mut out, &format!("- BAD: {}, {}: {}", trial.contender, trial.form, trial.summary()));
+        line(&mut out, &format!("- BAD: {}, {}: {}", trial.subject, trial.form, trial.summary()));
     }
     out
 }
@@ -70,18 +70,18 @@ fn table(out: &mut String, trials: &[Trial]) {
     let heads: Vec<String> = heads.map(|head| format!(" {head} |")).collect();
     line(out, &format!("| budgets | |{}", heads.concat()));
     line(out, &format!("|---|---|{}", "---|".repeat(heads.len())));
-    for (form, contender) in pairs(trials) {
-        let cell = |figure: Figure| format!(" {} |", of(trials, form, contender, figure));
-        let ours = |figure: Figure| if contender == Contender::Drydock { cell(figure) } else { " |".into() };
+    for (form, subject) in pairs(trials) {
+        let cell = |figure: Figure| format!(" {} |", of(trials, form, subject, figure));
+        let ours = |figure: Figure| if subject == DrainSubject::Drydock { cell(figure) } else { " |".into() };
         let cells = OF_ALL.iter().map(|(_, figure)| cell(*figure));
         let cells: String = cells.chain(goals::OF_OURS.iter().map(|(_, figure, _)| ours(*figure))).collect();
-        line(out, &format!("| {form} | {contender} |{cells}"));
+        line(out, &format!("| {form} | {subject} |{cells}"));
     }
 }
 
 /// Our writes by verb and resource, for each pod, and those that were refused.
 fn writes(out: &mut String, trials: &[Trial]) {
-    let ours: Vec<&Trial> = trials.iter().filter(|trial| trial.contender == Contender::Drydock).collect();
+    let ours: Vec<&Trial> = trials.iter().filter(|trial| trial.subject == DrainSubject::Drydock).collect();
     let forms: BTreeSet<Form> = ours.iter().map(|trial| trial.form).collect();
     let heads: String = forms.iter().map(|form| format!(" {form} |")).collect();
     line(out, &format!("\n| writes of ours a pod |{heads}"));
@@ -91,18 +91,18 @@ fn writes(out: &mut String, trials: &[Trial]) {
         for kind in kinds {
             let each = |t: &Trial| t.per_pod(counts(t).get(kind).copied().unwrap_or_default() as f64);
             let cells =
-                forms.iter().map(|form| format!(" {} |", of(trials, *form, Contender::Drydock, each)));
+                forms.iter().map(|form| format!(" {} |", of(trials, *form, DrainSubject::Drydock, each)));
             line(out, &format!("| {kind}{how} |{}", cells.collect::<String>()));
         }
     }
 }
 
-fn pairs(trials: &[Trial]) -> BTreeSet<(Form, Contender)> {
-    trials.iter().map(|trial| (trial.form, trial.contender)).collect()
+fn pairs(trials: &[Trial]) -> BTreeSet<(Form, DrainSubject)> {
+    trials.iter().map(|trial| (trial.form, trial.subject)).collect()
 }
 
-fn of(trials: &[Trial], form: Form, contender: Contender, figure: impl Fn(&Trial) -> f64) -> Spread {
-    let same = trials.iter().filter(|trial| trial.form == form && trial.contender == contender);
+fn of(trials: &[Trial], form: Form, subject: DrainSubject, figure: impl Fn(&Trial) -> f64) -> Spread {
+    let same = trials.iter().filter(|trial| trial.form == form && trial.subject == subject);
     Spread::of(same.map(figure))
 }
 

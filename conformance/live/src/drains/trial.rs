@@ -1,4 +1,4 @@
-//! One drain by one contender on a host of its own, measured.
+//! One drain by one subject on a host of its own, measured.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use kube::Client;
 use serde::Serialize;
 
 use super::Arguments;
-use super::contender::Contender;
 use super::cpu::Cpu;
 use super::figures::Figures;
 use super::form::Form;
+use super::subject::DrainSubject;
 use super::workload::{NAMESPACE, Size, Workload};
 use crate::drydock::{Drydock, Options};
 use crate::host::{Host, audit};
@@ -29,7 +29,7 @@ pub struct Trial {
     /// Which budgets there were.
     pub form: Form,
     /// Who drained.
-    pub contender: Contender,
+    pub subject: DrainSubject,
     /// How many pods there were.
     pub pods: usize,
     /// Until the nodes were empty.
@@ -59,12 +59,12 @@ struct Drained {
     failure: Option<String>,
 }
 
-/// Starts a host, and Drydock if it is the contender, and lets it drain.
-pub async fn run(contender: Contender, form: Form, arguments: &Arguments) -> Result<Trial> {
+/// Starts a host, and Drydock if it is the subject, and lets it drain.
+pub async fn run(subject: DrainSubject, form: Form, arguments: &Arguments) -> Result<Trial> {
     let host = Host::start_auditing_programs().await?;
-    let drydock = match contender {
-        Contender::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
-        Contender::Loop => None,
+    let drydock = match subject {
+        DrainSubject::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
+        DrainSubject::Loop => None,
     };
     let size = Size { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
     let workload = Workload::create(&host, form, size).await?;
@@ -72,19 +72,19 @@ pub async fn run(contender: Contender, form: Form, arguments: &Arguments) -> Res
         let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.last_words());
         retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
     }
-    let client = contender.client(&host).await?;
-    contender.prepare(&client, &workload).await?;
+    let client = subject.client(&host).await?;
+    subject.prepare(&client, &workload).await?;
     let observer = observe(&host, form)?;
-    let drained = drain(contender, &host, &client, &workload).await?;
+    let drained = drain(subject, &host, &client, &workload).await?;
     let left = workload.left().await?;
     if drained.failure.is_none() {
-        contender.release(&client).await?;
+        subject.release(&client).await?;
     }
     let findings = observer.map_or_else(|| Ok(Vec::new()), ObserverProcess::finish)?;
     let log = audit::requests(&host.audit_log())?;
     Ok(Trial {
         form,
-        contender,
+        subject,
         pods: size.pods,
         seconds: drained.seconds,
         figures: Figures::read(&log, &workload.names(), drained.from),
@@ -107,11 +107,11 @@ fn observe(host: &Host, form: Form) -> Result<Option<ObserverProcess>> {
 }
 
 /// The host's clock and ours are one: both run on this machine.
-async fn drain(contender: Contender, host: &Host, client: &Client, workload: &Workload) -> Result<Drained> {
+async fn drain(subject: DrainSubject, host: &Host, client: &Client, workload: &Workload) -> Result<Drained> {
     let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
-    let ended = contender.drain(client, workload).await;
+    let ended = subject.drain(client, workload).await;
     let seconds = began.elapsed().as_secs_f64();
-    let requests_left = contender.requests_left(client, REMOVED_WITHIN).await?;
+    let requests_left = subject.requests_left(client, REMOVED_WITHIN).await?;
     let ended = match ended {
         Ok(()) => workload.complete().await,
         failed => failed,
@@ -183,7 +183,7 @@ mod tests {
         let writes = writes.map(|(what, count)| (what.to_owned(), count)).into();
         Trial {
             form: Form::None,
-            contender: Contender::Drydock,
+            subject: DrainSubject::Drydock,
             pods: 200,
             seconds: 10.0,
             figures: Figures { writes, ..Figures::default() },

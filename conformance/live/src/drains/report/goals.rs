@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Figure, of, total};
-use crate::drains::contender::Contender;
 use crate::drains::form::Form;
+use crate::drains::subject::DrainSubject;
 use crate::drains::trial::Trial;
 
 /// Of the bare loop's rate. Ours keeps status, order and interceptors.
@@ -50,8 +50,8 @@ pub fn judge(trials: &[Trial]) -> Vec<Goal> {
 }
 
 fn of_form(trials: &[Trial], form: Form) -> Vec<Goal> {
-    let ours = |figure: Figure| of(trials, form, Contender::Drydock, figure).median;
-    let ratio = |figure: Figure| ours(figure) / of(trials, form, Contender::Loop, figure).median;
+    let ours = |figure: Figure| of(trials, form, DrainSubject::Drydock, figure).median;
+    let ratio = |figure: Figure| ours(figure) / of(trials, form, DrainSubject::Loop, figure).median;
     let rate = ratio(|t| t.figures.per_second);
     let host = ratio(|t| t.per_pod(t.cpu.hosts()));
     let by_loop = [

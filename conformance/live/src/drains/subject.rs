@@ -22,7 +22,7 @@ use crate::wait::{retry, until};
 /// Who drains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Contender {
+pub enum DrainSubject {
     /// One NodeMaintenance over all nodes.
     Drydock,
     /// Evictions side by side, each tried until the host accepts it.
@@ -37,12 +37,12 @@ const IN_FLIGHT: usize = 64;
 /// How long one of them waits after a budget's refusal: tries that are refused cost the host, which then is slower.
 const PAUSE: Duration = Duration::from_millis(250);
 
-impl Contender {
+impl DrainSubject {
     /// Everybody.
-    pub const ALL: [Contender; 2] = [Self::Drydock, Self::Loop];
+    pub const ALL: [DrainSubject; 2] = [Self::Drydock, Self::Loop];
 
     /// Both, with another one first in each round.
-    pub fn in_turn(round: usize) -> [Contender; 2] {
+    pub fn in_turn(round: usize) -> [DrainSubject; 2] {
         if round.is_multiple_of(2) { Self::ALL } else { [Self::Loop, Self::Drydock] }
     }
 
@@ -101,7 +101,7 @@ impl Contender {
     }
 }
 
-impl fmt::Display for Contender {
+impl fmt::Display for DrainSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Drydock => "Drydock",
