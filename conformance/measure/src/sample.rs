@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// One measurement of one contender.
+/// One measurement of one subject.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sample {
     /// Operations that were answered.

@@ -1,4 +1,4 @@
-//! How a contender is spoken to.
+//! How a subject is spoken to.
 
 mod connection;
 mod etcd;
@@ -44,7 +44,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// Some connections to a contender. `lane` spreads clients over them.
+/// Some connections to a subject. `lane` spreads clients over them.
 #[async_trait(?Send)]
 pub trait Client {
     /// The API of the objects.

@@ -6,9 +6,9 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::contender::Who;
 use crate::run::{Measured, Results};
 use crate::sample::Spread;
+use crate::subject::Who;
 
 const WIDTH: u32 = 1100;
 const HEIGHT_OF_ROW: u32 = 190;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::contender::Who;
 use crate::rows::{Bound, Goal};
 use crate::run::{Measured, Results};
 use crate::sample::{Sample, Spread};
+use crate::subject::Who;
 
 /// Everything as Markdown.
 pub fn markdown(results: &Results) -> String {

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Goal, Row, Subject, sample};
-use crate::contender::{Used, Who};
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
+use crate::subject::{Used, Who};
 
 const CLIENTS: usize = 64;
 /// Objects that are applied, in turn.
@@ -43,7 +43,7 @@ impl Apply {
         let first = self.next.replace(self.next.get() + limit.operations);
         let made = (first..first + limit.operations).map(|beat| configuration(subject, beat));
         let made: Rc<Vec<_>> = Rc::new(made.collect::<Result<_>>()?);
-        let before = subject.contender.used()?;
+        let before = subject.server.used()?;
         let done = Rc::new(RefCell::new(Vec::new()));
         let acknowledged = done.clone();
         let load = drive(CLIENTS, limit, move |lane, number| {
@@ -58,7 +58,7 @@ impl Apply {
         .await?;
         for beat in acknowledged.borrow().iter() {
             let mut last = self.last.borrow_mut();
-            let last = last.entry((subject.contender.who, beat % OBJECTS)).or_default();
+            let last = last.entry((subject.server.who, beat % OBJECTS)).or_default();
             *last = (*last).max(*beat);
         }
         Ok((before, load))
@@ -104,14 +104,14 @@ impl Row for Apply {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         let (before, load) = self.apply(subject, self.limit).await?;
         sample(subject, before, &load)
     }
 
     /// Each object has the number that was acknowledged last; its manager owns the field.
     async fn verify(&self, subject: &Subject) -> Result<()> {
-        let who = subject.contender.who;
+        let who = subject.server.who;
         let last = self.last.borrow().clone();
         for ((_, number), beat) in last.iter().filter(|((of, _), _)| *of == who) {
             let found: Value = serde_json::from_slice(&subject.client.get(0, &object::name(*number)).await?)?;

@@ -8,10 +8,10 @@ use anyhow::{Context, Result, anyhow, ensure};
 use async_trait::async_trait;
 
 use super::{Goal, Row, Subject, sample};
-use crate::contender::{Used, Who};
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, SMALL};
 use crate::sample::Sample;
+use crate::subject::{Used, Who};
 
 /// Clients who each wait for their answer.
 pub struct CreateMany {
@@ -38,7 +38,7 @@ impl CreateMany {
         let first = self.next.replace(self.next.get() + limit.operations);
         let names = (first..first + limit.operations).map(object::name);
         let made: Rc<Vec<_>> = Rc::new(names.map(|n| (client.api().object(&n, SMALL), n)).collect());
-        let before = subject.contender.used()?;
+        let before = subject.server.used()?;
         let load = drive(self.clients, limit, move |lane, number| {
             let (made, client) = (made.clone(), client.clone());
             async move {
@@ -47,7 +47,7 @@ impl CreateMany {
             }
         })
         .await?;
-        self.acknowledge(subject.contender.who, usize::try_from(load.latency.len())?);
+        self.acknowledge(subject.server.who, usize::try_from(load.latency.len())?);
         Ok((before, load))
     }
 
@@ -87,7 +87,7 @@ impl Row for CreateMany {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         let (before, load) = self.create(subject, self.limit).await?;
         sample(subject, before, &load)
     }
@@ -101,8 +101,7 @@ impl Row for CreateMany {
             ensure!(names.insert(name), "{name} is listed twice");
             object::check(found, &subject.client.api().object(name, SMALL)?)?;
         }
-        let acknowledged =
-            self.acknowledged.borrow().get(&subject.contender.who).copied().unwrap_or_default();
+        let acknowledged = self.acknowledged.borrow().get(&subject.server.who).copied().unwrap_or_default();
         ensure!(all.len() == acknowledged, "{} objects of {acknowledged} acknowledged ones", all.len());
         Ok(())
     }

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 
 use super::create_many::CreateMany;
 use super::{Bound, Goal, Row, Subject};
-use crate::contender::Who;
 use crate::load::Limit;
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// One client who waits for each answer.
 pub struct CreateOne(CreateMany);

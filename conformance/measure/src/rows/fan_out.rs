@@ -13,10 +13,10 @@ use tokio::task::LocalSet;
 
 use super::{Goal, Row, Subject, sample};
 use crate::client::From;
-use crate::contender::Who;
 use crate::load::{Limit, Load};
 use crate::object::{self, SMALL};
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// All of them together.
 pub const WATCHERS: usize = 1000;
@@ -72,7 +72,7 @@ impl FanOut {
             let seen = seen.clone();
             watchers.push(tokio::task::spawn_local(async move { seen.follow(body, watcher).await }));
         }
-        let (before, began) = (subject.contender.used()?, Instant::now());
+        let (before, began) = (subject.server.used()?, Instant::now());
         self.write(subject, &seen).await?;
         let mut closed = 0;
         let late = tokio::time::Instant::now() + PATIENCE;
@@ -119,7 +119,7 @@ impl FanOut {
 async fn stall(subject: &Subject, count: usize, revision: &str) -> Result<Vec<Incoming>> {
     let mut unread = Vec::with_capacity(count);
     let lanes = count.min(2);
-    let client = subject.contender.connect_sluggish(lanes).await?;
+    let client = subject.server.connect_sluggish(lanes).await?;
     for watcher in 0..count {
         unread.push(client.watch(watcher % lanes, From::Revision(revision)).await?);
     }
@@ -213,7 +213,7 @@ impl Row for FanOut {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         self.run(subject, Watchers { healthy: WATCHERS, stalled: 0 }).await
     }
 

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
 use crate::client::Client;
-use crate::contender::Who;
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
+use crate::subject::Who;
 
 const CLIENTS: usize = 64;
 /// Objects that are read, in turn.
@@ -68,8 +68,8 @@ impl Row for Get {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
-        let before = subject.contender.used()?;
+        subject.server.forget_peak()?;
+        let before = subject.server.used()?;
         let load = self.read(&subject.client, self.limit).await?;
         sample(subject, before, &load)
     }

@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use super::{Goal, Row, Subject, sample};
 use crate::client::Client;
-use crate::contender::Who;
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
+use crate::subject::Who;
 
 /// Lists in one measurement, one after another.
 const LISTS: u64 = 3;
@@ -27,7 +27,7 @@ const FILLERS: usize = 64;
 /// One client who lists.
 pub struct List {
     objects: u64,
-    /// The last list of each contender: nothing is written, so the next must have the same items.
+    /// The last list of each subject: nothing is written, so the next must have the same items.
     last: RefCell<HashMap<Who, Vec<u8>>>,
 }
 
@@ -83,10 +83,10 @@ impl Row for List {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let Subject { contender, client } = subject;
-        contender.forget_peak()?;
-        let at_first = contender.memory()?;
-        let before = contender.used()?;
+        let Subject { server, client } = subject;
+        server.forget_peak()?;
+        let at_first = server.memory()?;
+        let before = server.used()?;
         let (mut latency, mut first_byte) = (Histogram::new(3)?, Histogram::<u64>::new(3)?);
         let (mut elapsed, mut bodies) = (Duration::ZERO, Vec::new());
         for _ in 0..LISTS {
@@ -100,7 +100,7 @@ impl Row for List {
         let mut sample = sample(subject, before, &Load { latency, elapsed })?;
         sample.more.insert("first_byte_us", first_byte.value_at_percentile(50.0) as f64 / 1000.0);
         sample.more.insert("added_peak_mib", sample.peak_mib - at_first.resident as f64 / 1024.0);
-        bodies.iter().try_for_each(|body| self.compare(contender.who, body))?;
+        bodies.iter().try_for_each(|body| self.compare(server.who, body))?;
         Ok(sample)
     }
 

@@ -11,10 +11,10 @@ use http_body_util::BodyExt;
 
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
-use crate::contender::Who;
 use crate::load::{Limit, drive};
 use crate::object::LARGE;
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 const LISTS: usize = 16;
 
@@ -60,11 +60,11 @@ impl Row for ListsAtOnce {
 
     /// The bodies are counted and dropped: that they are right is seen in row 6.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let Subject { contender, client } = subject;
-        contender.forget_peak()?;
-        let now = contender.memory()?.resident;
-        let at_first = *self.filled.borrow_mut().entry(contender.who).or_insert(now);
-        let before = contender.used()?;
+        let Subject { server, client } = subject;
+        server.forget_peak()?;
+        let now = server.memory()?.resident;
+        let at_first = *self.filled.borrow_mut().entry(server.who).or_insert(now);
+        let before = server.used()?;
         let (client, least) = (Rc::new(client.clone()), self.objects as usize * LARGE);
         let limit = Limit { operations: LISTS as u64, time: Duration::MAX };
         let load = drive(LISTS, limit, move |lane, _| {

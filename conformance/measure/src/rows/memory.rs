@@ -10,10 +10,10 @@ use hdrhistogram::Histogram;
 
 use super::list::{fill, listed};
 use super::{Bound, Goal, Row, Subject, sample};
-use crate::contender::Who;
 use crate::load::Load;
 use crate::object::LARGE;
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// A server with many objects.
 pub struct Memory {
@@ -71,19 +71,19 @@ impl Row for Memory {
     /// The memory is that after filling and before the first list, for which room has to be made: the same in all
     /// rounds.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let Subject { contender, client } = subject;
-        let now = contender.memory()?.resident as f64 / 1024.0;
-        let resident = *self.filled.borrow_mut().entry(contender.who).or_insert(now);
-        let before = contender.used()?;
+        let Subject { server, client } = subject;
+        let now = server.memory()?.resident as f64 / 1024.0;
+        let resident = *self.filled.borrow_mut().entry(server.who).or_insert(now);
+        let before = server.used()?;
         let (mut latency, began) = (Histogram::new(3)?, Instant::now());
         listed(client, 0).await?;
         latency.record(u64::try_from(began.elapsed().as_nanos())?)?;
         let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;
         sample.resident_mib = resident;
-        if contender.who.is_drydock() {
-            let ready = contender.restart(&[]).await?;
+        if server.who.is_drydock() {
+            let ready = server.restart(&[]).await?;
             sample.more.insert("ready_again_ms", ready.as_secs_f64() * 1e3);
-            sample.more.insert("then_resident_mib", contender.memory()?.resident as f64 / 1024.0);
+            sample.more.insert("then_resident_mib", server.memory()?.resident as f64 / 1024.0);
         }
         Ok(sample)
     }

@@ -1,4 +1,4 @@
-//! The rows of the table: one file each. A row says what it does with one contender; rounds, turns and the report
+//! The rows of the table: one file each. A row says what it does with one subject; rounds, turns and the report
 //! are the same for all.
 
 mod apply;
@@ -27,15 +27,15 @@ use async_trait::async_trait;
 
 use crate::Arguments;
 use crate::client::Client;
-use crate::contender::{Contender, Used, Who};
 use crate::load::{Limit, Load};
 use crate::sample::{Figure, Sample};
+use crate::subject::{SubjectServer, Used, Who};
 use status_stream::{Case, StatusStream};
 
-/// A contender and connections to it.
+/// A subject and connections to it.
 pub struct Subject {
     /// Who is measured.
-    pub contender: Contender,
+    pub server: SubjectServer,
     /// How it is spoken to.
     pub client: Arc<dyn Client>,
 }
@@ -43,7 +43,7 @@ pub struct Subject {
 impl Subject {
     /// Servers close connections that were idle while the others had their turn.
     pub async fn reconnect(&mut self, lanes: usize) -> Result<()> {
-        self.client = self.contender.connect(lanes).await?;
+        self.client = self.server.connect(lanes).await?;
         Ok(())
     }
 }
@@ -75,7 +75,7 @@ pub trait Row {
     fn lanes(&self) -> usize;
 }
 
-/// A bound on a contender's figure.
+/// A bound on a subject's figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
     /// Whose.
@@ -146,8 +146,8 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
 
 /// A sample from a load and what was used before it.
 fn sample(subject: &Subject, before: Used, load: &Load) -> Result<Sample> {
-    let Subject { contender, .. } = subject;
-    let (after, memory) = (contender.used()?, contender.memory()?);
+    let Subject { server, .. } = subject;
+    let (after, memory) = (server.used()?, server.memory()?);
     let operations = load.latency.len();
     let each = |spent: Duration| spent.as_secs_f64() * 1e6 / operations.max(1) as f64;
     let (server, etcd) = (after.server.saturating_sub(before.server), after.etcd.saturating_sub(before.etcd));

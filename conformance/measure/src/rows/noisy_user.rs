@@ -14,10 +14,10 @@ use tokio::task::{JoinHandle, LocalSet};
 
 use super::{Goal, Row, Subject, sample};
 use crate::client::HttpClient;
-use crate::contender::Who;
 use crate::load::{Limit, Load};
 use crate::object::{self, SMALL};
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// Users besides the noisy one.
 const OTHERS: usize = 4;
@@ -57,7 +57,7 @@ impl NoisyUser {
 
     /// The noisy user has `noise` requests on their way, and each other one its share.
     async fn phase(&self, subject: &Subject, noise: usize) -> Result<Phase> {
-        let users = self.users(subject.contender.who);
+        let users = self.users(subject.server.who);
         let began = Instant::now();
         let spawn = |user: &Arc<HttpClient>, lane, retries| {
             let client = Creator { user: user.clone(), lane, next: self.next.clone(), retries };
@@ -85,7 +85,7 @@ impl NoisyUser {
 
     async fn run(&self, subject: &Subject) -> Result<Sample> {
         let at_share = self.phase(subject, SHARE).await?;
-        let before = subject.contender.used()?;
+        let before = subject.server.used()?;
         let beyond = self.phase(subject, TIMES * SHARE).await?;
         let mut sample = sample(subject, before, &beyond.others)?;
         let p99 = |phase: &Phase| phase.others.percentile(99.0);
@@ -164,10 +164,10 @@ impl Row for NoisyUser {
     }
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        let who = subject.contender.who;
+        let who = subject.server.who;
         let mut users = Vec::new();
         for number in 0..=OTHERS {
-            let user = Arc::new(subject.contender.connect_as(&format!("user-{number}"), LANES).await?);
+            let user = Arc::new(subject.server.connect_as(&format!("user-{number}"), LANES).await?);
             let object = user.object(&object::name(u64::from(u32::MAX) + number as u64), SMALL)?;
             let answer = user.try_create(0, object).await?;
             ensure!(answer == StatusCode::CREATED, "{}: the first create was answered {answer}", who.title());
@@ -178,7 +178,7 @@ impl Row for NoisyUser {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         LocalSet::new().run_until(self.run(subject)).await
     }
 

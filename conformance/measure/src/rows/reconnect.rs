@@ -14,10 +14,10 @@ use tokio::task::LocalSet;
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
 use crate::client::{Client, From};
-use crate::contender::Who;
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, SMALL};
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 const INFORMERS: usize = 500;
 /// Processes, with a connection each.
@@ -68,10 +68,10 @@ impl Reconnect {
             // And the bookmark behind them.
             OBJECTS + 1
         };
-        let (before, began) = (subject.contender.used()?, Instant::now());
+        let (before, began) = (subject.server.used()?, Instant::now());
         let latency = Rc::new(RefCell::new(Histogram::<u64>::new(3)?));
         let mut informers = Vec::with_capacity(INFORMERS);
-        let client = subject.contender.connect(CONNECTIONS).await?;
+        let client = subject.server.connect(CONNECTIONS).await?;
         for informer in 0..INFORMERS {
             let (client, revision, latency) = (client.clone(), revision.clone(), latency.clone());
             let from = self.resumes.then_some(revision);
@@ -142,7 +142,7 @@ impl Row for Reconnect {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         LocalSet::new().run_until(self.run(subject)).await
     }
 

@@ -12,10 +12,10 @@ use http::StatusCode;
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
 use crate::client::HttpClient;
-use crate::contender::Who;
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, LARGE};
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// Clients while all requests are served.
 const SERVED: usize = 64;
@@ -90,15 +90,15 @@ impl Row for Refused {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let contender = &subject.contender;
-        contender.restart(&[]).await?;
-        let user = Arc::new(contender.connect_as("reader", LANES).await?);
+        let server = &subject.server;
+        server.restart(&[]).await?;
+        let user = Arc::new(server.connect_as("reader", LANES).await?);
         self.read(&user, SERVED).await?;
-        let before = contender.used()?;
+        let before = server.used()?;
         let served = sample(subject, before, &self.read(&user, SERVED).await?.load)?;
-        contender.restart(&ONE_SEAT).await?;
-        let user = Arc::new(contender.connect_as("reader", LANES).await?);
-        let (before, began) = (contender.used()?, Instant::now());
+        server.restart(&ONE_SEAT).await?;
+        let user = Arc::new(server.connect_as("reader", LANES).await?);
+        let (before, began) = (server.used()?, Instant::now());
         let Reads { load, refused } = self.read(&user, REFUSED).await?;
         ensure!(refused > 0, "nothing was refused within {:?}", began.elapsed());
         let mut sample = sample(subject, before, &load)?;

@@ -8,10 +8,10 @@ use hdrhistogram::Histogram;
 
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
-use crate::contender::{Used, Who};
 use crate::load::Load;
 use crate::object::LARGE;
 use crate::sample::{Figure, Sample};
+use crate::subject::{Used, Who};
 
 /// A server that is killed with much in store.
 pub struct Restart {
@@ -58,8 +58,8 @@ impl Row for Restart {
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         let began = Instant::now();
         // The server's process will be a new one: all its time counts.
-        let before = Used { server: Duration::ZERO, ..subject.contender.used()? };
-        let ready = subject.contender.restart(&[]).await?;
+        let before = Used { server: Duration::ZERO, ..subject.server.used()? };
+        let ready = subject.server.restart(&[]).await?;
         let mut latency = Histogram::new(3)?;
         latency.record(u64::try_from(ready.as_nanos())?)?;
         let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;

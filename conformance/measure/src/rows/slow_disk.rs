@@ -7,10 +7,10 @@ use async_trait::async_trait;
 
 use super::create_many::CreateMany;
 use super::{Bound, Goal, Row, Subject};
-use crate::contender::Who;
 use crate::load::Limit;
 use crate::object::{self, SMALL};
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// Three fsyncs, in microseconds, each with the time that it takes by itself.
 const THREE_FSYNCS: f64 = 3.0 * 1_100.0;
@@ -58,9 +58,9 @@ impl Row for SlowDisk {
         let (name, client) = (object::name(u64::from(u32::MAX)), &subject.client);
         let (object, began) = (client.api().object(&name, SMALL)?, Instant::now());
         client.create(0, &name, object).await?;
-        let slow = subject.contender.who == Who::SlowDisk;
+        let slow = subject.server.who == Who::SlowDisk;
         ensure!(!slow || began.elapsed() >= Duration::from_millis(1), "its fsync is no slower");
-        self.creates.acknowledge(subject.contender.who, 1);
+        self.creates.acknowledge(subject.server.who, 1);
         Ok(())
     }
 

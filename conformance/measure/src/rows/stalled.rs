@@ -5,9 +5,9 @@ use async_trait::async_trait;
 
 use super::fan_out::{FanOut, WATCHERS, Watchers};
 use super::{Goal, Row, Subject};
-use crate::contender::Who;
 use crate::load::Limit;
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 /// Writes a second: so many that those who do not read are soon behind by more than they can be sent.
 const RATE: u32 = 100;
@@ -57,7 +57,7 @@ impl Row for Stalled {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         let without = self.fan_out.run(subject, Watchers { healthy: HEALTHY, stalled: 0 }).await?;
         let mut with = self.fan_out.run(subject, Watchers { healthy: HEALTHY, stalled: STALLED }).await?;
         with.more.insert("p99_times_that_without", with.p99_us / without.p99_us);

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
-use crate::contender::Who;
 use crate::load::{Limit, Load, drive};
 use crate::object::{self, SMALL};
 use crate::sample::Sample;
+use crate::subject::Who;
 
 const CLIENTS: usize = 64;
 /// Objects that are updated, in turn: so many that no two clients ever have the same one.
@@ -47,7 +47,7 @@ impl Swap {
     }
 
     async fn swap(&self, subject: &Subject, limit: Limit) -> Result<Load> {
-        let (client, all) = (subject.client.clone(), self.known(subject.contender.who));
+        let (client, all) = (subject.client.clone(), self.known(subject.server.who));
         drive(CLIENTS, limit, move |lane, number| {
             let (client, all) = (client.clone(), all.clone());
             async move {
@@ -91,7 +91,7 @@ impl Row for Swap {
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
         fill(&subject.client, OBJECTS, SMALL).await?;
-        let all = self.known(subject.contender.who);
+        let all = self.known(subject.server.who);
         for number in 0..OBJECTS {
             let newest = subject.client.revision_of(0, &object::name(number)).await?;
             all.borrow_mut().push(Known { newest, ..Known::default() });
@@ -100,15 +100,15 @@ impl Row for Swap {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
-        let before = subject.contender.used()?;
+        subject.server.forget_peak()?;
+        let before = subject.server.used()?;
         let load = self.swap(subject, self.limit).await?;
         sample(subject, before, &load)
     }
 
     /// Each object says what was acknowledged last: no update is lost, and no stale one was taken.
     async fn verify(&self, subject: &Subject) -> Result<()> {
-        let all = self.known(subject.contender.who).borrow().clone();
+        let all = self.known(subject.server.who).borrow().clone();
         for (number, known) in (0..).zip(&all) {
             let found = serde_json::from_slice(&subject.client.get(0, &object::name(number)).await?)?;
             let beat = object::beat(&found).unwrap_or_default();

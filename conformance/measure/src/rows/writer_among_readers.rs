@@ -14,10 +14,10 @@ use tokio::task::LocalSet;
 use super::list::fill;
 use super::{Goal, Row, Subject, sample};
 use crate::client::Client;
-use crate::contender::Who;
 use crate::load::{Limit, Load};
 use crate::object::{self, LARGE, SMALL};
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 
 const LISTERS: usize = 25;
 const PAGERS: usize = 25;
@@ -53,7 +53,7 @@ impl WriterAmongReaders {
 
     async fn run(&self, subject: &Subject) -> Result<Sample> {
         let alone = self.write(&subject.client).await?;
-        let (done, before) = (Rc::new(Cell::new(false)), subject.contender.used()?);
+        let (done, before) = (Rc::new(Cell::new(false)), subject.server.used()?);
         let readers: Vec<_> = (0..READERS)
             .map(|reader| tokio::task::spawn_local(read(subject.client.clone(), reader, done.clone())))
             .collect();
@@ -118,7 +118,7 @@ impl Row for WriterAmongReaders {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         LocalSet::new().run_until(self.run(subject)).await
     }
 

@@ -21,9 +21,9 @@ use super::fan_out::{FanOut, Watchers};
 use super::{Goal, Row, Subject};
 use crate::Arguments;
 use crate::client::Windows;
-use crate::contender::Who;
 use crate::load::Limit;
 use crate::sample::{Figure, Sample};
+use crate::subject::Who;
 use objects::Objects;
 use round::{Outcome, Round};
 
@@ -157,14 +157,14 @@ impl Row for StatusStream {
     async fn prepare(&self, subject: &Subject) -> Result<()> {
         self.watchers.prepare(subject).await?;
         let count = if self.case == Case::Coalesced { FAST.2 } else { self.subscribers };
-        let client = subject.contender.http(1, Windows::USUAL).await?;
+        let client = subject.server.http(1, Windows::USUAL).await?;
         let objects = Objects::create(&client, count).await?;
         self.objects.replace(Some(Rc::new(objects)));
         Ok(())
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         match self.case {
             Case::Each => self.beside_watchers(subject).await,
             Case::Coalesced => self.run(subject, self.subscribers, 0).await,

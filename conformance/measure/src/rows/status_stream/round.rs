@@ -58,7 +58,7 @@ impl Round {
         let seen = Rc::new(Seen::new(self.objects.take_beats(writes), writes, count)?);
         // A stream that nobody reads is felt soon, and its connection is not.
         let windows = if self.stalled > 0 { Windows::NARROW } else { Windows::USUAL };
-        let client = Rc::new(subject.contender.http(CONNECTIONS + 1, windows).await?);
+        let client = Rc::new(subject.server.http(CONNECTIONS + 1, windows).await?);
         let (healthy, memory) = self.open_healthy(subject, &client).await?;
         let stalled = self.open_stalled(subject, &client).await?;
         stalled.iter().for_each(|subscriber| subscriber.ledger.stall());
@@ -66,7 +66,7 @@ impl Round {
         let ledgers: Vec<Rc<Ledger>> = all.map(|subscriber| subscriber.ledger.clone()).collect();
         ledgers.iter().for_each(|ledger| seen.begin(ledger));
         let follow = |subscriber: Subscriber| tokio::task::spawn_local(subscriber.follow(seen.clone()));
-        let (before, began) = (subject.contender.used()?, Instant::now());
+        let (before, began) = (subject.server.used()?, Instant::now());
         let mut readers: Vec<_> = healthy.into_iter().map(follow).collect();
         self.objects.write(&client, CONNECTIONS, self.rate, &seen).await?;
         readers.extend(stalled.into_iter().map(follow));
@@ -81,7 +81,7 @@ impl Round {
 
     /// Subscribes one after another; and KiB by which the server grew for each after the first, for whom it read the objects.
     async fn open_healthy(&self, subject: &Subject, client: &HttpClient) -> Result<(Vec<Subscriber>, f64)> {
-        let resident = || anyhow::Ok(subject.contender.memory()?.resident);
+        let resident = || anyhow::Ok(subject.server.memory()?.resident);
         let mut opened = self.open(client, 0..self.healthy.min(1), CONNECTIONS).await?;
         let before = resident()?;
         opened.extend(self.open(client, 1..self.healthy, CONNECTIONS).await?);
@@ -92,7 +92,7 @@ impl Round {
     /// Half of them on connections that nobody reads, and half beside healthy ones.
     async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<Subscriber>> {
         let half = self.stalled / 2;
-        let unread = subject.contender.http(STALLED_CONNECTIONS.min(half), Windows::SMALL).await?;
+        let unread = subject.server.http(STALLED_CONNECTIONS.min(half), Windows::SMALL).await?;
         let mut opened = self.open(&unread, 0..half, STALLED_CONNECTIONS).await?;
         opened.extend(self.open(client, half..self.stalled, CONNECTIONS).await?);
         Ok(opened)

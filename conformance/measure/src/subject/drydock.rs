@@ -6,10 +6,12 @@ use anyhow::{Context, Result};
 use drydock_conformance::drydock::program;
 use drydock_conformance::host::{Host, free_ports};
 
-use super::{BENCH_USER, Command, Contender, DRYDOCK_API, Settings, Who, bench_user, etcd, host, slow_disk};
+use super::{
+    BENCH_USER, Command, DRYDOCK_API, Settings, SubjectServer, Who, bench_user, etcd, host, slow_disk,
+};
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Contender> {
+pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<SubjectServer> {
     let Settings { cpu, access_checks, default_limits } = settings;
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let server = format!("drydock-on-{who}");
@@ -36,7 +38,7 @@ pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Con
     }
     command.start(host, &server)?;
     host::ready(host, &server, port).await?;
-    Ok(Contender {
+    Ok(SubjectServer {
         who,
         api: DRYDOCK_API,
         host: host.clone(),

@@ -6,13 +6,13 @@ use anyhow::{Context, Result};
 use drydock_conformance::host::{Host, free_ports};
 use drydock_conformance::wait::https_ready;
 
-use super::{Contender, DRYDOCK_API, LIMIT, Who, bench_user};
+use super::{DRYDOCK_API, LIMIT, SubjectServer, Who, bench_user};
 use crate::machine::on_cpu;
 
 const SERVER: &str = "floor";
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
+pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let program = std::env::current_exe()?.with_file_name(SERVER);
     let flags = [
@@ -24,7 +24,7 @@ pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
     ];
     on_cpu(cpu, || host.processes.start(SERVER, &program, &flags))?;
     https_ready(port, "/readyz", LIMIT).await?;
-    Ok(Contender {
+    Ok(SubjectServer {
         who: Who::Floor,
         api: DRYDOCK_API,
         host: host.clone(),

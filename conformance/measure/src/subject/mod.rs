@@ -1,4 +1,4 @@
-//! Who is measured. All of a row's contenders run at the same time, each with an etcd of its own where it needs one,
+//! Who is measured. All of a row's subjects run at the same time, each with an etcd of its own where it needs one,
 //! all on the server CPU; only one of them is loaded at a time.
 //!
 //! ```text
@@ -33,7 +33,7 @@ use crate::{machine, proc};
 use start::Command;
 pub use start::Settings;
 
-/// The name of a contender.
+/// The name of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
@@ -93,7 +93,7 @@ impl std::fmt::Display for Who {
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// One who is measured.
-pub struct Contender {
+pub struct SubjectServer {
     /// Who.
     pub who: Who,
     /// The API of its objects.
@@ -118,7 +118,7 @@ pub struct Used {
     pub etcd: Duration,
 }
 
-impl Contender {
+impl SubjectServer {
     /// Opens connections to it.
     pub async fn connect(&self, lanes: usize) -> Result<Arc<dyn Client>> {
         let credentials = &self.credentials;
@@ -182,40 +182,40 @@ impl Contender {
     }
 }
 
-/// The contenders of one row, freshly started. They end when this is dropped.
+/// The subjects of one row, freshly started. They end when this is dropped.
 pub struct Fleet {
     /// In the order of the report.
-    pub contenders: Vec<Contender>,
+    pub servers: Vec<SubjectServer>,
 }
 
 impl Fleet {
     /// Starts those asked for, and the host.
     pub async fn start(who: &[Who], settings: Settings) -> Result<Fleet> {
         let host = machine::on_cpu(settings.cpu, host::lay_out)?;
-        let contenders = Self::start_in(&host, who, settings).await?;
-        Ok(Fleet { contenders })
+        let servers = Self::start_in(&host, who, settings).await?;
+        Ok(Fleet { servers })
     }
 
-    async fn start_in(host: &Arc<Host>, who: &[Who], settings: Settings) -> Result<Vec<Contender>> {
+    async fn start_in(host: &Arc<Host>, who: &[Who], settings: Settings) -> Result<Vec<SubjectServer>> {
         let cpu = settings.cpu;
         let kube = host::start(host, settings).await?;
         host::open_to_bench(host).await?;
         let sqlite = drydock::start(host, Who::Sqlite, settings).await?;
         crd::install(host, &sqlite).await?;
-        let mut contenders = Vec::new();
+        let mut servers = Vec::new();
         for who in who {
-            contenders.push(match who {
+            servers.push(match who {
                 Who::Sqlite => continue,
                 Who::Kube => continue,
                 Who::Etcd | Who::SlowDisk => drydock::start(host, *who, settings).await?,
                 Who::Sample => sample::start(host, cpu).await?,
-                Who::Raw => etcd::contender(host, cpu).await?,
+                Who::Raw => etcd::server(host, cpu).await?,
                 Who::Floor => floor::start(host, cpu).await?,
             });
         }
-        contenders.extend([sqlite, kube].into_iter().filter(|c| who.contains(&c.who)));
-        contenders.sort_by_key(|c| c.who);
-        Ok(contenders)
+        servers.extend([sqlite, kube].into_iter().filter(|c| who.contains(&c.who)));
+        servers.sort_by_key(|c| c.who);
+        Ok(servers)
     }
 }
 

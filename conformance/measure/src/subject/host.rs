@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use drydock_conformance::host::{self, Host, free_ports, programs};
 use drydock_conformance::wait::server_ready;
 
-use super::{BENCH_USER, BENCHERS, Contender, LIMIT, Settings, Who, bench_user, crd, etcd};
+use super::{BENCH_USER, BENCHERS, LIMIT, Settings, SubjectServer, Who, bench_user, crd, etcd};
 use crate::machine::on_cpu;
 use crate::object::NAMESPACE;
 
@@ -22,7 +22,7 @@ pub fn lay_out() -> Result<Arc<Host>> {
 }
 
 /// Starts the host's etcd and API server.
-pub async fn start(host: &Arc<Host>, settings: Settings) -> Result<Contender> {
+pub async fn start(host: &Arc<Host>, settings: Settings) -> Result<SubjectServer> {
     let cpu = settings.cpu;
     let (port, etcd_port) = (port_of(&host.url)?, port_of(&host.etcd)?);
     etcd::start(host, "etcd-of-kube", etcd_port, cpu).await?;
@@ -34,7 +34,7 @@ pub async fn start(host: &Arc<Host>, settings: Settings) -> Result<Contender> {
     }
     on_cpu(cpu, || host.processes.start(SERVER, &host.bin.join(SERVER), &flags))?;
     server_ready(&host.client().await?, &host.processes, SERVER, LIMIT).await?;
-    Ok(Contender {
+    Ok(SubjectServer {
         who: Who::Kube,
         api: crd::API,
         host: host.clone(),

@@ -1,4 +1,4 @@
-//! How contenders are started: what a row asks of them, and the command of each.
+//! How subjects are started: what a row asks of them, and the command of each.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::Arguments;
 use crate::machine;
 use crate::rows::Row;
 
-/// How the contenders of a row are started.
+/// How the subjects of a row are started.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The CPU of all servers.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::host::{Host, free_ports};
 
-use super::{Contender, Who, bench_user, etcd, host};
+use super::{SubjectServer, Who, bench_user, etcd, host};
 use crate::machine::on_cpu;
 use crate::object::{self, Api};
 
@@ -21,7 +21,7 @@ const SERVER: &str = "sample-apiserver";
 const ETCD: &str = "etcd-of-sample";
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
+pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
     let binary = host.bin.join(SERVER);
     ensure!(binary.exists(), "{} is not there: conformance/bench builds it", binary.display());
     let port = free_ports(1)?.first().copied().context("no free port")?;
@@ -43,7 +43,7 @@ pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
     flags.extend(etcd::flags_of_clients(host)?);
     on_cpu(cpu, || host.processes.start(SERVER, &binary, &flags))?;
     host::ready(host, SERVER, port).await?;
-    Ok(Contender {
+    Ok(SubjectServer {
         who: Who::Sample,
         api: API,
         host: host.clone(),

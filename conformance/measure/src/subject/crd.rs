@@ -4,7 +4,7 @@ use anyhow::Result;
 use drydock_conformance::crd::{self, Names};
 use drydock_conformance::host::Host;
 
-use super::{Contender, DRYDOCK_API};
+use super::{DRYDOCK_API, SubjectServer};
 use crate::client::Windows;
 use crate::object::{self, Api};
 
@@ -19,7 +19,7 @@ pub const API: Api = Api {
 };
 
 /// Creates the definition and waits until it is served.
-pub async fn install(host: &Host, drydock: &Contender) -> Result<()> {
+pub async fn install(host: &Host, drydock: &SubjectServer) -> Result<()> {
     let client = drydock.http(1, Windows::USUAL).await?;
     let path = format!("/openapi/v3/apis/{}/{}", DRYDOCK_API.group, DRYDOCK_API.version);
     let document = serde_json::from_slice(&client.read(&path).await?)?;

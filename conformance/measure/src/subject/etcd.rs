@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use drydock_conformance::host::{Host, free_ports};
 use drydock_conformance::wait::http_ready;
 
-use super::{Contender, DRYDOCK_API, Who, credentials};
+use super::{DRYDOCK_API, SubjectServer, Who, credentials};
 use crate::client::Credentials;
 use crate::machine::on_cpu;
 
@@ -39,7 +39,7 @@ pub async fn start(host: &Host, name: &str, port: u16, cpu: usize) -> Result<()>
     http_ready(&metrics, "/health", Duration::from_secs(60)).await
 }
 
-/// Starts an etcd that belongs to a contender; its port.
+/// Starts an etcd that belongs to a subject; its port.
 pub async fn start_for(host: &Host, name: &str, cpu: usize) -> Result<u16> {
     let port = free_ports(1)?.first().copied().context("no free port")?;
     start(host, name, port, cpu).await?;
@@ -47,12 +47,12 @@ pub async fn start_for(host: &Host, name: &str, cpu: usize) -> Result<u16> {
 }
 
 /// E.
-pub async fn contender(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
+pub async fn server(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
     let port = start_for(host, "etcd-raw", cpu).await?;
     let credentials = client(host)?;
     let (server, etcd) = ("etcd-raw".to_owned(), None);
     let (api, host, command) = (DRYDOCK_API, host.clone(), None);
-    Ok(Contender { who: Who::Raw, api, host, port, credentials, server, etcd, command })
+    Ok(SubjectServer { who: Who::Raw, api, host, port, credentials, server, etcd, command })
 }
 
 /// The flags with which K, G and D reach their etcd.
