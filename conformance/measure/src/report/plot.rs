@@ -67,7 +67,7 @@ fn colour(who: Who) -> RGBColor {
         Who::Kube => RGBColor(200, 80, 60),
         Who::Sample => RGBColor(230, 150, 60),
         Who::Raw => RGBColor(130, 130, 130),
-        Who::Floor => RGBColor(60, 60, 60),
+        Who::LowerBound => RGBColor(60, 60, 60),
     }
 }
 

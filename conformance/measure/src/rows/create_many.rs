@@ -72,7 +72,7 @@ impl Row for CreateMany {
             Goal::cpu(Who::Sqlite, Who::Raw, 0.5),
             Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 40.0),
             Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 20.0),
-            Goal::above_floor(),
+            Goal::above_lower_bound(),
             Goal::cpu(Who::Etcd, Who::Raw, 1.5),
         ]
     }

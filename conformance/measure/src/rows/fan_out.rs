@@ -188,7 +188,7 @@ impl Row for FanOut {
             Goal::number(Who::Sqlite, Figure::More("undelivered"), 0.0),
             Goal::number(Who::Sqlite, Figure::More("closed"), 0.0),
             Goal::number(Who::Sqlite, Figure::P99, 30_000.0),
-            Goal::above_floor(),
+            Goal::above_lower_bound(),
         ];
         // What the others spend on an event grows with those who are closed: 5 us of their 35 and 20.
         match self.rate {
@@ -200,7 +200,7 @@ impl Row for FanOut {
     }
 
     fn takes(&self, who: Who) -> bool {
-        who.is_api() || who == Who::Floor
+        who.is_api() || who == Who::LowerBound
     }
 
     fn lanes(&self) -> usize {

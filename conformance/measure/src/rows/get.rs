@@ -54,7 +54,7 @@ impl Row for Get {
             Goal::cpu(Who::Sqlite, Who::Raw, 0.5),
             Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 38.0),
             Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 24.0),
-            Goal::above_floor(),
+            Goal::above_lower_bound(),
         ]
     }
 

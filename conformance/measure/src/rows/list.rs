@@ -66,11 +66,11 @@ impl Row for List {
 
     fn goals(&self) -> Vec<Goal> {
         let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
-        vec![against(Who::Kube, 25.0), against(Who::Sample, 7.0), Goal::above_floor()]
+        vec![against(Who::Kube, 25.0), against(Who::Sample, 7.0), Goal::above_lower_bound()]
     }
 
     fn takes(&self, who: Who) -> bool {
-        who.is_api() || who == Who::Floor
+        who.is_api() || who == Who::LowerBound
     }
 
     fn lanes(&self) -> usize {

@@ -103,8 +103,8 @@ impl Goal {
     }
 
     /// What is complete and correct may cost twice what its libraries cost by themselves.
-    const fn above_floor() -> Self {
-        Self::cpu(Who::Sqlite, Who::Floor, 2.0)
+    const fn above_lower_bound() -> Self {
+        Self::cpu(Who::Sqlite, Who::LowerBound, 2.0)
     }
 
     const fn number(who: Who, figure: Figure, at_most: f64) -> Self {

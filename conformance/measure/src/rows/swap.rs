@@ -82,7 +82,7 @@ impl Row for Swap {
 
     fn goals(&self) -> Vec<Goal> {
         let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
-        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), Goal::above_floor()]
+        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), Goal::above_lower_bound()]
     }
 
     fn lanes(&self) -> usize {

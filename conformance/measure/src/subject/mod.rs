@@ -6,14 +6,14 @@
 //!   D     drydock-apiserver         on SQLite, and once more on an etcd; and on SQLite with a slow disk
 //!   G     sample-apiserver + etcd
 //!   E     etcd
-//!   F     the floor                 Drydock's libraries without Drydock
+//!   F     the lower bound           Drydock's libraries without Drydock
 //! ```
 
 mod crd;
 mod drydock;
 mod etcd;
-mod floor;
 mod host;
+mod lower_bound;
 mod sample;
 mod slow_disk;
 mod start;
@@ -50,13 +50,13 @@ pub enum Who {
     /// etcd itself.
     Raw,
     /// The libraries under Drydock by themselves.
-    Floor,
+    LowerBound,
 }
 
 impl Who {
     /// Everyone, in the order of the report.
     pub const ALL: [Who; 7] =
-        [Who::Sqlite, Who::SlowDisk, Who::Etcd, Who::Kube, Who::Sample, Who::Raw, Who::Floor];
+        [Who::Sqlite, Who::SlowDisk, Who::Etcd, Who::Kube, Who::Sample, Who::Raw, Who::LowerBound];
 
     /// Whether it serves a Kubernetes API, on a disk as it is.
     pub fn is_api(self) -> bool {
@@ -77,7 +77,7 @@ impl Who {
             Self::Kube => "K (CRD)",
             Self::Sample => "G (sample)",
             Self::Raw => "E (etcd)",
-            Self::Floor => "F (floor)",
+            Self::LowerBound => "F (lower bound)",
         }
     }
 }
@@ -210,7 +210,7 @@ impl Fleet {
                 Who::Etcd | Who::SlowDisk => drydock::start(host, *who, settings).await?,
                 Who::Sample => sample::start(host, cpu).await?,
                 Who::Raw => etcd::server(host, cpu).await?,
-                Who::Floor => floor::start(host, cpu).await?,
+                Who::LowerBound => lower_bound::start(host, cpu).await?,
             });
         }
         servers.extend([sqlite, kube].into_iter().filter(|c| who.contains(&c.who)));

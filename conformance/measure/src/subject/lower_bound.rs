@@ -9,7 +9,7 @@ use drydock_conformance::wait::https_ready;
 use super::{DRYDOCK_API, LIMIT, SubjectServer, Who, bench_user};
 use crate::machine::on_cpu;
 
-const SERVER: &str = "floor";
+const SERVER: &str = "lower-bound";
 
 /// Starts it and waits until it is ready.
 pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
@@ -20,12 +20,12 @@ pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
         format!("--cert={}", host.pki.server.cert.display()),
         format!("--key={}", host.pki.server.key.display()),
         format!("--client-ca={}", host.pki.ca.display()),
-        format!("--data={}", host.dir.join("floor.db").display()),
+        format!("--data={}", host.dir.join("lower-bound.db").display()),
     ];
     on_cpu(cpu, || host.processes.start(SERVER, &program, &flags))?;
     https_ready(port, "/readyz", LIMIT).await?;
     Ok(SubjectServer {
-        who: Who::Floor,
+        who: Who::LowerBound,
         api: DRYDOCK_API,
         host: host.clone(),
         port,

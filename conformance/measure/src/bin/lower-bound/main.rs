@@ -1,4 +1,4 @@
-//! The floor: the libraries under Drydock and nothing of Drydock. HTTP by hyper, TLS by rustls, objects as JSON of
+//! The lower bound: the libraries under Drydock and nothing of Drydock. HTTP by hyper, TLS by rustls, objects as JSON of
 //! serde_json, one SQLite in WAL mode with durable commits of many writes at a time. It knows no users, rights,
 //! schemas, field managers or selectors, takes every object as it is and keeps no history, so that what a complete
 //! server adds can be told from what its libraries cost on this machine.
