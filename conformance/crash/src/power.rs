@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::model::{Looked, Model, options};
 use crate::tally::Tally;
-use crate::work::Writer;
+use crate::work::CrashWriter;
 use crate::{InjectedFault, folder};
 
 /// Power losses of one store.
@@ -95,7 +95,7 @@ async fn live(
     let mut watch = store.watch(prefix_range("/"), start).await?;
     let ways = if life.is_multiple_of(2) { 1 } else { WAYS };
     let mut writers: Vec<_> =
-        (0..ways).map(|way| Writer::new(way, life, StdRng::seed_from_u64(chance.random()))).collect();
+        (0..ways).map(|way| CrashWriter::new(way, life, StdRng::seed_from_u64(chance.random()))).collect();
     for _ in 0..WRITES / u64::from(ways) {
         if disk().is_dead() || !write(&store, &mut writers, model, tally).await? {
             break;
@@ -120,7 +120,7 @@ async fn live(
 /// One write of each writer, all at a time, each to its end. `false` if nothing can be read any more.
 async fn write(
     store: &Arc<SqliteBackend>,
-    writers: &mut [Writer],
+    writers: &mut [CrashWriter],
     model: &mut Model,
     tally: &mut Tally,
 ) -> Result<bool> {
@@ -173,7 +173,7 @@ pub async fn full_disk() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("store.db");
     let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&path, options())?);
-    let mut writer = Writer::new(0, 0, StdRng::seed_from_u64(0));
+    let mut writer = CrashWriter::new(0, 0, StdRng::seed_from_u64(0));
     let mut model = Model::default();
     for _ in 0..5 {
         for full in [false, true, false] {
