@@ -8,9 +8,9 @@ pub type Region = &'static [AtomicU8];
 
 /// Regions of which nobody makes use.
 #[derive(Default)]
-pub struct Pool(Vec<Region>);
+pub struct RegionPool(Vec<Region>);
 
-impl Pool {
+impl RegionPool {
     /// A region of zeroes.
     pub fn take(&mut self, size: usize) -> Region {
         match self.0.iter().position(|region| region.len() == size) {
