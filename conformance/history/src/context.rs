@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::inject::{FaultInjector, FaultKind};
 use crate::object::{GROUP, PREFIX, RESOURCE};
-use crate::place::Place;
+use crate::place::StorePlace;
 use crate::record::Rev;
 use crate::recorder::Recorder;
 
 /// One server's way to the store, from its opening to its end.
-pub struct Server {
+pub struct StoreServer {
     pub backend: Arc<dyn Backend>,
     pub store: Arc<dyn Storage>,
     pub cache: Arc<dyn Storage>,
@@ -34,13 +34,13 @@ pub struct Server {
 }
 
 /// All that is shared.
-pub struct Context {
+pub struct HistoryContext {
     pub recorder: Recorder,
     /// All keys that are written.
     pub prefix: &'static str,
-    pub place: Arc<dyn Place>,
+    pub place: Arc<dyn StorePlace>,
     inject: Option<Arc<FaultInjector>>,
-    servers: Vec<watch::Sender<Option<Arc<Server>>>>,
+    servers: Vec<watch::Sender<Option<Arc<StoreServer>>>>,
     /// The version of each key that somebody saw last.
     known: Mutex<BTreeMap<String, Option<Rev>>>,
     /// How far the watch that sees everything has come: what it still needs is not compacted.
@@ -49,10 +49,10 @@ pub struct Context {
     pub over: CancellationToken,
 }
 
-impl Context {
+impl HistoryContext {
     /// Opens every server of a place. Where the keys are ours alone, every revision is a write of theirs.
     pub async fn open(
-        place: Arc<dyn Place>,
+        place: Arc<dyn StorePlace>,
         prefix: &'static str,
         injected: Option<FaultKind>,
     ) -> Result<Arc<Self>> {
@@ -75,7 +75,7 @@ impl Context {
     }
 
     /// A server, once it is up.
-    pub async fn server(&self, which: usize) -> Arc<Server> {
+    pub async fn server(&self, which: usize) -> Arc<StoreServer> {
         let mut servers = self.servers[which % self.servers.len()].subscribe();
         loop {
             if let Some(server) = servers.borrow_and_update().clone() {
@@ -103,7 +103,7 @@ impl Context {
         let store = || Store::new(backend.clone(), GROUP, RESOURCE);
         let cache = Cache::start(store(), Config::default());
         let (gone, metrics) = (CancellationToken::new(), cache.metrics());
-        let server = Server { metrics, store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
+        let server = StoreServer { metrics, store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
         self.servers[which].send_replace(Some(Arc::new(server)));
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Context {
     }
 }
 
-impl Server {
+impl StoreServer {
     /// Whether compaction overtook the cache, which was then filled anew and ended its watchers. It does so here and not
     /// in a server: turns of compaction keep an interval of minutes.
     pub fn was_filled_anew(&self) -> bool {

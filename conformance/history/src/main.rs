@@ -26,9 +26,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 
-use check::{Counts, Faults};
+use check::{CheckCounts, FoundFaults};
 use inject::FaultKind;
-use place::Place;
+use place::StorePlace;
 use place::etcd::Etcd;
 use place::servers::Servers;
 use place::sqlite::Sqlite;
@@ -76,7 +76,7 @@ async fn main() -> Result<ExitCode> {
     let servers = flags.on.iter().any(|on| matches!(on, On::Servers));
     ensure!(!(injects && servers), "--on servers: nothing can be injected into real API servers");
     let first = flags.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let (mut right, mut total) = (true, Counts::default());
+    let (mut right, mut total) = (true, CheckCounts::default());
     for seed in first..first.saturating_add(flags.runs) {
         for on in &flags.on {
             for injected in flags.injected() {
@@ -117,7 +117,7 @@ impl Flags {
 }
 
 /// One run, and what was found in it.
-async fn one(on: On, options: Options) -> Result<(Faults, Counts)> {
+async fn one(on: On, options: Options) -> Result<(FoundFaults, CheckCounts)> {
     let injected = options.injected.map(|injected| format!(", injected: {injected:?}")).unwrap_or_default();
     println!("{}, seed {}{injected}", on.name(), options.seed);
     let (faults, counts) = on.run(options).await?;
@@ -142,8 +142,8 @@ impl On {
         }
     }
 
-    async fn run(self, options: Options) -> Result<(Faults, Counts)> {
-        let place: Arc<dyn Place> = match self {
+    async fn run(self, options: Options) -> Result<(FoundFaults, CheckCounts)> {
+        let place: Arc<dyn StorePlace> = match self {
             Self::Sqlite => Arc::new(Sqlite::new()?),
             Self::Etcd => Etcd::start(1, 1, PREFIX).await?,
             Self::Cluster => Etcd::start(3, 2, PREFIX).await?,

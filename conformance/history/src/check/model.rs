@@ -6,12 +6,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::Faults;
-use crate::record::{From, History, Item, Kind, Pair, Rev, Stream, Value, What, Written};
+use super::FoundFaults;
+use crate::record::{
+    DeliveredItem, DeliveredKind, History, Pair, RecordedOperation, RecordedOutcome, RecordedWatch, Rev,
+    Value, WatchStart,
+};
 
 /// One write that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ModelEntry {
     pub key: String,
     /// None for a deletion.
     pub value: Option<Value>,
@@ -28,27 +31,27 @@ pub struct Version {
 /// All writes that happened.
 #[derive(Default)]
 pub struct WriteModel {
-    pub log: BTreeMap<Rev, Entry>,
+    pub log: BTreeMap<Rev, ModelEntry>,
     pub written_at: HashMap<Value, Rev>,
     versions: BTreeMap<String, BTreeMap<Rev, Option<Version>>>,
 }
 
 impl WriteModel {
     /// Puts the log together.
-    pub fn of(history: &History, faults: &mut Faults) -> Self {
+    pub fn of(history: &History, faults: &mut FoundFaults) -> Self {
         let mut model = Self::default();
         for op in &history.ops {
             match &op.what {
-                What::Write(write) => {
-                    if let Written::Committed(at) = write.outcome {
+                RecordedOperation::Write(write) => {
+                    if let RecordedOutcome::Committed(at) = write.outcome {
                         model.note(at, &write.key, write.value, op.by, faults);
                     }
                 }
-                What::Get { found, .. } | What::NotOlder { found, .. } => {
+                RecordedOperation::Get { found, .. } | RecordedOperation::NotOlder { found, .. } => {
                     model.pairs(found.as_slice(), op.by, faults);
                 }
-                What::Range { found, .. } => model.pairs(found, op.by, faults),
-                What::Expired { .. } => {}
+                RecordedOperation::Range { found, .. } => model.pairs(found, op.by, faults),
+                RecordedOperation::Expired { .. } => {}
             }
         }
         for stream in &history.streams {
@@ -80,22 +83,24 @@ impl WriteModel {
         self.log.keys().next_back().copied().unwrap_or_default()
     }
 
-    fn pairs(&mut self, pairs: &[Pair], by: &str, faults: &mut Faults) {
+    fn pairs(&mut self, pairs: &[Pair], by: &str, faults: &mut FoundFaults) {
         for pair in pairs {
             self.note(pair.modified, &pair.key, Some(pair.value), by, faults);
         }
     }
 
-    fn events(&mut self, stream: &Stream, faults: &mut Faults) {
+    fn events(&mut self, stream: &RecordedWatch, faults: &mut FoundFaults) {
         for (_, item) in &stream.items {
             match item {
-                Item::Present(pair) => self.pairs(std::slice::from_ref(pair), stream.by, faults),
-                Item::Event(event) => {
+                DeliveredItem::Present(pair) => self.pairs(std::slice::from_ref(pair), stream.by, faults),
+                DeliveredItem::Event(event) => {
                     self.pairs(event.previous.as_slice(), stream.by, faults);
                     match event.kind {
                         // Leaving a selection looks the same.
-                        Kind::Deleted if stream.even => {}
-                        Kind::Deleted => self.note(event.revision, &event.key, None, stream.by, faults),
+                        DeliveredKind::Deleted if stream.even => {}
+                        DeliveredKind::Deleted => {
+                            self.note(event.revision, &event.key, None, stream.by, faults)
+                        }
                         _ => self.note(event.revision, &event.key, event.value, stream.by, faults),
                     }
                 }
@@ -104,8 +109,8 @@ impl WriteModel {
         }
     }
 
-    fn note(&mut self, at: Rev, key: &str, value: Option<Value>, by: &str, faults: &mut Faults) {
-        let entry = Entry { key: key.to_owned(), value };
+    fn note(&mut self, at: Rev, key: &str, value: Option<Value>, by: &str, faults: &mut FoundFaults) {
+        let entry = ModelEntry { key: key.to_owned(), value };
         let known = self.log.entry(at).or_insert_with(|| entry.clone());
         if *known != entry {
             faults.add(format!("{by}: revision {at} is {entry:?}, and to others {known:?}"));
@@ -128,13 +133,13 @@ impl WriteModel {
     }
 }
 
-impl Stream {
+impl RecordedWatch {
     /// The revision that its first change is above.
     pub fn base(&self) -> Option<Rev> {
         match self.from {
-            From::After(after) => Some(after),
-            From::Initial(_) => self.items.iter().find_map(|(_, item)| match item {
-                Item::InitialEnd(at) => Some(*at),
+            WatchStart::After(after) => Some(after),
+            WatchStart::Initial(_) => self.items.iter().find_map(|(_, item)| match item {
+                DeliveredItem::InitialEnd(at) => Some(*at),
                 _ => None,
             }),
         }

@@ -2,11 +2,13 @@
 
 use std::ops::Bound;
 
-use super::Faults;
+use super::FoundFaults;
 use super::model::{Version, WriteModel};
-use crate::record::{Event, From, History, Item, Kind, Pair, Rev, Stamp, Stream};
+use crate::record::{
+    DeliveredEvent, DeliveredItem, DeliveredKind, History, Moment, Pair, RecordedWatch, Rev, WatchStart,
+};
 
-pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     for stream in &history.streams {
         let before = faults.0.len();
         initial(stream, model, faults);
@@ -19,8 +21,8 @@ pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
 }
 
 /// The present objects are the state at the revision that ends them, which is as new as was asked for.
-fn initial(stream: &Stream, model: &WriteModel, faults: &mut Faults) {
-    let (From::Initial(least), Some(at)) = (stream.from, stream.base()) else { return };
+fn initial(stream: &RecordedWatch, model: &WriteModel, faults: &mut FoundFaults) {
+    let (WatchStart::Initial(least), Some(at)) = (stream.from, stream.base()) else { return };
     if at < least {
         faults.add(format!("it began at {at}, and {least} was asked for"));
     }
@@ -34,13 +36,13 @@ fn initial(stream: &Stream, model: &WriteModel, faults: &mut Faults) {
     }
 }
 
-fn changes(history: &History, stream: &Stream, model: &WriteModel, faults: &mut Faults) {
+fn changes(history: &History, stream: &RecordedWatch, model: &WriteModel, faults: &mut FoundFaults) {
     let Some(base) = stream.base() else { return };
     let mut upto = base;
-    let mut told: Vec<(Stamp, &Event)> = Vec::new();
+    let mut told: Vec<(Moment, &DeliveredEvent)> = Vec::new();
     for (stamp, item) in &stream.items {
         match item {
-            Item::Event(event) => {
+            DeliveredItem::Event(event) => {
                 if event.revision <= upto {
                     faults.add(format!("{event:?} came after everything up to {upto} had been told"));
                     return;
@@ -49,7 +51,7 @@ fn changes(history: &History, stream: &Stream, model: &WriteModel, faults: &mut 
                 told.push((*stamp, event));
             }
             // A watch of the future may know of nothing yet.
-            Item::Progress(at) => upto = upto.max(*at),
+            DeliveredItem::Progress(at) => upto = upto.max(*at),
             _ => {}
         }
     }
@@ -67,11 +69,11 @@ fn changes(history: &History, stream: &Stream, model: &WriteModel, faults: &mut 
 
 /// The changes that a watcher must be told.
 fn expected<'t>(
-    stream: &'t Stream,
+    stream: &'t RecordedWatch,
     model: &'t WriteModel,
     base: Rev,
     upto: Rev,
-) -> impl Iterator<Item = Event> + 't {
+) -> impl Iterator<Item = DeliveredEvent> + 't {
     let span = (Bound::Excluded(base), Bound::Included(upto));
     let entries = model.log.range(span).filter(|(_, entry)| stream.keys.contains(&entry.key));
     entries.filter_map(move |(at, entry)| {
@@ -79,9 +81,9 @@ fn expected<'t>(
         let (before, now) = (seen(at - 1), seen(*at));
         let kind = match (before, now) {
             (None, None) => return None,
-            (None, Some(_)) => Kind::Added,
-            (Some(_), Some(_)) => Kind::Modified,
-            (Some(_), None) => Kind::Deleted,
+            (None, Some(_)) => DeliveredKind::Added,
+            (Some(_), Some(_)) => DeliveredKind::Modified,
+            (Some(_), None) => DeliveredKind::Deleted,
         };
         let value = now.or(before).map(|version| version.value);
         let previous = before.map(|version| Pair {
@@ -90,12 +92,18 @@ fn expected<'t>(
             modified: version.modified,
             created: Some(version.created),
         });
-        Some(Event { revision: *at, key: entry.key.clone(), kind, value, previous })
+        Some(DeliveredEvent { revision: *at, key: entry.key.clone(), kind, value, previous })
     })
 }
 
 /// The state before need not be told when it was compacted meanwhile.
-fn agrees(history: &History, stream: &Stream, stamp: Stamp, told: &Event, due: &Event) -> bool {
+fn agrees(
+    history: &History,
+    stream: &RecordedWatch,
+    stamp: Moment,
+    told: &DeliveredEvent,
+    due: &DeliveredEvent,
+) -> bool {
     let compacted = || history.compactions.iter().any(|c| c.called < stamp && c.at >= told.revision);
     let previous = match (&told.previous, &due.previous) {
         (Some(told), Some(due)) => told == due,
@@ -109,14 +117,14 @@ fn agrees(history: &History, stream: &Stream, stamp: Stamp, told: &Event, due: &
 
 /// A watch ends for want of history only where history was given up. Who selects by what an object was needs the state
 /// before the next change as well, which a compaction at that change gives up.
-fn expiry(history: &History, stream: &Stream, faults: &mut Faults) {
+fn expiry(history: &History, stream: &RecordedWatch, faults: &mut FoundFaults) {
     let ahead = u64::from(stream.tells_previous);
     let mut upto = stream.base().unwrap_or_default();
     for (stamp, item) in &stream.items {
         match item {
-            Item::Event(event) => upto = event.revision,
-            Item::Progress(at) => upto = upto.max(*at),
-            Item::Expired => {
+            DeliveredItem::Event(event) => upto = event.revision,
+            DeliveredItem::Progress(at) => upto = upto.max(*at),
+            DeliveredItem::Expired => {
                 let mut before = history.compactions.iter().filter(|c| c.called < *stamp);
                 if !before.any(|compaction| compaction.at > upto + ahead) {
                     faults.add(format!("it expired at {upto}, which was never compacted"));
@@ -127,13 +135,13 @@ fn expiry(history: &History, stream: &Stream, faults: &mut Faults) {
     }
 }
 
-fn present(item: &Item) -> Option<&Pair> {
+fn present(item: &DeliveredItem) -> Option<&Pair> {
     match item {
-        Item::Present(pair) => Some(pair),
+        DeliveredItem::Present(pair) => Some(pair),
         _ => None,
     }
 }
 
-fn selects(stream: &Stream, version: &Version) -> bool {
+fn selects(stream: &RecordedWatch, version: &Version) -> bool {
     !stream.even || version.value.is_multiple_of(2)
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::Faults;
+use super::FoundFaults;
 use super::model::WriteModel;
-use crate::record::{History, Op, Rev, What, Write, Written};
+use crate::record::{History, Op, RecordedOperation, RecordedOutcome, RecordedWrite, Rev};
 
-pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     origins(history, model, faults);
     comparisons(history, model, faults);
     if history.exclusive {
@@ -18,8 +18,8 @@ pub fn check(history: &History, model: &WriteModel, faults: &mut Faults) {
 }
 
 /// What stands in the log was asked for by somebody who was not told that it failed.
-fn origins(history: &History, model: &WriteModel, faults: &mut Faults) {
-    let writes: Vec<(&Op, &Write)> = writes(history).collect();
+fn origins(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
+    let writes: Vec<(&Op, &RecordedWrite)> = writes(history).collect();
     let by_value: HashMap<_, _> =
         writes.iter().filter_map(|(_, write)| Some((write.value?, *write))).collect();
     let deletes: HashMap<(&str, Option<Rev>), usize> = writes
@@ -50,16 +50,16 @@ fn origins(history: &History, model: &WriteModel, faults: &mut Faults) {
     }
 }
 
-fn may_be_made(write: &Write) -> bool {
-    matches!(write.outcome, Written::Committed(_) | Written::Made | Written::Unknown)
+fn may_be_made(write: &RecordedWrite) -> bool {
+    matches!(write.outcome, RecordedOutcome::Committed(_) | RecordedOutcome::Made | RecordedOutcome::Unknown)
 }
 
 /// A write that was made found what it expected, and one that was not made did not.
-fn comparisons(history: &History, model: &WriteModel, faults: &mut Faults) {
+fn comparisons(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     for (op, write) in writes(history) {
         let made = match (&write.outcome, write.value) {
-            (Written::Committed(at), _) => Some(*at),
-            (Written::Unknown, Some(value)) => model.written_at.get(&value).copied(),
+            (RecordedOutcome::Committed(at), _) => Some(*at),
+            (RecordedOutcome::Unknown, Some(value)) => model.written_at.get(&value).copied(),
             _ => None,
         };
         let Some(at) = made else { continue };
@@ -76,9 +76,9 @@ fn comparisons(history: &History, model: &WriteModel, faults: &mut Faults) {
     }
 }
 
-pub fn writes(history: &History) -> impl Iterator<Item = (&Op, &Write)> {
+pub fn writes(history: &History) -> impl Iterator<Item = (&Op, &RecordedWrite)> {
     history.ops.iter().filter_map(|op| match &op.what {
-        What::Write(write) => Some((op, write)),
+        RecordedOperation::Write(write) => Some((op, write)),
         _ => None,
     })
 }

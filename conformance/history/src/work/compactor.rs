@@ -7,9 +7,9 @@ use drydock_storage::backend::Revision;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use crate::context::Context;
+use crate::context::HistoryContext;
 
-pub async fn run(context: Arc<Context>, mut rng: StdRng) {
+pub async fn run(context: Arc<HistoryContext>, mut rng: StdRng) {
     loop {
         let pause = Duration::from_millis(rng.random_range(50..600));
         tokio::select! {

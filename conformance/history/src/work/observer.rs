@@ -8,14 +8,14 @@ use drydock_storage::backend::{Revision, WatchItem, prefix_range};
 use tokio_util::sync::CancellationToken;
 
 use super::notes::{Notes, item};
-use crate::context::Context;
-use crate::record::{From, Rev};
+use crate::context::HistoryContext;
+use crate::record::{Rev, WatchStart};
 
 /// How often it asks to be told how far it is. Not a measurement.
 const ASK: Duration = Duration::from_millis(100);
 
 /// Watches until `enough`; returns the revision that it reached.
-pub async fn run(context: Arc<Context>, enough: CancellationToken) -> Rev {
+pub async fn run(context: Arc<HistoryContext>, enough: CancellationToken) -> Rev {
     while !enough.is_cancelled() {
         let server = tokio::select! {
             server = context.server(0) => server,
@@ -23,7 +23,7 @@ pub async fn run(context: Arc<Context>, enough: CancellationToken) -> Rev {
         };
         let after = context.observed();
         let keys = prefix_range(context.prefix);
-        let mut notes = Notes::bytes(&context, "the observer", keys.clone(), From::After(after));
+        let mut notes = Notes::bytes(&context, "the observer", keys.clone(), WatchStart::After(after));
         let Ok(mut items) = server.backend.watch(keys, Revision(after)).await else { continue };
         loop {
             let next = tokio::select! {
