@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::Flags;
-use crate::attack::{Attack, Finding};
-use crate::field::{Field, LAIR, Size};
+use crate::attack::{Attack, AttackFinding};
+use crate::field::{AttackField, AttackSize, LAIR};
 use crate::judge::Happened;
-use crate::others::{Drain, Observer, Others};
+use crate::others::{Others, SmallDrain, TenantObserver};
 use crate::report;
-use crate::setup::{AttackSetup, HOME, Memory, Tenant};
+use crate::setup::{AttackSetup, HOME, MemoryGauge, Tenant};
 
 /// An attack that has not ended by then hangs: one of the short form, and one of the long form.
 const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
@@ -21,11 +21,11 @@ const HEAVY: u64 = 200;
 const CALM: Attack = Attack::new("calm", "nothing", |field| Box::pin(calm(field)));
 
 /// Runs them, and returns whether none did harm.
-pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> {
+pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<bool> {
     println!("starting a host and Drydock");
     let setup = Arc::new(AttackSetup::start(flags.storage).await?);
     println!("logs are in {}/logs while this runs; DRYDOCK_KEEP=1 keeps them", setup.folder());
-    let observer = Arc::new(Observer::start(&setup).await?);
+    let observer = Arc::new(TenantObserver::start(&setup).await?);
     let drained = Arc::new(setup.tenant("drained", 1).await?);
     let length = Duration::from_secs(flags.seconds);
     let until = Instant::now() + Duration::from_secs(60 * flags.minutes.unwrap_or_default());
@@ -44,7 +44,7 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> 
     report::table(&all)
 }
 
-async fn calm(field: Field) -> Result<Vec<Finding>> {
+async fn calm(field: AttackField) -> Result<Vec<AttackFinding>> {
     field.wait().await;
     field.say("nobody asked anything".into());
     Ok(Vec::new())
@@ -53,9 +53,9 @@ async fn calm(field: Field) -> Result<Vec<Finding>> {
 /// What attacks share.
 struct Scene<'s> {
     setup: &'s Arc<AttackSetup>,
-    observer: &'s Arc<Observer>,
+    observer: &'s Arc<TenantObserver>,
     drained: &'s Arc<Tenant>,
-    size: Size,
+    size: AttackSize,
     length: Duration,
     round: usize,
 }
@@ -67,10 +67,10 @@ impl Scene<'_> {
             self.setup.restart_with_room().await?;
         }
         let tenant = Arc::new(self.setup.tenant(&name, 1).await?);
-        let drain = Drain { name: format!("drain-{name}"), tenant: self.drained.clone() };
+        let drain = SmallDrain { name: format!("drain-{name}"), tenant: self.drained.clone() };
         drain.prepare(self.setup).await?;
-        let field = Field::new(self.setup.clone(), tenant, self.size, self.length);
-        let memory = Memory::of(self.setup.pid().context("our API server does not run")?)?;
+        let field = AttackField::new(self.setup.clone(), tenant, self.size, self.length);
+        let memory = MemoryGauge::of(self.setup.pid().context("our API server does not run")?)?;
         let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
         let panics = self.setup.panics();
         let others = Others::start(self.setup, self.observer, drain, [HOME, LAIR]);
@@ -95,12 +95,14 @@ impl Scene<'_> {
         Ok(happened)
     }
 
-    async fn attack(&self, attack: &Attack, field: &Field) -> Vec<Finding> {
+    async fn attack(&self, attack: &Attack, field: &AttackField) -> Vec<AttackFinding> {
         let guard = field.pick(GUARD[0], GUARD[1]);
         match tokio::time::timeout(guard, (attack.run)(field.clone())).await {
             Ok(Ok(findings)) => findings,
-            Ok(Err(error)) => vec![Finding::new(false, format!("the attack could not go on: {error:#}"))],
-            Err(_) => vec![Finding::new(false, format!("the attack did not end within {guard:?}"))],
+            Ok(Err(error)) => {
+                vec![AttackFinding::new(false, format!("the attack could not go on: {error:#}"))]
+            }
+            Err(_) => vec![AttackFinding::new(false, format!("the attack did not end within {guard:?}"))],
         }
     }
 

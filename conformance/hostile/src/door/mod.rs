@@ -7,11 +7,11 @@ mod frames;
 mod line;
 mod raw;
 
-pub use ask::{Answer, Ask};
+pub use ask::{UserRequest, UserResponse};
 pub use call::{Calls, call, frame, status_of};
-pub use frames::{Frames, call_fields, fields};
-pub use line::{Body, Line, Windows};
-pub use raw::Raw;
+pub use frames::{RawFrames, call_fields, fields};
+pub use line::{FlowWindows, StreamedBody, UserConnection};
+pub use raw::RawHttp;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -28,25 +28,25 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// A TLS connection to a server.
-pub type Stream = TlsStream<TcpStream>;
+pub type DoorStream = TlsStream<TcpStream>;
 
 /// A server's port, and the certificate that is shown there.
 #[derive(Clone)]
-pub struct Door {
+pub struct ServerDoor {
     port: u16,
     name: ServerName<'static>,
     http1: TlsConnector,
     http2: TlsConnector,
 }
 
-impl Door {
+impl ServerDoor {
     /// The port of an URL `https://127.0.0.1:PORT`, of a server that is called `name` and whose certificate is signed by
     /// the CA; whoever has an identity shows it.
-    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&Identity>) -> Result<Door> {
+    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&Identity>) -> Result<ServerDoor> {
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         let config =
             |protocol: &[u8]| anyhow::Ok(TlsConnector::from(Arc::new(config(ca, identity, protocol)?)));
-        Ok(Door {
+        Ok(ServerDoor {
             port: port.with_context(|| format!("no port: {url}"))?,
             name: ServerName::try_from(name.to_owned())?,
             http1: config(b"http/1.1")?,
@@ -63,12 +63,12 @@ impl Door {
     }
 
     /// A connection for HTTP/1.1.
-    pub async fn http1(&self, from: Ipv4Addr) -> Result<Stream> {
+    pub async fn http1(&self, from: Ipv4Addr) -> Result<DoorStream> {
         Ok(self.http1.connect(self.name.clone(), self.knock(from).await?).await?)
     }
 
     /// A connection for HTTP/2.
-    pub async fn http2(&self, from: Ipv4Addr) -> Result<Stream> {
+    pub async fn http2(&self, from: Ipv4Addr) -> Result<DoorStream> {
         Ok(self.http2.connect(self.name.clone(), self.knock(from).await?).await?)
     }
 

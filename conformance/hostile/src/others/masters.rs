@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio_util::sync::CancellationToken;
 
-use super::{Count, GUARD, pause};
-use crate::door::{Ask, Line, Windows};
+use super::{GUARD, RequestCount, pause};
+use crate::door::{FlowWindows, UserConnection, UserRequest};
 use crate::setup::{AttackSetup, HOME};
 
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Asks until it is over; nothing is asked twice.
-pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> Count {
+pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCount {
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-    let (mut count, mut line) = (Count::default(), None);
+    let (mut count, mut line) = (RequestCount::default(), None);
     loop {
         let began = Instant::now();
         let asked = tokio::time::timeout(GUARD, once(&setup, &mut line, &path)).await;
@@ -31,12 +31,12 @@ pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> Count {
     }
 }
 
-async fn once(setup: &AttackSetup, line: &mut Option<Line>, path: &str) -> Result<()> {
+async fn once(setup: &AttackSetup, line: &mut Option<UserConnection>, path: &str) -> Result<()> {
     let open = match line.take().filter(|line| !line.is_closed()) {
         Some(open) => open,
-        None => Line::open(&setup.masters, HOME, None, Windows::USUAL).await?,
+        None => UserConnection::open(&setup.masters, HOME, None, FlowWindows::USUAL).await?,
     };
-    let answer = open.ask(&Ask::get(path)).await?;
+    let answer = open.ask(&UserRequest::get(path)).await?;
     *line = Some(open);
     ensure!(answer.code.is_success(), "{}", answer.told());
     Ok(())

@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::{AttackSetup, Tenant};
-use crate::door::Ask;
+use crate::door::UserRequest;
 
 /// Pods that are made at a time.
 const AT_A_TIME: usize = 16;
@@ -30,7 +30,7 @@ impl AttackSetup {
                          "labels": {"kubernetes.io/hostname": name, "type": "kwok"}},
             "status": {"allocatable": size, "capacity": size},
         });
-        self.done(&Ask::post("/api/v1/nodes", &node)).await.map(drop)
+        self.done(&UserRequest::post("/api/v1/nodes", &node)).await.map(drop)
     }
 
     /// Pods `pod-N` of a tenant on a node; patient ones have an interceptor that never answers.
@@ -66,8 +66,10 @@ impl AttackSetup {
     ) -> Result<Pods> {
         let admin = self.admin().await?;
         let made = (0..count).map(|at| {
-            let (admin, ask) =
-                (admin.clone(), Ask::post(tenant.pods(), &pod(&format!("{prefix}-{at}"), node, with)));
+            let (admin, ask) = (
+                admin.clone(),
+                UserRequest::post(tenant.pods(), &pod(&format!("{prefix}-{at}"), node, with)),
+            );
             async move {
                 let pod = admin.done(&ask).await?;
                 let field = |name: &str| pod["metadata"][name].as_str().map(str::to_owned);
@@ -83,19 +85,20 @@ impl AttackSetup {
         self.node(&node).await?;
         let pods = self.pods(tenant, &node, 1, true).await?;
         let (pod, uid) = pods.first().context("no pod")?;
-        self.done(&Ask::post(tenant.requests(), &eviction_request(pod, uid, "observer.example.com"))).await?;
+        self.done(&UserRequest::post(tenant.requests(), &eviction_request(pod, uid, "observer.example.com")))
+            .await?;
         Ok(uid.clone())
     }
 
     /// Creates a maintenance that drains one node.
     pub async fn drain(&self, name: &str, node: &str) -> Result<()> {
         let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-        self.done(&Ask::post(path, &node_maintenance(name, "Drain", &[node]))).await.map(drop)
+        self.done(&UserRequest::post(path, &node_maintenance(name, "Drain", &[node]))).await.map(drop)
     }
 
     /// Waits until a maintenance names a blocker of that reason whose message has these words.
     pub async fn blocker(&self, limit: Duration, name: &str, reason: &str, words: &[&str]) -> Result<()> {
-        let path = Ask::get(maintenance(name));
+        let path = UserRequest::get(maintenance(name));
         let is_meant = |blocker: &Value| {
             let message = blocker["message"].as_str().unwrap_or_default();
             blocker["reason"] == reason && words.iter().all(|word| message.contains(word))

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::{AttackSetup, HOME};
-use crate::door::{Ask, Line, Windows};
+use crate::door::{FlowWindows, UserConnection, UserRequest};
 
 /// A server that takes more, in KiB, is killed before it takes the machine with it.
 const TOO_MUCH: u64 = 6 << 20;
@@ -25,25 +25,25 @@ const ACCOUNTS: &str = "/api/v1/namespaces/kube-system/serviceaccounts";
 const REVIEWS: [&str; 2] = ["resource=\"subjectaccessreviews\"", "resource=\"tokenreviews\""];
 
 /// The resident memory of a process while it is looked at.
-pub struct Memory {
-    seen: Arc<Seen>,
+pub struct MemoryGauge {
+    seen: Arc<SeenReviews>,
     looker: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenReviews {
     peak: AtomicU64,
     killed: AtomicBool,
 }
 
-impl Memory {
+impl MemoryGauge {
     /// Starts to look; the peak so far is forgotten.
-    pub fn of(pid: u32) -> Result<Memory> {
+    pub fn of(pid: u32) -> Result<MemoryGauge> {
         // proc_pid_clear_refs(5): 5 resets the peak of resident memory.
         std::fs::write(format!("/proc/{pid}/clear_refs"), "5").context("run this on Linux")?;
-        let seen = Arc::<Seen>::default();
+        let seen = Arc::<SeenReviews>::default();
         let looker = tokio::spawn(look(pid, seen.clone()));
-        Ok(Memory { seen, looker })
+        Ok(MemoryGauge { seen, looker })
     }
 
     /// The peak in MiB, and whether the process had to be killed for it.
@@ -52,13 +52,13 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for MemoryGauge {
     fn drop(&mut self) {
         self.looker.abort();
     }
 }
 
-async fn look(pid: u32, seen: Arc<Seen>) {
+async fn look(pid: u32, seen: Arc<SeenReviews>) {
     let mut ticks = tokio::time::interval(LOOK);
     while let Some(now) = field(pid, "VmRSS:") {
         let peak = field(pid, "VmHWM:").unwrap_or_default();
@@ -105,8 +105,8 @@ impl AttackSetup {
     /// The metric of our controller manager that has the most series, and how many.
     pub async fn manager_series(&self) -> Result<(String, usize)> {
         let token = self.scraper().await?;
-        let line = Line::open(&self.manager(true)?, HOME, Some(&token), Windows::USUAL).await?;
-        let answer = line.ask(&Ask::get("/metrics")).await?;
+        let line = UserConnection::open(&self.manager(true)?, HOME, Some(&token), FlowWindows::USUAL).await?;
+        let answer = line.ask(&UserRequest::get("/metrics")).await?;
         ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.told());
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let mut counts = BTreeMap::<&str, usize>::new();
@@ -134,16 +134,16 @@ impl AttackSetup {
         ];
         for (path, object) in made {
             // It may be there already.
-            admin.ask_again(&Ask::post(path, &object)).await?;
+            admin.ask_again(&UserRequest::post(path, &object)).await?;
         }
         let path = format!("{ACCOUNTS}/{SCRAPER}/token");
-        let token = admin.done(&Ask::post(path, &json!({"spec": {}}))).await?;
+        let token = admin.done(&UserRequest::post(path, &json!({"spec": {}}))).await?;
         Ok(token["status"]["token"].as_str().unwrap_or_default().to_owned())
     }
 
     /// TokenReviews and SubjectAccessReviews that the host has answered since it started.
     pub async fn reviews(&self) -> Result<u64> {
-        let answer = self.admin().await?.ask_again(&Ask::get("/metrics")).await?;
+        let answer = self.admin().await?.ask_again(&UserRequest::get("/metrics")).await?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let counts = text.lines().filter(|line| {
             line.starts_with("apiserver_request_total{") && REVIEWS.iter().any(|of| line.contains(of))

@@ -5,7 +5,7 @@ mod gauges;
 mod tenant;
 
 pub use cluster::Pods;
-pub use gauges::Memory;
+pub use gauges::MemoryGauge;
 pub use tenant::{Account, Tenant};
 
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use drydock_conformance::drydock::{Drydock, Options, Storage, program};
 use drydock_conformance::host::Host;
 use serde_json::Value;
 
-use crate::door::{Ask, Door, Line, Windows};
+use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest};
 
 /// Our API server's process.
 const APISERVER: &str = "drydock-apiserver";
@@ -37,12 +37,12 @@ const ROOM: u64 = 8 << 20;
 pub struct AttackSetup {
     drydock: Drydock,
     /// Our API server, for whoever shows a token or nothing.
-    pub direct: Door,
+    pub direct: ServerDoor,
     /// The same for system:masters.
-    pub masters: Door,
+    pub masters: ServerDoor,
     /// The host's API server, and so ours behind its aggregator.
-    pub host: Door,
-    admin: Door,
+    pub host: ServerDoor,
+    admin: ServerDoor,
 }
 
 impl AttackSetup {
@@ -58,21 +58,21 @@ impl AttackSetup {
         let host: &Arc<Host> = &drydock.host;
         let admin = host.pki.client(&host.dir.join("pki"), "hostile-admin", "admin", &["system:masters"])?;
         let (url, ca) = (drydock.url(), drydock.ca());
-        let direct = Door::new(&url, NAME, &ca, None)?;
-        let masters = Door::new(&url, NAME, &ca, Some(&admin))?;
+        let direct = ServerDoor::new(&url, NAME, &ca, None)?;
+        let masters = ServerDoor::new(&url, NAME, &ca, Some(&admin))?;
         let (url, ca) = (host.url.clone(), host.pki.ca.clone());
-        let plain = Door::new(&url, "127.0.0.1", &ca, None)?;
-        let admin = Door::new(&url, "127.0.0.1", &ca, Some(&admin))?;
+        let plain = ServerDoor::new(&url, "127.0.0.1", &ca, None)?;
+        let admin = ServerDoor::new(&url, "127.0.0.1", &ca, Some(&admin))?;
         Ok(AttackSetup { direct, masters, host: plain, admin, drydock })
     }
 
     /// The admin's way to the host, and through its aggregator to us.
-    pub async fn admin(&self) -> Result<Line> {
-        Line::open(&self.admin, HOME, None, Windows::USUAL).await
+    pub async fn admin(&self) -> Result<UserConnection> {
+        UserConnection::open(&self.admin, HOME, None, FlowWindows::USUAL).await
     }
 
     /// The admin does something that has to succeed.
-    pub async fn done(&self, ask: &Ask) -> Result<Value> {
+    pub async fn done(&self, ask: &UserRequest) -> Result<Value> {
         self.admin().await?.done(ask).await
     }
 
@@ -88,12 +88,12 @@ impl AttackSetup {
     }
 
     /// Our controller manager, for system:masters or for whoever shows a token or nothing.
-    pub fn manager(&self, masters: bool) -> Result<Door> {
+    pub fn manager(&self, masters: bool) -> Result<ServerDoor> {
         let host = &self.drydock.host;
         let admin =
             host.pki.client(&host.dir.join("pki"), "hostile-manager", "admin", &["system:masters"])?;
         let (url, ca) = (self.drydock.manager_url()?, self.drydock.manager_ca()?);
-        Door::new(&url, "localhost", &ca, masters.then_some(&admin))
+        ServerDoor::new(&url, "localhost", &ca, masters.then_some(&admin))
     }
 
     /// Starts our API server anew, with its data.

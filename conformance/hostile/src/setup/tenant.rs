@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cluster::PATIENT;
 use super::{AttackSetup, HOME};
-use crate::door::{Ask, Door, Line, Windows};
+use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest};
 
 /// Rights reach the authorizers some time after they are given.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -35,8 +35,13 @@ pub struct Account {
 
 impl Account {
     /// A connection to a server on which requests are this account's.
-    pub async fn line(&self, door: &Door, from: Ipv4Addr, windows: Windows) -> Result<Line> {
-        Line::open(door, from, Some(&self.token), windows).await
+    pub async fn line(
+        &self,
+        door: &ServerDoor,
+        from: Ipv4Addr,
+        windows: FlowWindows,
+    ) -> Result<UserConnection> {
+        UserConnection::open(door, from, Some(&self.token), windows).await
     }
 }
 
@@ -71,15 +76,17 @@ impl AttackSetup {
     /// Makes a namespace with so many accounts (one at least), and waits until they may do what they may.
     pub async fn tenant(&self, namespace: &str, accounts: usize) -> Result<Tenant> {
         let admin = self.admin().await?;
-        admin.done(&Ask::post("/api/v1/namespaces", &json!({"metadata": {"name": namespace}}))).await?;
+        admin
+            .done(&UserRequest::post("/api/v1/namespaces", &json!({"metadata": {"name": namespace}})))
+            .await?;
         let rbac = format!("/apis/{RBAC}/v1/namespaces/{namespace}");
-        admin.done(&Ask::post(format!("{rbac}/roles"), &role())).await?;
-        admin.done(&Ask::post(format!("{rbac}/rolebindings"), &binding(namespace))).await?;
+        admin.done(&UserRequest::post(format!("{rbac}/roles"), &role())).await?;
+        admin.done(&UserRequest::post(format!("{rbac}/rolebindings"), &binding(namespace))).await?;
         let made = (0..accounts.max(1)).map(|at| account(&admin, namespace, at));
         let accounts = stream::iter(made).buffered(AT_A_TIME).try_collect().await?;
         let tenant = Tenant { namespace: namespace.into(), accounts };
-        let line = tenant.account().line(&self.direct, HOME, Windows::USUAL).await?;
-        let list = Ask::get(format!("{}?limit=1", tenant.requests()));
+        let line = tenant.account().line(&self.direct, HOME, FlowWindows::USUAL).await?;
+        let list = UserRequest::get(format!("{}?limit=1", tenant.requests()));
         retry(
             LIMIT,
             || format!("{namespace} has no rights"),
@@ -90,11 +97,12 @@ impl AttackSetup {
     }
 }
 
-async fn account(admin: &Line, namespace: &str, at: usize) -> Result<Account> {
+async fn account(admin: &UserConnection, namespace: &str, at: usize) -> Result<Account> {
     let name = format!("account-{at}");
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-    admin.done(&Ask::post(&accounts, &json!({"metadata": {"name": name}}))).await?;
-    let token = admin.done(&Ask::post(format!("{accounts}/{name}/token"), &json!({"spec": {}}))).await?;
+    admin.done(&UserRequest::post(&accounts, &json!({"metadata": {"name": name}}))).await?;
+    let token =
+        admin.done(&UserRequest::post(format!("{accounts}/{name}/token"), &json!({"spec": {}}))).await?;
     Ok(Account { token: token["status"]["token"].as_str().unwrap_or_default().to_owned() })
 }
 
