@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde_json::Value;
 
-use crate::run::{Content, Record};
+use crate::run::{Content, RunRecord};
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,7 +18,7 @@ pub enum InjectedDifference {
 
 impl InjectedDifference {
     /// Puts the fault into a record where it first can be; false if it nowhere can.
-    pub fn put(self, record: &mut Record) -> bool {
+    pub fn put(self, record: &mut RunRecord) -> bool {
         match self {
             InjectedDifference::WrongStatus => {
                 let code = record.answers.iter_mut().map(|answer| &mut answer.code).find(|code| **code > 0);

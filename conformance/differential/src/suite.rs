@@ -10,9 +10,9 @@ use crate::compare::{Mismatch, compare};
 use crate::differences::{DIFFERENCES, Difference};
 use crate::injected::InjectedDifference;
 use crate::normal::normal;
-use crate::run::{self, Record};
+use crate::run::{self, RunRecord};
 use crate::sequence::Sequence;
-use crate::setup::{Door, ServerSetup};
+use crate::setup::{ServerRoute, ServerSetup};
 
 /// Sequences that run at a time.
 const AT_A_TIME: usize = 24;
@@ -25,15 +25,15 @@ const ATTEMPTS: usize = 5;
 const THEIRS: &str = "theirs";
 
 /// What became of one sequence.
-pub struct Outcome<'s> {
+pub struct SequenceOutcome<'s> {
     /// The sequence.
     pub sequence: &'s Sequence,
     /// What the host said, as it is compared.
     theirs: Vec<Value>,
     /// What we said.
-    ours: Vec<Record>,
+    ours: Vec<RunRecord>,
     /// Fields that differ and are in no list, by the way.
-    pub found: Vec<(Door, Mismatch)>,
+    pub found: Vec<(ServerRoute, Mismatch)>,
     /// Entries of the list that were seen.
     pub seen: Vec<&'static Difference>,
     /// Why it could not be run to its end.
@@ -47,7 +47,7 @@ pub async fn run_all<'s>(
     setup: &ServerSetup,
     sequences: &'s [Sequence],
     injected: Option<InjectedDifference>,
-) -> Vec<Outcome<'s>> {
+) -> Vec<SequenceOutcome<'s>> {
     let numbered = sequences.iter().enumerate();
     let runs = numbered.map(|(number, sequence)| run_one(setup, sequence, number, injected));
     stream::iter(runs).buffered(AT_A_TIME).collect().await
@@ -58,7 +58,7 @@ async fn run_one<'s>(
     sequence: &'s Sequence,
     number: usize,
     injected: Option<InjectedDifference>,
-) -> Outcome<'s> {
+) -> SequenceOutcome<'s> {
     let mut again = 0;
     loop {
         let mut outcome = attempt(setup, sequence, &format!("s{number}x{again}"), injected).await;
@@ -77,8 +77,8 @@ async fn attempt<'s>(
     sequence: &'s Sequence,
     name: &str,
     injected: Option<InjectedDifference>,
-) -> (Outcome<'s>, bool) {
-    let mut outcome = Outcome {
+) -> (SequenceOutcome<'s>, bool) {
+    let mut outcome = SequenceOutcome {
         sequence,
         theirs: Vec::new(),
         ours: Vec::new(),
@@ -95,13 +95,17 @@ async fn attempt<'s>(
             return (outcome, error.to_string() == THEIRS);
         }
     };
-    let moved = records.iter().any(Record::saw_the_clock_move);
+    let moved = records.iter().any(RunRecord::saw_the_clock_move);
     outcome.judge(setup, records, injected);
     (outcome, moved)
 }
 
-async fn records(setup: &ServerSetup, sequence: &Sequence, name: &str) -> Result<Vec<Record>> {
-    let doors = [(Door::Theirs, THEIRS), (Door::Direct, "direct"), (Door::Aggregated, "through")];
+async fn records(setup: &ServerSetup, sequence: &Sequence, name: &str) -> Result<Vec<RunRecord>> {
+    let doors = [
+        (ServerRoute::Theirs, THEIRS),
+        (ServerRoute::Direct, "direct"),
+        (ServerRoute::Aggregated, "through"),
+    ];
     let runs = doors.map(|(door, way)| async move {
         let namespace = format!("{name}-{way}");
         let run = run::run(setup, sequence, door, &namespace);
@@ -111,8 +115,8 @@ async fn records(setup: &ServerSetup, sequence: &Sequence, name: &str) -> Result
     futures::future::try_join_all(runs).await
 }
 
-impl Outcome<'_> {
-    fn judge(&mut self, setup: &ServerSetup, records: Vec<Record>, injected: Option<InjectedDifference>) {
+impl SequenceOutcome<'_> {
+    fn judge(&mut self, setup: &ServerSetup, records: Vec<RunRecord>, injected: Option<InjectedDifference>) {
         let mut records = records.into_iter();
         let Some(theirs) = records.next() else { return };
         let target = &self.sequence.target;
@@ -150,7 +154,7 @@ impl Outcome<'_> {
     }
 }
 
-fn listed(sequence: &str, mismatch: &Mismatch, door: Door) -> Option<&'static Difference> {
+fn listed(sequence: &str, mismatch: &Mismatch, door: ServerRoute) -> Option<&'static Difference> {
     DIFFERENCES.iter().find(|known| {
         known.sequence == sequence
             && known.answer == mismatch.answer

@@ -14,9 +14,9 @@ use super::{always, scalar, top_level};
 const NAMES: Names = super::names("PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget");
 
 /// The kind.
-pub struct Budget(Schema);
+pub struct BudgetKind(Schema);
 
-impl Budget {
+impl BudgetKind {
     /// With its schema.
     pub fn new() -> Self {
         let selector = Schema { patch: PatchStrategy::Replace, ..label_selector_schema("Which pods.") };
@@ -43,7 +43,7 @@ impl Budget {
     }
 }
 
-impl Kind for Budget {
+impl Kind for BudgetKind {
     fn names(&self) -> &Names {
         &NAMES
     }

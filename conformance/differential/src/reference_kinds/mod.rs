@@ -18,7 +18,7 @@ use crate::target::REFERENCE_KINDS;
 /// Every reference kind.
 pub fn all() -> Vec<Box<dyn Kind>> {
     vec![
-        Box::new(budget::Budget::new()),
+        Box::new(budget::BudgetKind::new()),
         Box::new(config_map::ConfigMap::new()),
         Box::new(lease::Lease::new()),
         Box::new(runtime_class::RuntimeClass::new()),

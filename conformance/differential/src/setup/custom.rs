@@ -10,7 +10,7 @@ use drydock_machinery::kind::{Column, Kind};
 use serde_json::{Map, Value, json};
 
 use crate::setup::servers::LIMIT;
-use crate::target::{CUSTOM, MAINTENANCE, OWN, REQUEST, Target};
+use crate::target::{CUSTOM, MAINTENANCE, OWN, REQUEST, TargetKind};
 
 /// Defines both, and waits until they are served.
 pub async fn define(drydock: &Drydock) -> Result<()> {
@@ -61,8 +61,8 @@ const MAINTENANCE_PATHS: &[&str] = &[
     ".status.conditions[0].message",
 ];
 
-fn definition(target: &Target, document: &Value, columns: &[Column], paths: &[&str]) -> Result<Value> {
-    let Target { kind, plural, namespaced, theirs, .. } = *target;
+fn definition(target: &TargetKind, document: &Value, columns: &[Column], paths: &[&str]) -> Result<Value> {
+    let TargetKind { kind, plural, namespaced, theirs, .. } = *target;
     let names = Names { group: theirs.group, version: theirs.version, kind, plural, namespaced };
     let mut definition = crd::definition(&names, document)?;
     let shown = columns.iter().skip(1).zip(paths).map(|(column, path)| {

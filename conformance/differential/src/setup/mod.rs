@@ -13,12 +13,12 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api as KubeApi, PostParams};
 use kube::{Client, Resource};
 
-use crate::target::{Api, REFERENCE_KINDS, Target};
+use crate::target::{REFERENCE_KINDS, TargetApi, TargetKind};
 use clients::Clients;
 
 /// A way to a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum ServerRoute {
     /// The host's own.
     Theirs,
     /// Ours, at our port.
@@ -50,16 +50,16 @@ impl ServerSetup {
     }
 
     /// Where a kind is.
-    pub fn api(&self, target: &Target, door: Door) -> Api {
-        if door == Door::Theirs { target.theirs } else { target.ours }
+    pub fn api(&self, target: &TargetKind, door: ServerRoute) -> TargetApi {
+        if door == ServerRoute::Theirs { target.theirs } else { target.ours }
     }
 
     /// The client for a way to a kind.
-    pub fn client(&self, target: &Target, door: Door, anonymous: bool) -> &Client {
+    pub fn client(&self, target: &TargetKind, door: ServerRoute, anonymous: bool) -> &Client {
         let clients = match door {
-            Door::Direct if target.ours == REFERENCE_KINDS => &self.reference_kinds,
-            Door::Direct => &self.drydock,
-            Door::Theirs | Door::Aggregated => &self.theirs,
+            ServerRoute::Direct if target.ours == REFERENCE_KINDS => &self.reference_kinds,
+            ServerRoute::Direct => &self.drydock,
+            ServerRoute::Theirs | ServerRoute::Aggregated => &self.theirs,
         };
         if anonymous { &clients.nobody } else { &clients.admin }
     }

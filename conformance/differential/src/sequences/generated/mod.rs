@@ -10,9 +10,9 @@ use serde_json::Value;
 use self::spoiled::spoiled;
 use super::generator::Generator;
 use crate::area::Area;
-use crate::request::Request;
-use crate::sequence::{Sequence, Step, object};
-use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, Target};
+use crate::request::SequenceRequest;
+use crate::sequence::{Sequence, SequenceStep, object};
+use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, TargetKind};
 
 /// Sequences of each sort for each kind, and writes in each.
 const SEQUENCES: u64 = 12;
@@ -28,11 +28,11 @@ enum Nulls {
     None,
 }
 
-const KINDS: [(Target, Maker); 3] =
+const KINDS: [(TargetKind, Maker); 3] =
     [(BUDGET, objects::budget), (ACCOUNT, objects::account), (CONFIG_MAP, objects::config_map)];
 
 pub(super) fn all(seed: u64) -> Vec<Sequence> {
-    let sorts: [(Area, Writer); 3] =
+    let sorts: [(Area, WriteStep); 3] =
         [(Area::MergePatch, merge_patch), (Area::JsonPatch, json_patch), (Area::Apply, apply)];
     let mut all = Vec::new();
     for (at, (area, write)) in (1..).zip(sorts) {
@@ -47,14 +47,14 @@ pub(super) fn all(seed: u64) -> Vec<Sequence> {
 }
 
 /// Adds a write to a sequence.
-type Writer = fn(Sequence, &mut Generator, Maker) -> Sequence;
+type WriteStep = fn(Sequence, &mut Generator, Maker) -> Sequence;
 
 fn sequence(
     mut generator: Generator,
     area: Area,
-    target: Target,
+    target: TargetKind,
     make: Maker,
-    write: Writer,
+    write: WriteStep,
     number: u64,
 ) -> Sequence {
     let generator = &mut generator;
@@ -74,7 +74,7 @@ fn sequence(
 }
 
 fn sometimes(sequence: Sequence, generator: &mut Generator, query: &str, chances: u64) -> Sequence {
-    let written = matches!(sequence.steps.last(), Some(Step::Ask(Request { .. })));
+    let written = matches!(sequence.steps.last(), Some(SequenceStep::Ask(SequenceRequest { .. })));
     if generator.one_in(chances) && written { sequence.query(query) } else { sequence }
 }
 

@@ -11,23 +11,24 @@ const MOST: u64 = 4;
 /// A patch with places and values of an object.
 pub(super) fn operations(generator: &mut Generator, object: &Value) -> Value {
     // What is known of the whole of the metadata stands where it is looked for.
-    let mut places: Vec<Place> = places(object).into_iter().filter(|(path, _)| path != "/metadata").collect();
+    let mut places: Vec<PatchPlace> =
+        places(object).into_iter().filter(|(path, _)| path != "/metadata").collect();
     places.push(("/metadata/labels".to_owned(), json!({"a": "b"})));
     let count = generator.below(MOST) + 1;
     (0..count).map(|_| operation(generator, &places)).collect()
 }
 
 /// A path, and what is there.
-pub(super) type Place = (String, Value);
+pub(super) type PatchPlace = (String, Value);
 
 /// Every place in an object but its root.
-pub(super) fn places(object: &Value) -> Vec<Place> {
+pub(super) fn places(object: &Value) -> Vec<PatchPlace> {
     let mut places = Vec::new();
     walk(String::new(), object, &mut places);
     places
 }
 
-fn walk(path: String, value: &Value, places: &mut Vec<Place>) {
+fn walk(path: String, value: &Value, places: &mut Vec<PatchPlace>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -46,7 +47,7 @@ fn walk(path: String, value: &Value, places: &mut Vec<Place>) {
     }
 }
 
-fn operation(generator: &mut Generator, places: &[Place]) -> Value {
+fn operation(generator: &mut Generator, places: &[PatchPlace]) -> Value {
     let (path, value) = generator.one(places).clone();
     let value = if generator.one_in(8) && !path.starts_with("/metadata") { odd(generator) } else { value };
     let mut operation = Map::new();
@@ -71,8 +72,8 @@ pub(super) fn is_fixed(path: &str) -> bool {
     fixed.iter().any(|at| path.starts_with(at))
 }
 
-fn free(generator: &mut Generator, places: &[Place]) -> String {
-    let free: Vec<&Place> = places.iter().filter(|(path, _)| !is_fixed(path)).collect();
+fn free(generator: &mut Generator, places: &[PatchPlace]) -> String {
+    let free: Vec<&PatchPlace> = places.iter().filter(|(path, _)| !is_fixed(path)).collect();
     generator.one(&free).0.clone()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::operations::{Place, is_fixed, places};
+use super::operations::{PatchPlace, is_fixed, places};
 use crate::sequences::generator::Generator;
 
 /// The object, now and then with a value that fits nowhere or a field that is not in the schema.
@@ -11,7 +11,7 @@ pub(super) fn spoiled(generator: &mut Generator, mut object: Value) -> Value {
         return object;
     }
     // A null among the amounts of a budget keeps them from being two.
-    let places: Vec<Place> =
+    let places: Vec<PatchPlace> =
         places(&object).into_iter().filter(|(path, value)| !value.is_null() && !is_fixed(path)).collect();
     if places.is_empty() {
         return object;
