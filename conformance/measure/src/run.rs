@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Arguments;
 use crate::machine;
-use crate::rows::{self, Goal, Row, Subject};
+use crate::rows::{self, BenchRow, FigureGoal, Subject};
 use crate::sample::Sample;
 use crate::subject::{Fleet, Settings, Who};
 
@@ -32,7 +32,7 @@ pub struct Measured {
     pub title: String,
     /// What it should come to.
     #[serde(skip)]
-    pub goals: Vec<Goal>,
+    pub goals: Vec<FigureGoal>,
     /// Samples in the order of the rounds.
     pub samples: Vec<(Who, Vec<Sample>)>,
 }
@@ -51,7 +51,7 @@ pub async fn all(arguments: &Arguments, machine: String) -> Result<Results> {
     Ok(Results { machine, fdatasync_us: fdatasync.as_secs_f64() * 1e6, rounds: arguments.rounds, rows })
 }
 
-async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
+async fn one(row: &dyn BenchRow, arguments: &Arguments) -> Result<Measured> {
     say(&format!("row {}: {}", row.number(), row.title()));
     let who: Vec<Who> = arguments.servers.iter().copied().filter(|who| row.takes(*who)).collect();
     let fleet = Fleet::start(&who, Settings::of(arguments, row)).await?;

@@ -7,7 +7,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::run::{Measured, Results};
-use crate::sample::Spread;
+use crate::sample::SampleSpread;
 use crate::subject::Who;
 
 const WIDTH: u32 = 1100;
@@ -26,8 +26,8 @@ pub fn svg(results: &Results, path: &Path) -> Result<()> {
 }
 
 fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, row: &Measured) -> Result<()> {
-    let spreads: Vec<(Who, Spread)> =
-        row.samples.iter().map(|(who, s)| (*who, Spread::of(s.iter().map(|s| s.cpu_us)))).collect();
+    let spreads: Vec<(Who, SampleSpread)> =
+        row.samples.iter().map(|(who, s)| (*who, SampleSpread::of(s.iter().map(|s| s.cpu_us)))).collect();
     let most = spreads.iter().map(|(_, s)| s.most).fold(10.0, f64::max);
     let bars = spreads.len().max(1) as f64;
     let mut chart = ChartBuilder::on(area)

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::rows::{Bound, Goal};
+use crate::rows::{Bound, FigureGoal};
 use crate::run::{Measured, Results};
-use crate::sample::{Sample, Spread};
+use crate::sample::{Sample, SampleSpread};
 use crate::subject::Who;
 
 /// Everything as Markdown.
@@ -53,7 +53,7 @@ fn section(out: &mut String, row: &Measured) {
 }
 
 fn cell(out: &mut String, samples: &[Sample], figure: impl Fn(&Sample) -> f64) {
-    let Spread { median, least, most } = Spread::of(samples.iter().map(figure));
+    let SampleSpread { median, least, most } = SampleSpread::of(samples.iter().map(figure));
     let _ = write!(out, " {} ({}-{}) |", short(median), short(least), short(most));
 }
 
@@ -62,10 +62,10 @@ fn short(number: f64) -> String {
     if number.abs() < 100.0 { format!("{number:.1}") } else { format!("{number:.0}") }
 }
 
-fn verdict(row: &Measured, goal: &Goal) -> Option<String> {
+fn verdict(row: &Measured, goal: &FigureGoal) -> Option<String> {
     let median = |who: Who| {
         let (_, samples) = row.samples.iter().find(|(w, _)| *w == who)?;
-        Some(Spread::of(samples.iter().map(|s| goal.figure.of(s))).median)
+        Some(SampleSpread::of(samples.iter().map(|s| goal.figure.of(s))).median)
     };
     let (mine, who, figure) = (median(goal.who)?, goal.who.title(), goal.figure.name());
     let mut lower_bound = None;
@@ -99,14 +99,14 @@ fn times(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Figure;
+    use crate::sample::SampleFigure;
 
     #[test]
     fn a_goal_is_met_at_its_bound_and_missed_above() {
         let sample = |cpu_us| vec![Sample { cpu_us, ..Sample::default() }];
         let samples = vec![(Who::Sqlite, sample(50.0)), (Who::Raw, sample(100.0))];
         let row = Measured { row: 2, title: String::new(), goals: Vec::new(), samples };
-        let goal = |bound| Goal { who: Who::Sqlite, figure: Figure::Cpu, bound };
+        let goal = |bound| FigureGoal { who: Who::Sqlite, figure: SampleFigure::Cpu, bound };
         let says = |bound| verdict(&row, &goal(bound)).unwrap_or_default();
         for (met, missed) in [
             (Bound::Times(0.5, Who::Raw), Bound::Times(0.4, Who::Raw)),
@@ -130,7 +130,8 @@ mod tests {
             ];
             let row = Measured { row: 2, title: String::new(), goals: Vec::new(), samples };
             let bound = Bound::Times(0.1, Who::Kube);
-            verdict(&row, &Goal { who: Who::Sqlite, figure: Figure::Cpu, bound }).unwrap_or_default()
+            verdict(&row, &FigureGoal { who: Who::Sqlite, figure: SampleFigure::Cpu, bound })
+                .unwrap_or_default()
         };
         assert!(says(41.0).ends_with(": missed; F (lower bound) itself takes 41.0\n"));
         assert!(says(39.0).ends_with(": missed\n"));

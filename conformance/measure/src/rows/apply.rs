@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Goal, Row, Subject, sample};
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
 use crate::subject::{Used, Who};
@@ -24,7 +24,7 @@ const FIELD: &str = "drydock.example.com/beat";
 
 /// Clients who each apply the whole of an object, one field of which has changed.
 pub struct Apply {
-    limit: Limit,
+    limit: LoadLimit,
     /// Numbers for the field: no two applies of the row have the same.
     next: Cell<u64>,
     /// Which number was acknowledged last of each object.
@@ -33,12 +33,12 @@ pub struct Apply {
 
 impl Apply {
     /// Within a limit.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: LoadLimit) -> Self {
         Self { limit, next: Cell::new(0), last: RefCell::default() }
     }
 
     /// Applies configurations, made before the clock starts.
-    async fn apply(&self, subject: &Subject, limit: Limit) -> Result<(Used, Load)> {
+    async fn apply(&self, subject: &Subject, limit: LoadLimit) -> Result<(Used, ClientLoad)> {
         let client = subject.client.clone();
         let first = self.next.replace(self.next.get() + limit.operations);
         let made = (first..first + limit.operations).map(|beat| configuration(subject, beat));
@@ -76,7 +76,7 @@ fn configuration(subject: &Subject, beat: u64) -> Result<(String, Bytes)> {
 }
 
 #[async_trait(?Send)]
-impl Row for Apply {
+impl BenchRow for Apply {
     fn number(&self) -> u8 {
         16
     }
@@ -85,8 +85,8 @@ impl Row for Apply {
         format!("apply of one changed field of 2 KiB, {CLIENTS} clients")
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 20.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::cpu(Who::Sqlite, Who::Kube, 1.0 / 20.0)]
     }
 
     /// The others know no apply that could be compared.
@@ -100,7 +100,7 @@ impl Row for Apply {
 
     /// The first apply of each creates it.
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        self.apply(subject, Limit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
+        self.apply(subject, LoadLimit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use http_body_util::BodyExt;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::load::{Limit, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{LoadLimit, drive};
 use crate::object::LARGE;
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
 use crate::subject::Who;
 
 const LISTS: usize = 16;
@@ -33,7 +33,7 @@ impl ListsAtOnce {
 }
 
 #[async_trait(?Send)]
-impl Row for ListsAtOnce {
+impl BenchRow for ListsAtOnce {
     fn number(&self) -> u8 {
         7
     }
@@ -42,8 +42,8 @@ impl Row for ListsAtOnce {
         format!("{LISTS} lists of {} objects of 2 KiB at once", self.objects)
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::number(Who::Sqlite, Figure::More("added_peak_mib"), 64.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::number(Who::Sqlite, SampleFigure::More("added_peak_mib"), 64.0)]
     }
 
     fn takes(&self, who: Who) -> bool {
@@ -66,7 +66,7 @@ impl Row for ListsAtOnce {
         let at_first = *self.filled.borrow_mut().entry(server.who).or_insert(now);
         let before = server.used()?;
         let (client, least) = (Rc::new(client.clone()), self.objects as usize * LARGE);
-        let limit = Limit { operations: LISTS as u64, time: Duration::MAX };
+        let limit = LoadLimit { operations: LISTS as u64, time: Duration::MAX };
         let load = drive(LISTS, limit, move |lane, _| {
             let client = client.clone();
             async move {

@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 use async_trait::async_trait;
 
 use super::create_many::CreateMany;
-use super::{Bound, Goal, Row, Subject};
-use crate::load::Limit;
+use super::{BenchRow, Bound, FigureGoal, Subject};
+use crate::load::LoadLimit;
 use crate::object::{self, SMALL};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
 use crate::subject::Who;
 
 /// Three fsyncs, in microseconds, each with the time that it takes by itself.
@@ -22,13 +22,13 @@ pub struct SlowDisk {
 
 impl SlowDisk {
     /// So many clients, within a limit.
-    pub fn new(clients: usize, limit: Limit) -> Self {
+    pub fn new(clients: usize, limit: LoadLimit) -> Self {
         Self { creates: CreateMany::new(clients, limit) }
     }
 }
 
 #[async_trait(?Send)]
-impl Row for SlowDisk {
+impl BenchRow for SlowDisk {
     fn number(&self) -> u8 {
         3
     }
@@ -37,10 +37,14 @@ impl Row for SlowDisk {
         format!("{}, each fsync 1 ms slower", self.creates.title())
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         vec![
-            Goal { who: Who::SlowDisk, figure: Figure::Rate, bound: Bound::AtLeast(0.9, Who::Sqlite) },
-            Goal::number(Who::SlowDisk, Figure::P99, THREE_FSYNCS),
+            FigureGoal {
+                who: Who::SlowDisk,
+                figure: SampleFigure::Rate,
+                bound: Bound::AtLeast(0.9, Who::Sqlite),
+            },
+            FigureGoal::number(Who::SlowDisk, SampleFigure::P99, THREE_FSYNCS),
         ]
     }
 

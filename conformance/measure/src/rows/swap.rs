@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, SMALL};
 use crate::sample::Sample;
 use crate::subject::Who;
@@ -23,13 +23,13 @@ const WARM_UP: u64 = 1000;
 
 /// Clients who each update the status of an object whose revision they know.
 pub struct Swap {
-    limit: Limit,
-    known: RefCell<HashMap<Who, Rc<RefCell<Vec<Known>>>>>,
+    limit: LoadLimit,
+    known: RefCell<HashMap<Who, Rc<RefCell<Vec<KnownVersions>>>>>,
 }
 
 /// What is known of an object.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownVersions {
     newest: String,
     before: Option<String>,
     /// Updates that were acknowledged.
@@ -38,15 +38,15 @@ struct Known {
 
 impl Swap {
     /// Within a limit.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: LoadLimit) -> Self {
         Self { limit, known: RefCell::default() }
     }
 
-    fn known(&self, who: Who) -> Rc<RefCell<Vec<Known>>> {
+    fn known(&self, who: Who) -> Rc<RefCell<Vec<KnownVersions>>> {
         self.known.borrow_mut().entry(who).or_default().clone()
     }
 
-    async fn swap(&self, subject: &Subject, limit: Limit) -> Result<Load> {
+    async fn swap(&self, subject: &Subject, limit: LoadLimit) -> Result<ClientLoad> {
         let (client, all) = (subject.client.clone(), self.known(subject.server.who));
         drive(CLIENTS, limit, move |lane, number| {
             let (client, all) = (client.clone(), all.clone());
@@ -61,7 +61,7 @@ impl Swap {
                     "update {number}: {stale:?} was answered {made:?}"
                 );
                 if let Some(newest) = made {
-                    all.borrow_mut()[index] = Known { newest, before: Some(known.newest), beat };
+                    all.borrow_mut()[index] = KnownVersions { newest, before: Some(known.newest), beat };
                 }
                 Ok(())
             }
@@ -71,7 +71,7 @@ impl Swap {
 }
 
 #[async_trait(?Send)]
-impl Row for Swap {
+impl BenchRow for Swap {
     fn number(&self) -> u8 {
         4
     }
@@ -80,9 +80,9 @@ impl Row for Swap {
         format!("compare-and-swap of status, {CLIENTS} clients, 1 in {STALE} stale")
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
-        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), Goal::above_lower_bound()]
+    fn goals(&self) -> Vec<FigureGoal> {
+        let against = |who, times| FigureGoal::cpu(Who::Sqlite, who, 1.0 / times);
+        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), FigureGoal::above_lower_bound()]
     }
 
     fn lanes(&self) -> usize {
@@ -94,9 +94,9 @@ impl Row for Swap {
         let all = self.known(subject.server.who);
         for number in 0..OBJECTS {
             let newest = subject.client.revision_of(0, &object::name(number)).await?;
-            all.borrow_mut().push(Known { newest, ..Known::default() });
+            all.borrow_mut().push(KnownVersions { newest, ..KnownVersions::default() });
         }
-        self.swap(subject, Limit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
+        self.swap(subject, LoadLimit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {

@@ -5,11 +5,11 @@ use drydock_conformance::crd::{self, Names};
 use drydock_conformance::host::Host;
 
 use super::{DRYDOCK_API, SubjectServer};
-use crate::client::Windows;
-use crate::object::{self, Api};
+use crate::client::ConnectionWindows;
+use crate::object::{self, ObjectApi};
 
 /// What K serves.
-pub const API: Api = Api {
+pub const API: ObjectApi = ObjectApi {
     group: "bench.drydock.example.com",
     version: "v1alpha1",
     kind: "EvictionRequest",
@@ -20,7 +20,7 @@ pub const API: Api = Api {
 
 /// Creates the definition and waits until it is served.
 pub async fn install(host: &Host, drydock: &SubjectServer) -> Result<()> {
-    let client = drydock.http(1, Windows::USUAL).await?;
+    let client = drydock.http(1, ConnectionWindows::USUAL).await?;
     let path = format!("/openapi/v3/apis/{}/{}", DRYDOCK_API.group, DRYDOCK_API.version);
     let document = serde_json::from_slice(&client.read(&path).await?)?;
     let names = Names {

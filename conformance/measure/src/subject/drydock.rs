@@ -7,7 +7,7 @@ use drydock_conformance::drydock::program;
 use drydock_conformance::host::{Host, free_ports};
 
 use super::{
-    BENCH_USER, Command, DRYDOCK_API, Settings, SubjectServer, Who, bench_user, etcd, host, slow_disk,
+    BENCH_USER, DRYDOCK_API, ServerCommand, Settings, SubjectServer, Who, bench_user, etcd, host, slow_disk,
 };
 
 /// Starts it and waits until it is ready.
@@ -32,7 +32,7 @@ pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Sub
         flags.extend(etcd::flags_of_clients(host)?);
         own_etcd = Some(name);
     }
-    let mut command = Command { program: program("drydock-apiserver"), flags, cpu };
+    let mut command = ServerCommand { program: program("drydock-apiserver"), flags, cpu };
     if who == Who::SlowDisk {
         command = slow_disk::under(host, command)?;
     }

@@ -27,10 +27,10 @@ use drydock_conformance::host::Host;
 use drydock_conformance::wait::https_answers;
 use serde::Serialize;
 
-use crate::client::{Client, Credentials, EtcdClient, HttpClient, Windows};
-use crate::object::{self, Api};
+use crate::client::{ConnectionWindows, Credentials, EtcdClient, HttpClient, SubjectClient};
+use crate::object::{self, ObjectApi};
 use crate::{machine, proc};
-use start::Command;
+use start::ServerCommand;
 pub use start::Settings;
 
 /// The name of a subject.
@@ -97,7 +97,7 @@ pub struct SubjectServer {
     /// Who.
     pub who: Who,
     /// The API of its objects.
-    pub api: Api,
+    pub api: ObjectApi,
     host: Arc<Host>,
     port: u16,
     credentials: Credentials,
@@ -106,7 +106,7 @@ pub struct SubjectServer {
     /// Name of its etcd's, if it has one beside.
     etcd: Option<String>,
     /// How it was started, if it may be started anew: others need some of the servers.
-    command: Option<Command>,
+    command: Option<ServerCommand>,
 }
 
 /// CPU time used so far.
@@ -120,30 +120,30 @@ pub struct Used {
 
 impl SubjectServer {
     /// Opens connections to it.
-    pub async fn connect(&self, lanes: usize) -> Result<Arc<dyn Client>> {
+    pub async fn connect(&self, lanes: usize) -> Result<Arc<dyn SubjectClient>> {
         let credentials = &self.credentials;
         Ok(match self.who {
             Who::Raw => {
                 let url = format!("https://127.0.0.1:{}", self.port);
                 Arc::new(EtcdClient::connect(&url, credentials, self.api, lanes).await?)
             }
-            _ => Arc::new(self.http(lanes, Windows::USUAL).await?),
+            _ => Arc::new(self.http(lanes, ConnectionWindows::USUAL).await?),
         })
     }
 
     /// Opens connections of a client to whom little can be sent before it reads.
-    pub async fn connect_sluggish(&self, lanes: usize) -> Result<Arc<dyn Client>> {
-        Ok(Arc::new(self.http(lanes, Windows::SMALL).await?))
+    pub async fn connect_sluggish(&self, lanes: usize) -> Result<Arc<dyn SubjectClient>> {
+        Ok(Arc::new(self.http(lanes, ConnectionWindows::SMALL).await?))
     }
 
     /// Opens connections of another ordinary user with the rights of the one who makes the load.
     pub async fn connect_as(&self, user: &str, lanes: usize) -> Result<HttpClient> {
         let credentials = credentials(&self.host, user, &[BENCHERS])?;
-        HttpClient::connect(self.port, &credentials, self.api, lanes, Windows::USUAL).await
+        HttpClient::connect(self.port, &credentials, self.api, lanes, ConnectionWindows::USUAL).await
     }
 
     /// Opens connections to an API server, with everything that can be asked by HTTP.
-    pub async fn http(&self, lanes: usize, windows: Windows) -> Result<HttpClient> {
+    pub async fn http(&self, lanes: usize, windows: ConnectionWindows) -> Result<HttpClient> {
         HttpClient::connect(self.port, &self.credentials, self.api, lanes, windows).await
     }
 
@@ -168,7 +168,7 @@ impl SubjectServer {
     }
 
     /// Memory of the server.
-    pub fn memory(&self) -> Result<proc::Memory> {
+    pub fn memory(&self) -> Result<proc::ResidentMemory> {
         proc::memory(self.pid(&self.server)?)
     }
 
@@ -237,7 +237,7 @@ fn bench_user(host: &Host) -> Result<Credentials> {
 }
 
 /// What D serves.
-const DRYDOCK_API: Api = Api {
+const DRYDOCK_API: ObjectApi = ObjectApi {
     group: "coordination.k8s.io",
     version: "v1alpha1",
     kind: "EvictionRequest",

@@ -7,9 +7,9 @@ use drydock_conformance::host::{Host, free_ports};
 
 use super::{SubjectServer, Who, bench_user, etcd, host};
 use crate::machine::on_cpu;
-use crate::object::{self, Api};
+use crate::object::{self, ObjectApi};
 
-const API: Api = Api {
+const API: ObjectApi = ObjectApi {
     group: "wardle.example.com",
     version: "v1alpha1",
     kind: "Flunder",

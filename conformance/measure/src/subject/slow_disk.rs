@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::host::Host;
 
-use super::Command;
+use super::ServerCommand;
 
 const SOURCE: &str = include_str!("slow_disk.c");
 
 /// The command, on such a disk.
-pub fn under(host: &Host, command: Command) -> Result<Command> {
+pub fn under(host: &Host, command: ServerCommand) -> Result<ServerCommand> {
     let library = library(host)?;
     let mut flags = vec![format!("LD_PRELOAD={}", library.display())];
     flags.push(command.program.display().to_string());
     flags.extend(command.flags);
     // env(1) becomes the program: the process is the same.
-    Ok(Command { program: "env".into(), flags, cpu: command.cpu })
+    Ok(ServerCommand { program: "env".into(), flags, cpu: command.cpu })
 }
 
 fn library(host: &Host) -> Result<PathBuf> {

@@ -7,7 +7,7 @@ use drydock_conformance::host::Host;
 
 use crate::Arguments;
 use crate::machine;
-use crate::rows::Row;
+use crate::rows::BenchRow;
 
 /// How the subjects of a row are started.
 #[derive(Clone, Copy, Debug)]
@@ -22,20 +22,20 @@ pub struct Settings {
 
 impl Settings {
     /// Those that the command line and a row ask for.
-    pub fn of(arguments: &Arguments, row: &dyn Row) -> Self {
+    pub fn of(arguments: &Arguments, row: &dyn BenchRow) -> Self {
         let Arguments { server_cpu: cpu, access_checks, .. } = *arguments;
         Self { cpu, access_checks, default_limits: row.default_limits() }
     }
 }
 
 /// A program with its flags, and the CPU on which it runs.
-pub(super) struct Command {
+pub(super) struct ServerCommand {
     pub(super) program: PathBuf,
     pub(super) flags: Vec<String>,
     pub(super) cpu: usize,
 }
 
-impl Command {
+impl ServerCommand {
     /// The same program, with flags of `instead` in place of those of the same names.
     pub(super) fn with(&self, instead: &[&str]) -> Self {
         let name = |flag: &str| flag.split_once('=').map_or(flag, |(name, _)| name).to_owned();

@@ -12,15 +12,15 @@ use hyper::body::{Frame, Incoming};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::store::{Store, Write};
+use crate::store::{ObjectWrite, Store};
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Bytes of a list that are joined before they are sent.
 const CHUNK: usize = 64 << 10;
 
 /// What is answered to a request.
-pub async fn to(request: Request<Incoming>, store: &Arc<Store>) -> Response<Body> {
+pub async fn to(request: Request<Incoming>, store: &Arc<Store>) -> Response<AnswerBody> {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().unwrap_or_default();
     let name = name(parts.uri.path());
@@ -47,18 +47,18 @@ fn value<'a>(query: &'a str, key: &str) -> Option<&'a str> {
     query.split('&').find_map(of).map(|(_, value)| value)
 }
 
-async fn write(body: Incoming, store: &Store, new: bool) -> Response<Body> {
+async fn write(body: Incoming, store: &Store, new: bool) -> Response<AnswerBody> {
     let Ok(body) = body.collect().await else { return whole(StatusCode::BAD_REQUEST, Bytes::new()) };
     let Ok(object) = serde_json::from_slice::<Value>(&body.to_bytes()) else {
         return whole(StatusCode::BAD_REQUEST, Bytes::new());
     };
-    match store.write(Write { object, new }).await {
+    match store.write(ObjectWrite { object, new }).await {
         Some(written) => whole(if new { StatusCode::CREATED } else { StatusCode::OK }, written),
         None => whole(StatusCode::CONFLICT, Bytes::new()),
     }
 }
 
-fn list(store: &Store, limit: Option<&str>, after: Option<&str>) -> Response<Body> {
+fn list(store: &Store, limit: Option<&str>, after: Option<&str>) -> Response<AnswerBody> {
     let page = store.page(limit.and_then(|limit| limit.parse().ok()), after);
     let head = format!(
         r#"{{"metadata":{{"resourceVersion":"{}","continue":"{}"}},"items":["#,
@@ -86,7 +86,7 @@ fn list(store: &Store, limit: Option<&str>, after: Option<&str>) -> Response<Bod
     Response::new(StreamBody::new(stream::iter(chunks.map(|c| Ok(Frame::data(c))))).boxed_unsync())
 }
 
-fn watch(store: &Store) -> Response<Body> {
+fn watch(store: &Store) -> Response<AnswerBody> {
     let events = stream::unfold(store.events(), |mut events| async move {
         loop {
             match events.recv().await {
@@ -99,11 +99,11 @@ fn watch(store: &Store) -> Response<Body> {
     Response::new(StreamBody::new(events).boxed_unsync())
 }
 
-fn not_found() -> Response<Body> {
+fn not_found() -> Response<AnswerBody> {
     whole(StatusCode::NOT_FOUND, Bytes::new())
 }
 
-fn whole(status: StatusCode, body: Bytes) -> Response<Body> {
+fn whole(status: StatusCode, body: Bytes) -> Response<AnswerBody> {
     let mut response = Response::new(Full::new(body).boxed_unsync());
     *response.status_mut() = status;
     response

@@ -19,7 +19,7 @@ const BATCH: usize = 512;
 const QUEUE: usize = 4096;
 
 /// An object to write.
-pub struct Write {
+pub struct ObjectWrite {
     /// It.
     pub object: Value,
     /// Whether it must not exist; otherwise the revision that it names must be its newest.
@@ -27,7 +27,7 @@ pub struct Write {
 }
 
 /// A part of all objects, in the order of names.
-pub struct Page {
+pub struct ObjectPage {
     /// The newest revision.
     pub revision: u64,
     /// The objects.
@@ -38,20 +38,20 @@ pub struct Page {
 
 /// The objects.
 pub struct Store {
-    writes: SyncSender<(Write, oneshot::Sender<Option<Bytes>>)>,
-    known: Arc<RwLock<Known>>,
+    writes: SyncSender<(ObjectWrite, oneshot::Sender<Option<Bytes>>)>,
+    known: Arc<RwLock<KnownObjects>>,
     events: broadcast::Sender<Bytes>,
 }
 
 /// What is durable.
 #[derive(Default)]
-struct Known {
+struct KnownObjects {
     revision: u64,
     objects: BTreeMap<String, (u64, Bytes)>,
 }
 
 /// A write that waits for its commit.
-struct Written {
+struct PendingCommit {
     name: String,
     revision: u64,
     bytes: Bytes,
@@ -59,9 +59,9 @@ struct Written {
 
 /// What one transaction writes.
 #[derive(Default)]
-struct Batch {
+struct CommitBatch {
     names: HashSet<String>,
-    writes: Vec<Written>,
+    writes: Vec<PendingCommit>,
 }
 
 impl Store {
@@ -75,8 +75,8 @@ impl Store {
         )?;
         let (writes, queue) = sync_channel(QUEUE);
         let (events, _) = broadcast::channel(BATCH);
-        let known = Arc::new(RwLock::new(Known { revision: 1, ..Known::default() }));
-        let mut writer = Writer { connection, known: known.clone(), events: events.clone() };
+        let known = Arc::new(RwLock::new(KnownObjects { revision: 1, ..KnownObjects::default() }));
+        let mut writer = StoreWriter { connection, known: known.clone(), events: events.clone() };
         std::thread::Builder::new().name("writer".into()).spawn(move || {
             if let Err(error) = writer.run(&queue) {
                 eprintln!("the writer stopped: {error:#}");
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// The object as it was written; `None` if its revision was stale or its name taken.
-    pub async fn write(&self, write: Write) -> Option<Bytes> {
+    pub async fn write(&self, write: ObjectWrite) -> Option<Bytes> {
         let (reply, answer) = oneshot::channel();
         self.writes.try_send((write, reply)).ok()?;
         answer.await.ok()?
@@ -98,7 +98,7 @@ impl Store {
     }
 
     /// Up to so many objects behind a name.
-    pub fn page(&self, limit: Option<usize>, after: Option<&str>) -> Page {
+    pub fn page(&self, limit: Option<usize>, after: Option<&str>) -> ObjectPage {
         let known = self.known.read();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = known.objects.range::<str, _>((from, Bound::Unbounded));
@@ -108,7 +108,7 @@ impl Store {
             last = Some(name);
         }
         let next = last.filter(|_| Some(items.len()) == limit).cloned();
-        Page { revision: known.revision, items, next }
+        ObjectPage { revision: known.revision, items, next }
     }
 
     /// Events from now on, a line each.
@@ -117,17 +117,17 @@ impl Store {
     }
 }
 
-struct Writer {
+struct StoreWriter {
     connection: Connection,
-    known: Arc<RwLock<Known>>,
+    known: Arc<RwLock<KnownObjects>>,
     events: broadcast::Sender<Bytes>,
 }
 
-impl Writer {
-    fn run(&mut self, queue: &Receiver<(Write, oneshot::Sender<Option<Bytes>>)>) -> Result<()> {
+impl StoreWriter {
+    fn run(&mut self, queue: &Receiver<(ObjectWrite, oneshot::Sender<Option<Bytes>>)>) -> Result<()> {
         while let Ok(first) = queue.recv() {
             let batch: Vec<_> = std::iter::once(first).chain(queue.try_iter().take(BATCH - 1)).collect();
-            let (mut answers, mut written) = (Vec::with_capacity(batch.len()), Batch::default());
+            let (mut answers, mut written) = (Vec::with_capacity(batch.len()), CommitBatch::default());
             let known = self.known.read().revision;
             for (write, reply) in batch {
                 let made = self.accept(write, known, &mut written)?;
@@ -143,9 +143,9 @@ impl Writer {
     /// Gives a write its revision. Of two to one name in a batch the second has a stale revision or a taken name.
     fn accept(
         &self,
-        Write { mut object, new }: Write,
+        ObjectWrite { mut object, new }: ObjectWrite,
         known: u64,
-        batch: &mut Batch,
+        batch: &mut CommitBatch,
     ) -> Result<Option<Bytes>> {
         let metadata = object.get_mut("metadata").context("an object without metadata")?;
         let name = metadata["name"].as_str().context("an object without a name")?.to_owned();
@@ -158,24 +158,24 @@ impl Writer {
         metadata["resourceVersion"] = revision.to_string().into();
         let bytes = Bytes::from(serde_json::to_vec(&object)?);
         batch.names.insert(name.clone());
-        batch.writes.push(Written { name, revision, bytes: bytes.clone() });
+        batch.writes.push(PendingCommit { name, revision, bytes: bytes.clone() });
         Ok(Some(bytes))
     }
 
-    fn commit(&mut self, written: &[Written]) -> Result<()> {
+    fn commit(&mut self, written: &[PendingCommit]) -> Result<()> {
         let transaction = self.connection.transaction()?;
         {
             let mut insert = transaction.prepare_cached("INSERT INTO log VALUES (?1, ?2, ?3)")?;
-            for Written { name, revision, bytes } in written {
+            for PendingCommit { name, revision, bytes } in written {
                 insert.execute((i64::try_from(*revision)?, name, &bytes[..]))?;
             }
         }
         Ok(transaction.commit()?)
     }
 
-    fn publish(&self, written: Vec<Written>) {
+    fn publish(&self, written: Vec<PendingCommit>) {
         let mut known = self.known.write();
-        for Written { name, revision, bytes } in written {
+        for PendingCommit { name, revision, bytes } in written {
             // Nobody need be watching.
             let event = [br#"{"type":"ADDED","object":"#, &bytes[..], b"}\n"].concat();
             let _ = self.events.send(event.into());

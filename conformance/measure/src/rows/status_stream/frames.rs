@@ -28,12 +28,12 @@ pub enum Event {
 
 /// The bytes of a stream, cut into responses.
 #[derive(Default)]
-pub struct Frames {
+pub struct StreamFrames {
     /// The beginning of a response whose end has not come.
     rest: Vec<u8>,
 }
 
-impl Frames {
+impl StreamFrames {
     /// Calls `each` with the responses that are whole with these bytes.
     pub fn take(&mut self, data: &[u8], mut each: impl FnMut(Event) -> Result<()>) -> Result<()> {
         if self.rest.is_empty() {
@@ -130,7 +130,7 @@ mod tests {
             Event::Other,
         ];
         for size in [1, 2, 7, 100, bytes.len()] {
-            let (mut frames, mut read) = (Frames::default(), Vec::new());
+            let (mut frames, mut read) = (StreamFrames::default(), Vec::new());
             for chunk in bytes.chunks(size) {
                 frames
                     .take(chunk, |event| {
@@ -145,6 +145,6 @@ mod tests {
 
     #[test]
     fn a_compressed_response_is_refused() {
-        assert!(Frames::default().take(&[1, 0, 0, 0, 0], |_| Ok(())).is_err());
+        assert!(StreamFrames::default().take(&[1, 0, 0, 0, 0], |_| Ok(())).is_err());
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio::task::{JoinHandle, LocalSet};
 
-use super::objects::Objects;
-use super::seen::{Ledger, Seen};
-use super::subscriber::{Subscriber, request};
-use crate::client::{HttpClient, Windows};
-use crate::load::Load;
+use super::objects::StreamObjects;
+use super::seen::{Ledger, SubscribersSeen};
+use super::subscriber::{StreamSubscriber, request};
+use crate::client::{ConnectionWindows, HttpClient};
+use crate::load::ClientLoad;
 use crate::rows::{Subject, sample};
 use crate::sample::Sample;
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What is written, and who subscribes.
 pub struct Round {
     /// The objects.
-    pub objects: Rc<Objects>,
+    pub objects: Rc<StreamObjects>,
     /// Writes a second.
     pub rate: u32,
     /// For how long.
@@ -38,7 +38,7 @@ pub struct Round {
 }
 
 /// What a round came to.
-pub struct Outcome {
+pub struct RoundOutcome {
     /// The figures.
     pub sample: Sample,
     /// KiB by which the server grew for each subscriber after the first.
@@ -49,15 +49,15 @@ pub struct Outcome {
 
 impl Round {
     /// Runs it.
-    pub async fn run(&self, subject: &Subject) -> Result<Outcome> {
+    pub async fn run(&self, subject: &Subject) -> Result<RoundOutcome> {
         LocalSet::new().run_until(self.write_and_follow(subject)).await
     }
 
-    async fn write_and_follow(&self, subject: &Subject) -> Result<Outcome> {
+    async fn write_and_follow(&self, subject: &Subject) -> Result<RoundOutcome> {
         let (writes, count) = (self.writes(), self.objects.count());
-        let seen = Rc::new(Seen::new(self.objects.take_beats(writes), writes, count)?);
+        let seen = Rc::new(SubscribersSeen::new(self.objects.take_beats(writes), writes, count)?);
         // A stream that nobody reads is felt soon, and its connection is not.
-        let windows = if self.stalled > 0 { Windows::NARROW } else { Windows::USUAL };
+        let windows = if self.stalled > 0 { ConnectionWindows::NARROW } else { ConnectionWindows::USUAL };
         let client = Rc::new(subject.server.http(CONNECTIONS + 1, windows).await?);
         let (healthy, memory) = self.open_healthy(subject, &client).await?;
         let stalled = self.open_stalled(subject, &client).await?;
@@ -65,13 +65,13 @@ impl Round {
         let all = healthy.iter().chain(&stalled);
         let ledgers: Vec<Rc<Ledger>> = all.map(|subscriber| subscriber.ledger.clone()).collect();
         ledgers.iter().for_each(|ledger| seen.begin(ledger));
-        let follow = |subscriber: Subscriber| tokio::task::spawn_local(subscriber.follow(seen.clone()));
+        let follow = |subscriber: StreamSubscriber| tokio::task::spawn_local(subscriber.follow(seen.clone()));
         let (before, began) = (subject.server.used()?, Instant::now());
         let mut readers: Vec<_> = healthy.into_iter().map(follow).collect();
         self.objects.write(&client, CONNECTIONS, self.rate, &seen).await?;
         readers.extend(stalled.into_iter().map(follow));
         ended(readers).await?;
-        let load = Load { latency: seen.latency(), elapsed: began.elapsed() };
+        let load = ClientLoad { latency: seen.latency(), elapsed: began.elapsed() };
         self.judge(sample(subject, before, &load)?, memory, &ledgers)
     }
 
@@ -80,7 +80,11 @@ impl Round {
     }
 
     /// Subscribes one after another; and KiB by which the server grew for each after the first, for whom it read the objects.
-    async fn open_healthy(&self, subject: &Subject, client: &HttpClient) -> Result<(Vec<Subscriber>, f64)> {
+    async fn open_healthy(
+        &self,
+        subject: &Subject,
+        client: &HttpClient,
+    ) -> Result<(Vec<StreamSubscriber>, f64)> {
         let resident = || anyhow::Ok(subject.server.memory()?.resident);
         let mut opened = self.open(client, 0..self.healthy.min(1), CONNECTIONS).await?;
         let before = resident()?;
@@ -90,9 +94,9 @@ impl Round {
     }
 
     /// Half of them on connections that nobody reads, and half beside healthy ones.
-    async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<Subscriber>> {
+    async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<StreamSubscriber>> {
         let half = self.stalled / 2;
-        let unread = subject.server.http(STALLED_CONNECTIONS.min(half), Windows::SMALL).await?;
+        let unread = subject.server.http(STALLED_CONNECTIONS.min(half), ConnectionWindows::SMALL).await?;
         let mut opened = self.open(&unread, 0..half, STALLED_CONNECTIONS).await?;
         opened.extend(self.open(client, half..self.stalled, CONNECTIONS).await?);
         Ok(opened)
@@ -103,16 +107,16 @@ impl Round {
         client: &HttpClient,
         numbers: std::ops::Range<usize>,
         lanes: usize,
-    ) -> Result<Vec<Subscriber>> {
+    ) -> Result<Vec<StreamSubscriber>> {
         let (request, mut opened) = (request(self.interval)?, Vec::with_capacity(numbers.len()));
         for number in numbers {
             let count = self.objects.count();
-            opened.push(Subscriber::open(client, number % lanes, request.clone(), count).await?);
+            opened.push(StreamSubscriber::open(client, number % lanes, request.clone(), count).await?);
         }
         Ok(opened)
     }
 
-    fn judge(&self, mut sample: Sample, memory: f64, ledgers: &[Rc<Ledger>]) -> Result<Outcome> {
+    fn judge(&self, mut sample: Sample, memory: f64, ledgers: &[Rc<Ledger>]) -> Result<RoundOutcome> {
         let delivered = |to: &[Rc<Ledger>]| to.iter().map(|ledger| ledger.delivered.get()).sum::<u64>();
         let (healthy, stalled) = ledgers.split_at(self.healthy);
         let due = (self.healthy * self.writes()) as u64;
@@ -138,7 +142,7 @@ impl Round {
                 "{undelivered} states and {behind} last states did not come; streams that ended: {ended:?}"
             )
         });
-        Ok(Outcome { sample, memory, lost })
+        Ok(RoundOutcome { sample, memory, lost })
     }
 }
 
