@@ -31,7 +31,7 @@ pub struct Informer {
 
 /// How an informer is to get its objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct InformerWay {
     /// `dynamic`, `metadata` (in protobuf) or `rest`.
     pub client: &'static str,
     /// By one watch that begins with what is there, in place of a list and a watch.
@@ -40,7 +40,7 @@ pub struct Way {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct InformerEvents {
     event: String,
     name: String,
     step: String,
@@ -69,7 +69,7 @@ impl Informer {
         program: &Path,
         dir: &Path,
         kubeconfig: &Path,
-        way: Way,
+        way: InformerWay,
         resource: &str,
         selector: &str,
     ) -> Result<Self> {
@@ -122,8 +122,8 @@ impl Informer {
         Ok(std::fs::read_to_string(&self.log)?)
     }
 
-    fn change(&mut self, told: Told) -> Option<String> {
-        let Told { event, name, step, .. } = told;
+    fn change(&mut self, told: InformerEvents) -> Option<String> {
+        let InformerEvents { event, name, step, .. } = told;
         let before = match event.as_str() {
             "delete" => self.steps.remove(&name),
             _ => self.steps.insert(name.clone(), step.clone()),
@@ -131,7 +131,7 @@ impl Informer {
         (event != "update" || before.as_ref() != Some(&step)).then(|| format!("{event} {name} {step}"))
     }
 
-    async fn told(&mut self) -> Result<Told> {
+    async fn told(&mut self) -> Result<InformerEvents> {
         loop {
             let told = self.line().await?;
             if told.event != "wire" {
@@ -141,7 +141,7 @@ impl Informer {
         }
     }
 
-    async fn line(&mut self) -> Result<Told> {
+    async fn line(&mut self) -> Result<InformerEvents> {
         let Ok(line) = tokio::time::timeout(LIMIT, self.lines.next_line()).await else {
             bail!("{}: nothing is told in time: {}", self.name, self.log()?);
         };

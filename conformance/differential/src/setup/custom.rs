@@ -3,7 +3,7 @@
 use anyhow::Result;
 use drydock_api::eviction_request::EvictionRequestKind;
 use drydock_api::node_maintenance::{NodeMaintenanceKind, defaults};
-use drydock_conformance::crd::{self, Names};
+use drydock_conformance::crd::{self, CustomNames};
 use drydock_conformance::drydock::Drydock;
 use drydock_conformance::wait::api_available;
 use drydock_machinery::kind::{Column, Kind};
@@ -63,7 +63,7 @@ const MAINTENANCE_PATHS: &[&str] = &[
 
 fn definition(target: &TargetKind, document: &Value, columns: &[Column], paths: &[&str]) -> Result<Value> {
     let TargetKind { kind, plural, namespaced, theirs, .. } = *target;
-    let names = Names { group: theirs.group, version: theirs.version, kind, plural, namespaced };
+    let names = CustomNames { group: theirs.group, version: theirs.version, kind, plural, namespaced };
     let mut definition = crd::definition(&names, document)?;
     let shown = columns.iter().skip(1).zip(paths).map(|(column, path)| {
         let type_ = if column.name == "Age" { "date" } else { column.type_ };

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::Identity;
+use drydock_conformance::host::CertificateFiles;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -42,7 +42,7 @@ pub struct ServerDoor {
 impl ServerDoor {
     /// The port of an URL `https://127.0.0.1:PORT`, of a server that is called `name` and whose certificate is signed by
     /// the CA; whoever has an identity shows it.
-    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&Identity>) -> Result<ServerDoor> {
+    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&CertificateFiles>) -> Result<ServerDoor> {
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         let config =
             |protocol: &[u8]| anyhow::Ok(TlsConnector::from(Arc::new(config(ca, identity, protocol)?)));
@@ -79,7 +79,7 @@ impl ServerDoor {
 }
 
 /// Every connection pays for a handshake of its own: nothing is resumed.
-fn config(ca: &Path, identity: Option<&Identity>, protocol: &[u8]) -> Result<ClientConfig> {
+fn config(ca: &Path, identity: Option<&CertificateFiles>, protocol: &[u8]) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(ca)? {
         roots.add(certificate?)?;

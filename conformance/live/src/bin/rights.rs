@@ -38,14 +38,14 @@ struct Right {
 #[serde(rename_all = "camelCase", default)]
 struct Manifest {
     kind: String,
-    metadata: Metadata,
-    rules: Vec<Rule>,
+    metadata: RoleMetadata,
+    rules: Vec<RoleRule>,
     role_ref: RoleRef,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct RoleMetadata {
     name: String,
 }
 
@@ -57,7 +57,7 @@ struct RoleRef {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rule {
+struct RoleRule {
     api_groups: Vec<String>,
     resources: Vec<String>,
     resource_names: Vec<String>,
@@ -127,7 +127,7 @@ fn granted() -> Result<BTreeSet<(&'static str, Right)>> {
     Ok(granted)
 }
 
-fn rights(rule: &Rule) -> Vec<Right> {
+fn rights(rule: &RoleRule) -> Vec<Right> {
     let names: Vec<Option<String>> = match rule.resource_names.is_empty() {
         true => vec![None],
         false => rule.resource_names.iter().cloned().map(Some).collect(),

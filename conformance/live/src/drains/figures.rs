@@ -10,7 +10,7 @@ use crate::host::audit::Request;
 
 /// The figures of one drain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Figures {
+pub struct DrainFigures {
     /// Drained pods whose eviction or deletion the host accepted.
     pub deletions: usize,
     /// Of them a second, between the 5th and the 95th percentile.
@@ -18,7 +18,7 @@ pub struct Figures {
     /// Seconds from the creation of the maintenance to the first of them; nothing without a maintenance.
     pub first_deletion: Option<f64>,
     /// Writes of our programs, without reviews: `patch evictionrequests/status` and so on, and how many.
-    pub writes: Counts,
+    pub writes: AuditCounts,
     /// SubjectAccessReviews and TokenReviews of our programs.
     pub reviews: usize,
     /// Events of our programs about the drained pods or their requests. Those about nodes and maintenances are in another
@@ -27,29 +27,29 @@ pub struct Figures {
     /// Most writes of our programs to one Node.
     pub most_writes_to_a_node: usize,
     /// Evictions, and writes of our programs, that were answered with 409.
-    pub conflicts: Counts,
+    pub conflicts: AuditCounts,
     /// The same with 429.
-    pub too_many: Counts,
+    pub too_many: AuditCounts,
 }
 
 /// How many, by verb and resource.
-pub type Counts = BTreeMap<String, usize>;
+pub type AuditCounts = BTreeMap<String, usize>;
 
 /// The service accounts of our programs.
 const ACCOUNTS: &str = "system:serviceaccount:drydock-system:";
 
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
-impl Figures {
+impl DrainFigures {
     /// Of the drain of these pods, by what the host received from then on.
-    pub fn read(log: &[Request], drained: &BTreeSet<String>, from: Timestamp) -> Figures {
+    pub fn read(log: &[Request], drained: &BTreeSet<String>, from: Timestamp) -> DrainFigures {
         let log: Vec<&Request> = log.iter().filter(|r| r.received.is_some_and(|at| at >= from)).collect();
         let deletions = deletions(&log, drained);
         let ours = || log.iter().copied().filter(|r| is_ours(r) && is_write(r));
         let evictions = log.iter().copied().filter(|r| !is_ours(r) && r.is_about("pods/eviction"));
         let asked: Vec<&Request> = ours().chain(evictions).collect();
         let refused = |code| count(asked.iter().copied().filter(|r| r.response_status.code == code));
-        Figures {
+        DrainFigures {
             deletions: deletions.len(),
             per_second: per_second(&deletions),
             first_deletion: first_deletion(&log, &deletions),
@@ -105,8 +105,8 @@ fn most_writes_to_a_node<'l>(writes: impl Iterator<Item = &'l Request>) -> usize
     nodes.into_values().max().unwrap_or_default()
 }
 
-fn count<'l>(requests: impl Iterator<Item = &'l Request>) -> Counts {
-    let mut counts = Counts::new();
+fn count<'l>(requests: impl Iterator<Item = &'l Request>) -> AuditCounts {
+    let mut counts = AuditCounts::new();
     for request in requests {
         *counts.entry(what(request)).or_default() += 1;
     }

@@ -28,11 +28,11 @@ fn eviction(milliseconds: i64, pod: &str, code: u16) -> Request {
     request(milliseconds, MANAGER, "create pods/eviction", pod, code)
 }
 
-fn read(log: &[Request], drained: &[&str]) -> Figures {
-    Figures::read(log, &drained.iter().map(|&name| name.to_owned()).collect(), at(0))
+fn read(log: &[Request], drained: &[&str]) -> DrainFigures {
+    DrainFigures::read(log, &drained.iter().map(|&name| name.to_owned()).collect(), at(0))
 }
 
-fn counts(of: &[(&str, usize)]) -> Counts {
+fn counts(of: &[(&str, usize)]) -> AuditCounts {
     of.iter().map(|(what, times)| ((*what).to_owned(), *times)).collect()
 }
 

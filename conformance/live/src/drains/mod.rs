@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use self::form::Form;
+use self::form::BudgetForm;
 use self::subject::DrainSubject;
 use self::workload::DEPLOYMENTS;
 
@@ -31,8 +31,8 @@ use self::workload::DEPLOYMENTS;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
     /// Which budgets guard the pods: none, twenty (one for each Deployment), one (over all)
-    #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = Form::ALL)]
-    pub forms: Vec<Form>,
+    #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = BudgetForm::ALL)]
+    pub forms: Vec<BudgetForm>,
     /// Who drains: drydock, loop (of evictions alone)
     #[arg(long, value_enum, value_name = "SUBJECTS", value_delimiter = ',', default_values_t = DrainSubject::ALL)]
     pub subjects: Vec<DrainSubject>,
@@ -58,7 +58,7 @@ pub struct Arguments {
 const MOST_ON_A_NODE: usize = 100;
 
 /// Measures, prints, and fails if a pod was left behind, a budget broken, an owner told of a pod that goes by itself, or more
-/// written for each pod than [`Form::most_writes`]; Ctrl-C ends it.
+/// written for each pod than [`BudgetForm::most_writes`]; Ctrl-C ends it.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
     tokio::select! {
         result = measure(&arguments) => result,

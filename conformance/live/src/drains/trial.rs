@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::Arguments;
 use super::cpu::Cpu;
-use super::figures::Figures;
-use super::form::Form;
+use super::figures::DrainFigures;
+use super::form::BudgetForm;
 use super::subject::DrainSubject;
-use super::workload::{NAMESPACE, Size, Workload};
+use super::workload::{NAMESPACE, Workload, WorkloadSize};
 use crate::drydock::{Drydock, Options};
 use crate::host::{Host, audit};
 use crate::playground::observer::ObserverProcess;
@@ -27,7 +27,7 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
     /// Which budgets there were.
-    pub form: Form,
+    pub form: BudgetForm,
     /// Who drained.
     pub subject: DrainSubject,
     /// How many pods there were.
@@ -35,7 +35,7 @@ pub struct Trial {
     /// Until the nodes were empty.
     pub seconds: f64,
     /// By the host's audit log.
-    pub figures: Figures,
+    pub figures: DrainFigures,
     /// CPU seconds by process, until the nodes were empty and all Deployments complete again.
     pub cpu: Cpu,
     /// Pods that are still on the nodes.
@@ -51,7 +51,7 @@ pub struct Trial {
 }
 
 /// What is known when the drain has ended.
-struct Drained {
+struct DrainedTrial {
     from: Timestamp,
     seconds: f64,
     cpu: Cpu,
@@ -60,13 +60,13 @@ struct Drained {
 }
 
 /// Starts a host, and Drydock if it is the subject, and lets it drain.
-pub async fn run(subject: DrainSubject, form: Form, arguments: &Arguments) -> Result<Trial> {
+pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments) -> Result<Trial> {
     let host = Host::start_auditing_programs().await?;
     let drydock = match subject {
         DrainSubject::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
         DrainSubject::Loop => None,
     };
-    let size = Size { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
+    let size = WorkloadSize { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
     let workload = Workload::create(&host, form, size).await?;
     if let Some(drydock) = &drydock {
         let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.last_words());
@@ -87,7 +87,7 @@ pub async fn run(subject: DrainSubject, form: Form, arguments: &Arguments) -> Re
         subject,
         pods: size.pods,
         seconds: drained.seconds,
-        figures: Figures::read(&log, &workload.names(), drained.from),
+        figures: DrainFigures::read(&log, &workload.names(), drained.from),
         cpu: drained.cpu,
         left,
         requests_left: drained.requests_left,
@@ -98,8 +98,8 @@ pub async fn run(subject: DrainSubject, form: Form, arguments: &Arguments) -> Re
 }
 
 /// Without budgets there is nothing to observe.
-fn observe(host: &Host, form: Form) -> Result<Option<ObserverProcess>> {
-    if form == Form::None {
+fn observe(host: &Host, form: BudgetForm) -> Result<Option<ObserverProcess>> {
+    if form == BudgetForm::None {
         return Ok(None);
     }
     let program = std::env::current_exe().context("this program does not know where it is")?;
@@ -107,7 +107,12 @@ fn observe(host: &Host, form: Form) -> Result<Option<ObserverProcess>> {
 }
 
 /// The host's clock and ours are one: both run on this machine.
-async fn drain(subject: DrainSubject, host: &Host, client: &Client, workload: &Workload) -> Result<Drained> {
+async fn drain(
+    subject: DrainSubject,
+    host: &Host,
+    client: &Client,
+    workload: &Workload,
+) -> Result<DrainedTrial> {
     let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
     let ended = subject.drain(client, workload).await;
     let seconds = began.elapsed().as_secs_f64();
@@ -118,7 +123,7 @@ async fn drain(subject: DrainSubject, host: &Host, client: &Client, workload: &W
     };
     let cpu = Cpu::now(host)?.since(&before);
     let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.obituaries()));
-    Ok(Drained { from, seconds, cpu, requests_left, failure })
+    Ok(DrainedTrial { from, seconds, cpu, requests_left, failure })
 }
 
 impl Trial {
@@ -130,7 +135,7 @@ impl Trial {
         self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet && is_frugal
     }
 
-    /// Writes of which there were more for each pod than [`Form::most_writes`], in words.
+    /// Writes of which there were more for each pod than [`BudgetForm::most_writes`], in words.
     fn excess_writes(&self) -> Vec<String> {
         let found = self.form.most_writes().into_iter().filter_map(|(what, most)| {
             let count = self.figures.writes.get(what).copied().unwrap_or_default();
@@ -147,7 +152,7 @@ impl Trial {
 
     /// In one line.
     pub fn summary(&self) -> String {
-        let Figures { deletions, per_second, .. } = &self.figures;
+        let DrainFigures { deletions, per_second, .. } = &self.figures;
         let mut line = format!("{deletions} pods in {:.1} s, {per_second:.1} a second", self.seconds);
         if !self.observer.is_empty() {
             line += &format!("; {}", self.observer);
@@ -182,11 +187,11 @@ mod tests {
         ];
         let writes = writes.map(|(what, count)| (what.to_owned(), count)).into();
         Trial {
-            form: Form::None,
+            form: BudgetForm::None,
             subject: DrainSubject::Drydock,
             pods: 200,
             seconds: 10.0,
-            figures: Figures { writes, ..Figures::default() },
+            figures: DrainFigures { writes, ..DrainFigures::default() },
             cpu: Cpu::default(),
             left: Vec::new(),
             requests_left: 0,

@@ -15,11 +15,11 @@ pub struct Request {
     /// `create`, `patch`, `delete` and so on.
     pub verb: String,
     /// Who asked.
-    pub user: User,
+    pub user: LoggedUser,
     /// About what.
     pub object_ref: ObjectRef,
     /// How it was answered.
-    pub response_status: Answer,
+    pub response_status: LoggedResponse,
     /// When the host received it.
     #[serde(rename = "requestReceivedTimestamp")]
     pub received: Option<Timestamp>,
@@ -37,7 +37,7 @@ pub struct Request {
 /// Who asked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct User {
+pub struct LoggedUser {
     /// As the host authenticated them.
     pub username: String,
 }
@@ -61,7 +61,7 @@ pub struct ObjectRef {
 /// How it was answered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct LoggedResponse {
     /// HTTP status.
     pub code: u16,
     /// Why it was refused.

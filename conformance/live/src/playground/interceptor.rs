@@ -39,7 +39,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(120);
 
 /// What the API server accepted from the interceptor for one request.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct AcceptedReport {
     /// The heartbeats, as they stood in its answers.
     pub heartbeats: BTreeSet<Timestamp>,
     /// Whether it took the end, or had ended the request itself when it was told: the pod was gone by then.
@@ -47,26 +47,26 @@ pub struct Report {
 }
 
 /// Reports by request, which is the pod's UID.
-type Reports = Arc<Mutex<BTreeMap<String, Report>>>;
+type Reports = Arc<Mutex<BTreeMap<String, AcceptedReport>>>;
 
 /// The running interceptor; it ends when it is dropped.
-pub struct Interceptor {
+pub struct PlaygroundInterceptor {
     _tasks: JoinSet<()>,
     reports: Reports,
 }
 
-impl Interceptor {
+impl PlaygroundInterceptor {
     /// Starts to watch the namespace's requests.
-    pub fn start(client: Client) -> Interceptor {
+    pub fn start(client: Client) -> PlaygroundInterceptor {
         let reports = Reports::default();
         let worker = Worker { client, reports: reports.clone() };
         let mut tasks = JoinSet::new();
         tasks.spawn(worker.watch());
-        Interceptor { _tasks: tasks, reports }
+        PlaygroundInterceptor { _tasks: tasks, reports }
     }
 
     /// What was accepted so far.
-    pub fn reports(&self) -> BTreeMap<String, Report> {
+    pub fn reports(&self) -> BTreeMap<String, AcceptedReport> {
         lock(&self.reports).clone()
     }
 }
@@ -84,7 +84,7 @@ struct Worker {
 }
 
 /// What comes after a step.
-enum Next {
+enum NextAction {
     Step,
     Wait(Duration),
     Nothing,
@@ -95,7 +95,7 @@ impl Worker {
         let events = watcher::watcher(self.requests(), watcher::Config::default()).default_backoff();
         let mut objects = events.applied_objects().boxed();
         let mut serving = JoinSet::<String>::new();
-        let mut served = Served::default();
+        let mut served = ServedRequests::default();
         // The first has much to save, and is still at it when the next heartbeat is due.
         let mut beats = 2;
         loop {
@@ -120,10 +120,10 @@ impl Worker {
         loop {
             let step = tokio::time::timeout(STEP, self.step(&name, beats)).await;
             let pause = match step.context("no answer in time").flatten() {
-                Ok(Next::Nothing) => return name,
+                Ok(NextAction::Nothing) => return name,
                 Ok(next) => {
                     failing = None;
-                    if let Next::Wait(pause) = next { pause } else { Duration::ZERO }
+                    if let NextAction::Wait(pause) = next { pause } else { Duration::ZERO }
                 }
                 Err(error) => {
                     if failing.get_or_insert_with(Instant::now).elapsed() > TOLD_AFTER {
@@ -137,14 +137,14 @@ impl Worker {
         }
     }
 
-    async fn step(&self, name: &str, beats: usize) -> Result<Next> {
+    async fn step(&self, name: &str, beats: usize) -> Result<NextAction> {
         let request = match self.requests().get(name).await {
             Err(error) if is_gone(&error) => None,
             found => Some(read(found?)?),
         };
         let Some(request) = request.filter(is_ours) else {
             lock(&self.reports).entry(name.to_owned()).or_default().over = true;
-            return Ok(Next::Nothing);
+            return Ok(NextAction::Nothing);
         };
         let mut entry = request.interceptor(NAME).cloned().unwrap_or_default();
         let now = now()?;
@@ -155,7 +155,7 @@ impl Worker {
         if self.note(name, &entry) < beats {
             let due = beat.checked_add(HEARTBEAT)?;
             if now < due {
-                return Ok(Next::Wait(Duration::try_from(due.duration_since(now))?));
+                return Ok(NextAction::Wait(Duration::try_from(due.duration_since(now))?));
             }
             entry.heartbeat_time = Some(now);
             return self.report(&request, entry, "still checkpointing").await;
@@ -185,7 +185,7 @@ impl Worker {
         request: &EvictionRequest,
         mut entry: InterceptorStatus,
         message: &str,
-    ) -> Result<Next> {
+    ) -> Result<NextAction> {
         (entry.name, entry.message) = (NAME.to_owned(), message.to_owned());
         let name = &request.metadata.name;
         let status = json!({
@@ -198,7 +198,7 @@ impl Worker {
         let written = read(written)?;
         let Some(entry) = written.interceptor(NAME) else { bail!("the answer has no entry of ours") };
         self.note(name, entry);
-        Ok(Next::Step)
+        Ok(NextAction::Step)
     }
 
     /// Notes what the server says that it has; returns how many heartbeats it took.
@@ -217,9 +217,9 @@ impl Worker {
 /// Requests that are served. One that is seen again meanwhile is looked at once more when that has ended: it may have been
 /// made anew under its name, after the last step looked.
 #[derive(Default)]
-struct Served(BTreeMap<String, bool>);
+struct ServedRequests(BTreeMap<String, bool>);
 
-impl Served {
+impl ServedRequests {
     /// A request that is ours was seen; whether it is to be served now.
     fn seen(&mut self, name: &str) -> bool {
         self.0.insert(name.to_owned(), self.0.contains_key(name)).is_none()
@@ -293,7 +293,7 @@ mod tests {
     }
 
     /// Serves the request of a cluster that is unwell at first, and returns what it said of it in the end.
-    async fn served(unwell: Vec<Option<(u16, &'static str)>>) -> Report {
+    async fn served(unwell: Vec<Option<(u16, &'static str)>>) -> AcceptedReport {
         let request = json!({
             "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
             "metadata": {"name": "uid", "namespace": NAMESPACE, "uid": "own"},
@@ -338,7 +338,7 @@ mod tests {
     /// on a request that was made anew in between.
     #[test]
     fn what_is_seen_while_a_request_is_served_is_looked_at_when_that_ends() {
-        let mut served = Served::default();
+        let mut served = ServedRequests::default();
         assert!(served.seen("r"));
         assert!(!served.seen("r") && !served.seen("r"), "it is served");
         assert!(served.ended("r"), "it was seen meanwhile");

@@ -28,12 +28,12 @@ use crate::cluster;
 use crate::drydock::{Drydock, Options, Storage, open_to_users};
 use crate::host::{Host, client_of};
 
-use self::faults::{Chaos, Faults};
-use self::interceptor::Interceptor;
-use self::maintenance::{Maintenance, Seen};
+use self::faults::{Chaos, ServerFaults};
+use self::interceptor::PlaygroundInterceptor;
+use self::maintenance::{Maintenance, SeenStatus};
 use self::observer::ObserverProcess;
 use self::stream::StreamClients;
-use self::verdict::Finding;
+use self::verdict::VerdictFinding;
 use self::writes::Writers;
 
 /// What the command line asks for.
@@ -86,7 +86,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
 
     let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
     let interceptor_config = host.kubeconfig(interceptor::USER, &[])?;
-    let interceptor = Interceptor::start(client_of(&interceptor_config).await?);
+    let interceptor = PlaygroundInterceptor::start(client_of(&interceptor_config).await?);
     if arguments.inject_violation {
         workload::inject_violation(host, "web")?;
     }
@@ -117,10 +117,10 @@ async fn drain_in_chaos(
     drydock: &Drydock,
     chaos: Chaos,
     maintenance: &Maintenance,
-) -> Result<(Seen, Vec<Finding>)> {
+) -> Result<(SeenStatus, Vec<VerdictFinding>)> {
     let (direct, aggregated) = (drydock.direct().await?, drydock.host.client().await?);
     let writers = Writers::start([direct.clone(), aggregated.clone(), direct.clone(), aggregated]);
-    let (seen, mut findings) = Faults::new(drydock, chaos).during(maintenance.drain()).await?;
+    let (seen, mut findings) = ServerFaults::new(drydock, chaos).during(maintenance.drain()).await?;
     findings.extend(writers.finish(direct).await?);
     Ok((seen, findings))
 }

@@ -1,7 +1,7 @@
 //! K's kind: a CustomResourceDefinition of D's own schema.
 
 use anyhow::Result;
-use drydock_conformance::crd::{self, Names};
+use drydock_conformance::crd::{self, CustomNames};
 use drydock_conformance::host::Host;
 
 use super::{DRYDOCK_API, SubjectServer};
@@ -23,7 +23,7 @@ pub async fn install(host: &Host, drydock: &SubjectServer) -> Result<()> {
     let client = drydock.http(1, ConnectionWindows::USUAL).await?;
     let path = format!("/openapi/v3/apis/{}/{}", DRYDOCK_API.group, DRYDOCK_API.version);
     let document = serde_json::from_slice(&client.read(&path).await?)?;
-    let names = Names {
+    let names = CustomNames {
         group: API.group,
         version: API.version,
         kind: API.kind,
