@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use drydock_conformance::drydock::Storage;
+use drydock_conformance::drydock::StorageChoice;
 
 use crate::attack::Attack;
 use crate::field::AttackSize;
@@ -46,7 +46,7 @@ struct Flags {
     seconds: u64,
     /// Where Drydock keeps its objects
     #[arg(long, value_enum, default_value_t)]
-    storage: Storage,
+    storage: StorageChoice,
 }
 
 #[tokio::main]

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where the API server keeps its objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Storage {
+pub enum StorageChoice {
     /// The embedded store, in a file.
     #[default]
     Sqlite,
@@ -41,7 +41,7 @@ pub enum Storage {
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Storage of the API server.
-    pub storage: Storage,
+    pub storage: StorageChoice,
     /// `--heartbeat-deadline` of both programs, as they read it (`90s`); their own default if absent.
     pub heartbeat_deadline: Option<String>,
     /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.

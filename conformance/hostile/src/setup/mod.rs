@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::drydock::{Drydock, Options, Storage, program};
+use drydock_conformance::drydock::{Drydock, Options, StorageChoice, program};
 use drydock_conformance::host::Host;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ pub struct AttackSetup {
 
 impl AttackSetup {
     /// Starts everything and waits until it serves.
-    pub async fn start(storage: Storage) -> Result<AttackSetup> {
+    pub async fn start(storage: StorageChoice) -> Result<AttackSetup> {
         let host = Host::start().await?;
         let apiserver_flags = lowered()?;
         let options = Options { storage, apiserver_flags, ..Options::default() };

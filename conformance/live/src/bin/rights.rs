@@ -149,7 +149,7 @@ fn rights(rule: &RoleRule) -> Vec<Right> {
 }
 
 /// What a request that the host let through made use of; and what drydock-apiserver asked about, of whomever it is.
-fn used(program: &'static str, request: &audit::Request) -> Vec<(&'static str, Right)> {
+fn used(program: &'static str, request: &audit::LoggedRequest) -> Vec<(&'static str, Right)> {
     let about = &request.object_ref;
     let itself = Right {
         verb: request.verb.clone(),
@@ -195,7 +195,7 @@ fn program(user: &str) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| *program == name)
 }
 
-fn told(program: &str, request: &audit::Request) -> String {
+fn told(program: &str, request: &audit::LoggedRequest) -> String {
     let about = &request.object_ref;
     let resource = resource(&about.resource, &about.subresource);
     format!(

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// One request as the host logged it when it was answered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Request {
+pub struct LoggedRequest {
     /// `create`, `patch`, `delete` and so on.
     pub verb: String,
     /// Who asked.
@@ -68,7 +68,7 @@ pub struct LoggedResponse {
     pub message: String,
 }
 
-impl Request {
+impl LoggedRequest {
     /// Whether it did what it asked for.
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.response_status.code)
@@ -136,7 +136,7 @@ pub fn events(log: &Path, id: &str) -> Result<Vec<Value>> {
 }
 
 /// All requests that were answered so far.
-pub fn requests(log: &Path) -> Result<Vec<Request>> {
+pub fn requests(log: &Path) -> Result<Vec<LoggedRequest>> {
     let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
     // A line may be cut short: the last is still in the writing, and one of a killed server stays so.
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())

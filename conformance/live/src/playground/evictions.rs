@@ -6,7 +6,7 @@ use super::history::Departures;
 use super::interceptor::{self, AcceptedReport};
 use super::maintenance::SeenStatus;
 use super::verdict::VerdictFinding;
-use crate::host::audit::Request;
+use crate::host::audit::LoggedRequest;
 
 /// The application whose pods have an interceptor.
 const INTERCEPTED: &str = "cache";
@@ -47,7 +47,7 @@ pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> Verdict
 }
 
 /// How many SubjectAccessReviews the host was asked while pods were evicted, and how many that is for a pod.
-pub fn cost_in_reviews(log: &[Request]) -> String {
+pub fn cost_in_reviews(log: &[LoggedRequest]) -> String {
     let answered = |what| log.iter().filter(|request| request.is_about(what) && request.succeeded()).count();
     let (reviews, evicted) = (answered("subjectaccessreviews"), answered("pods/eviction"));
     let each = reviews as f64 / evicted.max(1) as f64;

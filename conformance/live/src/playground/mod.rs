@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::cluster;
-use crate::drydock::{Drydock, Options, Storage, open_to_users};
+use crate::drydock::{Drydock, Options, StorageChoice, open_to_users};
 use crate::host::{Host, client_of};
 
 use self::faults::{Chaos, ServerFaults};
@@ -44,7 +44,7 @@ pub struct Arguments {
     pub once: bool,
     /// Where Drydock keeps its objects.
     #[arg(long, value_enum, default_value_t)]
-    pub storage: Storage,
+    pub storage: StorageChoice,
     /// How many nodes the cluster has.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(12..=200))]
     pub nodes: u16,
