@@ -10,7 +10,7 @@ use etcd_client::{
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::{Credentials, ListPage, SubjectClient, WatchFrom};
+use super::{Credentials, ReadPage, SubjectClient, WatchBeginning};
 use crate::object::ObjectApi;
 
 const PREFIX: &str = "/bench/";
@@ -90,7 +90,7 @@ impl SubjectClient for EtcdClient {
         bail!("raw etcd has no list to compare")
     }
 
-    async fn page(&self, _: usize, _: Option<&str>) -> Result<ListPage> {
+    async fn page(&self, _: usize, _: Option<&str>) -> Result<ReadPage> {
         bail!("raw etcd has no pages to compare")
     }
 
@@ -98,7 +98,7 @@ impl SubjectClient for EtcdClient {
         bail!("raw etcd has no watch to compare")
     }
 
-    async fn watch(&self, _: usize, _: WatchFrom<'_>) -> Result<Incoming> {
+    async fn watch(&self, _: usize, _: WatchBeginning<'_>) -> Result<Incoming> {
         bail!("raw etcd has no watch to compare")
     }
 

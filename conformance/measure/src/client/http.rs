@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
 use super::connection::{ConnectionWindows, client_config, open};
-use super::{Credentials, ListPage, SubjectClient, WatchFrom};
+use super::{Credentials, ReadPage, SubjectClient, WatchBeginning};
 use crate::object::{self, ObjectApi};
 
 const PAGE: usize = 500;
@@ -197,12 +197,12 @@ impl SubjectClient for HttpClient {
         Ok(self.ask(lane, "GET", &self.collection, Bytes::new()).await?.into_body())
     }
 
-    async fn page(&self, lane: usize, token: Option<&str>) -> Result<ListPage> {
+    async fn page(&self, lane: usize, token: Option<&str>) -> Result<ReadPage> {
         let path = format!("{}?limit={PAGE}&continue={}", self.collection, token.unwrap_or_default());
         let answer = self.ask(lane, "GET", &path, Bytes::new()).await?;
         let body = answer.into_body().collect().await?.to_bytes();
         let next = object::text(&body, "continue").filter(|token| !token.is_empty()).map(str::to_owned);
-        Ok(ListPage { body, next })
+        Ok(ReadPage { body, next })
     }
 
     async fn revision(&self) -> Result<String> {
@@ -212,10 +212,10 @@ impl SubjectClient for HttpClient {
         Ok(revision.to_owned())
     }
 
-    async fn watch(&self, lane: usize, from: WatchFrom<'_>) -> Result<Incoming> {
+    async fn watch(&self, lane: usize, from: WatchBeginning<'_>) -> Result<Incoming> {
         let from = match from {
-            WatchFrom::Revision(revision) => format!("resourceVersion={revision}"),
-            WatchFrom::InitialEvents => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+            WatchBeginning::Revision(revision) => format!("resourceVersion={revision}"),
+            WatchBeginning::InitialEvents => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
                                     &allowWatchBookmarks=true"
                 .to_owned(),
         };

@@ -29,7 +29,7 @@ pub struct Credentials {
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug)]
-pub enum WatchFrom<'a> {
+pub enum WatchBeginning<'a> {
     /// Behind a revision.
     Revision(&'a str),
     /// With everything that there is, and a bookmark behind it (WatchList).
@@ -37,7 +37,7 @@ pub enum WatchFrom<'a> {
 }
 
 /// A page of a list.
-pub struct ListPage {
+pub struct ReadPage {
     /// Its bytes.
     pub body: Bytes,
     /// The token of the next one.
@@ -63,11 +63,11 @@ pub trait SubjectClient {
     /// The newest state of all objects, as one response that streams.
     async fn list(&self, lane: usize) -> Result<Incoming>;
     /// A page of all objects, from a token on; the first without one.
-    async fn page(&self, lane: usize, token: Option<&str>) -> Result<ListPage>;
+    async fn page(&self, lane: usize, token: Option<&str>) -> Result<ReadPage>;
     /// The newest revision.
     async fn revision(&self) -> Result<String>;
     /// A watch: events of JSON, a line each.
-    async fn watch(&self, lane: usize, from: WatchFrom<'_>) -> Result<Incoming>;
+    async fn watch(&self, lane: usize, from: WatchBeginning<'_>) -> Result<Incoming>;
     /// All objects, for comparing.
     async fn all(&self) -> Result<Vec<Value>>;
 }

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tokio::task::LocalSet;
 
 use super::{BenchRow, FigureGoal, Subject, sample};
-use crate::client::WatchFrom;
+use crate::client::WatchBeginning;
 use crate::load::{ClientLoad, LoadLimit};
 use crate::object::{self, SMALL};
 use crate::sample::{Sample, SampleFigure};
@@ -68,7 +68,7 @@ impl FanOut {
         let _unread = stall(subject, stalled, &revision).await?;
         let mut watchers = Vec::with_capacity(healthy);
         for watcher in 0..healthy {
-            let body = client.watch(watcher % CONNECTIONS, WatchFrom::Revision(&revision)).await?;
+            let body = client.watch(watcher % CONNECTIONS, WatchBeginning::Revision(&revision)).await?;
             let seen = seen.clone();
             watchers.push(tokio::task::spawn_local(async move { seen.follow(body, watcher).await }));
         }
@@ -121,7 +121,7 @@ async fn stall(subject: &Subject, count: usize, revision: &str) -> Result<Vec<In
     let lanes = count.min(2);
     let client = subject.server.connect_sluggish(lanes).await?;
     for watcher in 0..count {
-        unread.push(client.watch(watcher % lanes, WatchFrom::Revision(revision)).await?);
+        unread.push(client.watch(watcher % lanes, WatchBeginning::Revision(revision)).await?);
     }
     Ok(unread)
 }

@@ -13,7 +13,7 @@ use tokio::task::LocalSet;
 
 use super::list::fill;
 use super::{BenchRow, FigureGoal, Subject, sample};
-use crate::client::{SubjectClient, WatchFrom};
+use crate::client::{SubjectClient, WatchBeginning};
 use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, SMALL};
 use crate::sample::{Sample, SampleFigure};
@@ -100,7 +100,7 @@ async fn follow(
     revision: Option<&str>,
     events: u64,
 ) -> Result<bool> {
-    let from = revision.map_or(WatchFrom::InitialEvents, WatchFrom::Revision);
+    let from = revision.map_or(WatchBeginning::InitialEvents, WatchBeginning::Revision);
     let (mut body, mut came) = (client.watch(lane, from).await?, 0);
     while came < events {
         let Some(Ok(frame)) = body.frame().await else { return Ok(false) };
