@@ -1,21 +1,21 @@
 //! As much of a Rust file as the rules ask for, by its lines. rustfmt makes that reliable: what opens at an
 //! indentation closes at the same.
 
-use crate::repository::{self, File};
+use crate::repository::{self, SourceFile};
 
 /// Every Rust file.
-pub fn all() -> Vec<File> {
+pub fn all() -> Vec<SourceFile> {
     repository::files(".rs")
 }
 
 /// Whether the whole file is tests.
-pub fn is_test(file: &File) -> bool {
+pub fn is_test(file: &SourceFile) -> bool {
     let path = &file.path;
     path.contains("/tests/") || path.ends_with("tests.rs") || path.contains("_tests/")
 }
 
 /// The lines before the tests at the file's end.
-pub fn code(file: &File) -> Vec<&str> {
+pub fn code(file: &SourceFile) -> Vec<&str> {
     let lines: Vec<&str> = file.text.lines().collect();
     let tests = lines
         .windows(2)
@@ -66,6 +66,6 @@ mod tests {
     #[test]
     fn tests_at_the_end_are_not_code() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n".to_owned();
-        assert_eq!(code(&File { path: "a.rs".into(), text }), ["fn a() {}", ""]);
+        assert_eq!(code(&SourceFile { path: "a.rs".into(), text }), ["fn a() {}", ""]);
     }
 }
