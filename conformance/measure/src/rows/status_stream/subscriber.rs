@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prost::Message;
 
-use super::frames::{Event, StreamFrames};
+use super::frames::{StreamEvent, StreamFrames};
 use super::objects::NODE;
 use super::seen::{Ledger, SubscribersSeen};
 use crate::client::HttpClient;
@@ -40,8 +40,8 @@ impl StreamSubscriber {
             };
             let ledger = &subscriber.ledger;
             subscriber.frames.take(&data, |event| {
-                is_complete |= event == Event::SnapshotComplete;
-                if let Event::Updated { object, beat } = event {
+                is_complete |= event == StreamEvent::SnapshotComplete;
+                if let StreamEvent::Updated { object, beat } = event {
                     ledger.note(object, beat)?;
                 }
                 Ok(())
@@ -56,8 +56,8 @@ impl StreamSubscriber {
             let Some(data) = self.read().await else { break };
             let ledger = &self.ledger;
             self.frames.take(&data, |event| match event {
-                Event::Updated { object, beat } => seen.came(ledger, object, beat),
-                Event::SnapshotComplete | Event::Other => Ok(()),
+                StreamEvent::Updated { object, beat } => seen.came(ledger, object, beat),
+                StreamEvent::SnapshotComplete | StreamEvent::Other => Ok(()),
             })?;
         }
         Ok(())
