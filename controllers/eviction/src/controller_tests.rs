@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};
 use drydock_runtime::HostCaches;
-use drydock_runtime::cache::Phase;
+use drydock_runtime::cache::PodPhase;
 use drydock_runtime::testing::{context, context_ahead, failure, unknown_path};
 use jiff::SignedDuration;
 use parking_lot::Mutex;
@@ -102,7 +102,7 @@ async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
         name: "p".into(),
         namespace: "ns".into(),
         uid: "uid".into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         ..Pod::default()
     };
     reconciler.context.caches.pods.apply(pod);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::meta::Condition;
-use drydock_runtime::cache::Phase;
+use drydock_runtime::cache::PodPhase;
 
 use super::tests::{A, B, advance, at, begun, pod, reason, request};
 use super::*;
@@ -91,7 +91,7 @@ fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
 
 #[test]
 fn request_that_is_being_deleted_is_evicted_when_its_pod_is_gone_or_terminal() {
-    let terminal = Pod { phase: Phase::Failed, ..pod(&[A]) };
+    let terminal = Pod { phase: PodPhase::Failed, ..pod(&[A]) };
     for (target, why) in [(TargetPod::Absent, "PodDeleted"), (TargetPod::Present(&terminal), "PodTerminated")]
     {
         let mut request = begun(&pod(&[A]));

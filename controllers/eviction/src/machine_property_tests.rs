@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::eviction_request::Requester;
-use drydock_runtime::cache::Phase;
+use drydock_runtime::cache::PodPhase;
 use proptest::prelude::*;
 
 use super::tests::{A, B, advance, at, pod, request};
@@ -75,7 +75,7 @@ impl Life {
             Event::PodTerminates => {
                 self.pod.iter_mut().for_each(|p| p.deletion_timestamp = Some(at(self.now + 30)))
             }
-            Event::PodEnds => self.pod.iter_mut().for_each(|p| p.phase = Phase::Succeeded),
+            Event::PodEnds => self.pod.iter_mut().for_each(|p| p.phase = PodPhase::Succeeded),
             Event::PodGoes => self.pod = None,
         }
     }

@@ -6,7 +6,7 @@ use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
 use drydock_api::meta::find_condition;
-use drydock_runtime::cache::{OwnerRef, Phase};
+use drydock_runtime::cache::{OwnerRef, PodPhase};
 use serde_json::json;
 
 use super::*;
@@ -25,7 +25,7 @@ pub(super) fn pod(interceptors: &[&str]) -> Pod {
         uid: "uid".into(),
         resource_version: "1".into(),
         interceptors: Some(interceptors.iter().map(|s| (*s).to_owned()).collect()),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         ..Default::default()
     }
 }
@@ -166,7 +166,7 @@ fn pod_of_a_group_cancels_with_the_words_of_the_kep() {
 
 #[test]
 fn terminal_pod_is_evicted_from_the_start() {
-    for phase in [Phase::Succeeded, Phase::Failed] {
+    for phase in [PodPhase::Succeeded, PodPhase::Failed] {
         let pod = Pod { phase, ..pod(&[]) };
         let request = begun(&pod);
         assert_eq!(reason(&request, "Evicted").unwrap().0, "PodTerminated");

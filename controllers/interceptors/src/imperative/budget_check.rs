@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::blocked::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
 use drydock_api::eviction_request::refusal::by_budget;
-use drydock_runtime::cache::{Phase, UnhealthyPolicy};
+use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
 use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
 
 /// Comparisons of strings that a look at the budgets of one pod may cost: tenants make any number of budgets, with
@@ -55,7 +55,7 @@ impl BudgetCheck {
 pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
     let mut covering = Vec::new();
     // The host does not ask budgets about pods that have not started, have ended, or are going.
-    if pod.is_terminal() || pod.is_terminating() || pod.phase == Phase::Pending {
+    if pod.is_terminal() || pod.is_terminating() || pod.phase == PodPhase::Pending {
         return covering;
     }
     let mut left = MAX_COMPARISONS;

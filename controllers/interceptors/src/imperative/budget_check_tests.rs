@@ -19,7 +19,7 @@ fn budget(name: &str, allowed: i32) -> Arc<PodDisruptionBudget> {
 }
 
 fn pod(ready: bool) -> Pod {
-    Pod { name: "p".into(), namespace: "ns".into(), phase: Phase::Running, ready, ..Default::default() }
+    Pod { name: "p".into(), namespace: "ns".into(), phase: PodPhase::Running, ready, ..Default::default() }
 }
 
 fn why(check: BudgetCheck) -> String {
@@ -65,7 +65,7 @@ fn names(covering: &[Arc<PodDisruptionBudget>]) -> Vec<&str> {
 
 #[test]
 fn pending_pod_passes_every_budget() {
-    let pending = Pod { phase: Phase::Pending, ..pod(false) };
+    let pending = Pod { phase: PodPhase::Pending, ..pod(false) };
     let budgets = store([(*budget("a", 0)).clone()]);
     assert_eq!(names(&covering(&pod(false), &budgets)), ["a"]);
     assert!(covering(&pending, &budgets).is_empty());

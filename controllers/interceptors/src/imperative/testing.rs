@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
-use drydock_runtime::cache::Phase;
+use drydock_runtime::cache::PodPhase;
 use drydock_runtime::testing::{context, failure};
 use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ pub(super) fn pod(name: &str) -> Pod {
         name: name.into(),
         namespace: "ns".into(),
         uid: name.into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         ready: true,
         ..Default::default()
     }

@@ -102,7 +102,7 @@ fn pods_that_tolerate_the_taint_neither_hold_it_up_nor_need_it() {
 fn pods_of_other_types_and_terminal_ones_play_no_part() {
     let (low, none) = (pod("low", 10), Deletions::default());
     let free = Pod { controller: None, ..pod("free", 1000) };
-    let ended = Pod { phase: drydock_runtime::cache::Phase::Failed, ..pod("ended", 1000) };
+    let ended = Pod { phase: drydock_runtime::cache::PodPhase::Failed, ..pod("ended", 1000) };
     let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
     let mirror = Pod { annotations: [mirror].into(), ..pod("mirror", 1000) };
     assert!(wanted(&node(None), &[&low, &free, &ended, &mirror], 10, &none));

@@ -16,7 +16,7 @@ pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
 pub use cacheable::{Cacheable, KubeObject, ObjectKey, api, api_all, resource};
 pub use caches::{HostCaches, Select};
 pub use node::{Node, NodeCondition, Taint};
-pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 pub use reflector::reflect;
 pub use store::{ObjectChange, Store};
 

@@ -58,7 +58,7 @@ pub struct Pod {
     /// `spec.evictionResponders`; none if the field is absent.
     pub responders: Option<Vec<Responder>>,
     /// `status.phase`
-    pub phase: Phase,
+    pub phase: PodPhase,
     /// Whether the Ready condition is True.
     pub ready: bool,
     /// Why the scheduler finds no node for the pod: the message of PodScheduled=False with reason Unschedulable.
@@ -91,7 +91,7 @@ pub struct OwnerRef {
 
 /// `status.phase`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Phase {
+pub enum PodPhase {
     /// Not all containers have started.
     #[default]
     Pending,
@@ -109,7 +109,7 @@ pub enum Phase {
 impl Pod {
     /// Whether the pod has run to its end (Succeeded or Failed): it counts nowhere.
     pub fn is_terminal(&self) -> bool {
-        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
     /// Whether the pod has been asked to go.
     pub fn is_terminating(&self) -> bool {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -99,7 +99,7 @@ impl WireToleration {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WirePodStatus {
-    phase: Option<Phase>,
+    phase: Option<PodPhase>,
     #[serde(deserialize_with = "null_as_default")]
     conditions: Vec<WireCondition>,
 }

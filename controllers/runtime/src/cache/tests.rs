@@ -50,7 +50,7 @@ fn pod_keeps_only_known_annotations_and_its_controller() {
     assert!(pod.is_mirror() && pod.is_daemon_set_pod() && pod.in_group && pod.ready);
     assert_eq!(pod.controller.unwrap().name, "d");
     assert_eq!(pod.interceptors.unwrap(), ["a.example.com"]);
-    assert_eq!((pod.priority, pod.phase), (5, Phase::Running));
+    assert_eq!((pod.priority, pod.phase), (5, PodPhase::Running));
     assert_eq!(pod.unschedulable, None);
 }
 
@@ -93,7 +93,7 @@ fn pod_with_nulls_and_unknown_phase_is_read() {
     }))
     .unwrap();
     assert!(!pod.in_group && !pod.is_terminal());
-    assert_eq!(pod.phase, Phase::Unknown);
+    assert_eq!(pod.phase, PodPhase::Unknown);
 }
 
 #[test]
