@@ -29,6 +29,10 @@ const FILE: (usize, usize) = (240, 400);
 const TEST_FILE: usize = 500;
 /// Lines of a file with the tests in it that none may pass.
 const WHOLE_FILE: usize = 500;
+/// Files of the product with fewer lines than this are crumbs: a reader turns the page before the concept has begun.
+const CRUMB: usize = 60;
+/// Crumbs that there may be, in apiserver and controllers. To be lowered to 30.
+const CRUMBS: usize = 92;
 /// Lines of a function that nine in ten keep to, and that none may pass.
 const FUNCTION: (usize, usize) = (30, 64);
 
@@ -79,6 +83,23 @@ fn files_can_be_read_in_one_sitting() {
         "more than one in ten is longer than {} lines: {long:#?}",
         FILE.0
     );
+}
+
+/// Tests, examples, and files that only list modules are no crumbs.
+#[test]
+fn a_concept_is_not_cut_into_crumbs() {
+    let is_crumb = |file: &&SourceFile| {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let is_product = file.path.starts_with("apiserver/") || file.path.starts_with("controllers/");
+        let is_left_out = is_test(file)
+            || !file.path.contains("/src/")
+            || ["lib.rs", "main.rs", "testing.rs"].contains(&name)
+            || (name == "mod.rs" && source::only_lists_modules(&code(file)));
+        is_product && !is_left_out && file.text.lines().count() < CRUMB
+    };
+    let crumbs = paths(source::all().iter().filter(is_crumb));
+    let advice = "fold one into the file whose concept it belongs to, or lower the number";
+    assert!(crumbs.len() <= CRUMBS, "{} crumbs, of at most {CRUMBS}; {advice}: {crumbs:#?}", crumbs.len());
 }
 
 #[test]
