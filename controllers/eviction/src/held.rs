@@ -90,7 +90,7 @@ mod tests {
         assert!(held.namespaces.is_empty());
     }
 
-    /// Whoever made requests whose names come first kept the others from their end.
+    /// A tenant who made requests whose names come first kept the others from ending.
     #[test]
     fn requests_are_let_go_in_the_order_in_which_they_came() {
         let mut held = HeldRequests::default();

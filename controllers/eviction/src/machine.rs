@@ -8,7 +8,7 @@
 //!   └──▶ Canceled
 //! ```
 //!
-//! A request that was deleted and is kept by a finalizer is ended all the same: whoever holds it waits for the end.
+//! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer waits for the end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use crate::ending::{self, TerminalCondition};
 use crate::labels;
 
-/// Most entries of a pod's list that are told of: its annotations may hold thousands that are wrong.
+/// Most wrong entries of a pod's annotations that get an event: there may be thousands.
 const MAX_WARNINGS: usize = 20;
 
 /// What the decisions depend on besides.
@@ -37,7 +37,7 @@ pub struct Config {
     pub heartbeat_deadline: Duration,
     /// How long finished requests are kept for requesters that do not withdraw; none keeps them.
     pub retention: Option<Duration>,
-    /// How long canceled requests are kept: those that nobody wants any more, and those that failed validation.
+    /// How long canceled requests are kept: those without requesters, and those that failed validation.
     pub canceled_grace: Duration,
     /// How many finished requests of a namespace are kept; the oldest beyond are removed at once.
     pub max_finished: usize,
@@ -85,7 +85,7 @@ pub struct RequestDecision {
     pub delete: bool,
     /// Whether the API server is to be asked for the pod before anything is decided.
     pub confirm: bool,
-    /// What the pod's owner is told once the status is written; one Warning event each.
+    /// Warning events for the pod's owner, published once the status is written.
     pub warnings: Vec<Warning>,
 }
 
@@ -229,7 +229,7 @@ fn go_on(
 }
 
 /// When the active interceptor's turn is over: once it has completed or been silent too long, but not while the pod's
-/// own grace period runs. None if nobody comes after it.
+/// own grace period runs. None if no interceptor comes after it.
 fn turn_over_at(request: &EvictionRequest, pod: &Pod, config: &Config) -> Option<Timestamp> {
     next_interceptor(&request.status)?;
     let due = match request.active_interceptor() {
@@ -257,7 +257,7 @@ fn next_turn(request: &EvictionRequest, now: Timestamp) -> RequestDecision {
     RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
-/// What is told when the active interceptor loses its turn, if it has not completed it.
+/// The warning that the active interceptor loses its turn, if it has not completed it.
 fn timed_out(request: &EvictionRequest) -> Option<Warning> {
     let active = request.active_interceptor_status().filter(|active| active.completion_time.is_none())?;
     let said = match (active.heartbeat_time, request.status.activation_time) {
@@ -270,7 +270,7 @@ fn timed_out(request: &EvictionRequest) -> Option<Warning> {
     Some(Warning { reason: reasons::INTERCEPTOR_TIMED_OUT, message })
 }
 
-/// A terminal condition; nobody is active any more.
+/// Sets a terminal condition; no interceptor stays active.
 fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
     retire_active(&mut status);
@@ -278,7 +278,7 @@ fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) ->
     RequestDecision { status: Some(status), ends: true, ..RequestDecision::default() }
 }
 
-/// Nobody is active any more; whoever was had a turn.
+/// Moves the active interceptor to the processed ones.
 pub(crate) fn retire_active(status: &mut EvictionRequestStatus) {
     for active in std::mem::take(&mut status.active_interceptors) {
         if !status.processed_interceptors.contains(&active) {

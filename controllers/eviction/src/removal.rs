@@ -1,8 +1,8 @@
 //! Removes finished requests: those whose time is over, and the oldest that a namespace has too many of.
 //!
-//! They have a queue and workers of their own: thousands of them in a namespace delay nobody's turn, and few deletes are
+//! They have a queue and workers of their own: thousands of them in a namespace delay no turn, and few deletes are
 //! sent at a time. While a namespace has too many that are not removed yet, no more of its requests are ended that were
-//! never taken up: else whoever makes requests faster than they are removed would fill the store.
+//! never taken up: otherwise a client that makes requests faster than they are removed would fill the store.
 
 use std::sync::Arc;
 

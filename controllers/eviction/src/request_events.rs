@@ -1,4 +1,4 @@
-//! What people are told of a request: the owner of its pod by events, the admin by the log.
+//! Events about a request for the owner of its pod, and the same in the log for the admin.
 
 use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
@@ -27,8 +27,8 @@ pub(crate) fn tell(
 }
 
 /// Tells the pod's owner that an interceptor has begun. The default ones are no news: every pod has them. Of a request that
-/// is seen for the first time the holder of the lease before has told, if its interceptor began within that term. (What
-/// began between its last renewal and a crash may be told twice.)
+/// is seen for the first time the holder of the lease before has published the event, if the interceptor began within that
+/// term. (What began between its last renewal and a crash may get two events.)
 pub(crate) fn tell_of_beginning(context: &ControllerContext, change: &ObjectChange<EvictionRequest>) {
     let Some(new) = &change.new else { return };
     let active = new.active_interceptor_status().filter(|active| !is_default(&active.name));

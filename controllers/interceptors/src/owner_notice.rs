@@ -1,4 +1,4 @@
-//! When the owner of a blocked pod is told. A pod in the queue of a budget that lets others go is on its way; one that
+//! When the owner of a blocked pod gets an event. A pod in the queue of a budget that lets others go is on its way; one that
 //! nothing will let go, or behind a budget that has stood still, is not. Pure.
 
 use drydock_api::eviction_request::blocked::{
@@ -7,16 +7,16 @@ use drydock_api::eviction_request::blocked::{
 use drydock_api::eviction_request::{Blocked, InterceptorStatus};
 use jiff::{SignedDuration, Timestamp};
 
-/// How long a budget may let nothing go before those who wait for it are told.
+/// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
 pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What blocks the eviction of a pod, and what its owner was told. Of what has not been told, a standstill begins anew at a
+/// What blocks the eviction of a pod, and which event its owner got last. Of what had no event, a standstill begins anew at a
 /// restart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnerNotice {
     /// What blocks now.
     now: Option<BlockedSince>,
-    /// What the owner was told last, as it was then.
+    /// The block of the owner's last event, as it was then.
     last: Option<Blocked>,
 }
 
@@ -28,7 +28,7 @@ struct BlockedSince {
     is_told: bool,
 }
 
-/// What is to be told now.
+/// The event that is to be published now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerEvent {
     /// Nothing is new.
@@ -42,7 +42,7 @@ pub(crate) enum OwnerEvent {
 }
 
 impl OwnerNotice {
-    /// What an entry says was told.
+    /// Restored from the last block that an entry records.
     pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
         let last = entry.last_blocked.as_deref().cloned();
         let is_now = |last: &&Blocked| {
@@ -57,7 +57,7 @@ impl OwnerNotice {
         Self { now, last }
     }
 
-    /// What the owner was told last, in the state in which it was told.
+    /// The block of the owner's last event, in the state that it had then.
     pub(crate) fn last(&self) -> Option<&Blocked> {
         self.last.as_ref()
     }

@@ -35,7 +35,7 @@ pub struct ProgressReport {
     pub completed: bool,
     /// What keeps it from evicting the pod; the time is that of the entry.
     pub blocked: Option<Blocked>,
-    /// What the pod's owner was told last, now or before; without the time.
+    /// The block of the owner's last event, now or before; without the time.
     pub told: Option<Blocked>,
 }
 
@@ -62,7 +62,7 @@ pub fn entry(
     }
     let now = truncate_to_seconds(now);
     let mut entry = old.clone();
-    // The API refuses a longer one, and nobody would be told.
+    // The API refuses a longer one, and the report would be lost.
     entry.message = cut(&progress.message, MAX_MESSAGE);
     entry.blocked = progress
         .blocked
@@ -118,7 +118,7 @@ pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
     entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()
 }
 
-/// How a report ended.
+/// How the write of an entry ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryWrite {
     /// It is written.

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use crate::owner_notice::{OwnerEvent, OwnerNotice};
 use crate::report::{self, EntryWrite, ProgressReport};
 
-/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry yet, and
-/// one that is made from the one before would start the turn again, which is refused.
+/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry
+/// yet, and one that is made from the one before would start the turn again, which is refused.
 pub(crate) struct Reporter {
     context: ControllerContext,
     /// Name of the interceptor.
@@ -36,14 +36,14 @@ struct LastReport {
     written: Option<InterceptorStatus>,
     /// When.
     written_at: Option<Instant>,
-    /// What the pod's owner was told of what blocks.
+    /// Which blocks the pod's owner has events about.
     notice: OwnerNotice,
 }
 
 /// Whom a report concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Whoever reads the request: what blocks is a matter of the node or of the DaemonSet.
+    /// Readers of the request alone: what blocks is a matter of the node or of the DaemonSet.
     Readers,
     /// The owner of the pod too, by events: what blocks holds this pod, and somebody has to do something.
     Owner,
@@ -91,8 +91,9 @@ impl Reporter {
         self.memories.lock().remove(key);
     }
 
-    /// Tells the pod's owner what concerns him, whoever has the turn; and reports, if it is the interceptor's. `words` are those of
-    /// the event that something blocks, if they are not the message; `last_eviction` is when its budget let an eviction go last.
+    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry. `words` are
+    /// those of the event that something blocks, if they are not the message; `last_eviction` is when its budget let an
+    /// eviction go last.
     pub(crate) async fn tell(
         &self,
         request: &EvictionRequest,

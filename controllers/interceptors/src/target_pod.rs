@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use crate::report::ProgressReport;
 
-/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is believed, as the drain plan believes
-/// it: whether there is such a DaemonSet makes no difference, since nobody else evicts the pod.
+/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is believed, as the drain plan
+/// believes it: whether there is such a DaemonSet makes no difference, since no other interceptor evicts the pod.
 pub(crate) fn responsible(pod: &Pod) -> &'static str {
     match pod.pod_type() {
         PodType::Static => KUBELET,
@@ -69,8 +69,8 @@ mod tests {
 
     use super::*;
 
-    /// A mirror pod is a static one, whoever controls it; and an owner of a version that is not served makes nobody responsible
-    /// who would not act.
+    /// A mirror pod is a static one, even if it has a controller; and an owner of a version that is not served makes no
+    /// interceptor responsible that would not act.
     #[test]
     fn each_pod_has_one_interceptor_that_evicts_it() {
         let owned = |version: &str, kind: &str| {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// A finalizer was told of in the second in which the grace period ended, when most are about to be removed.
+    /// A finalizer was reported in the second in which the grace period ended, when most are about to be removed.
     #[test]
     fn a_pod_is_overdue_ten_seconds_after_its_grace_period() {
         let at = |second| Timestamp::from_second(second).unwrap();

@@ -1,4 +1,4 @@
-//! What the machine wants written, and what it wants told.
+//! The writes and the events that a step decides on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,14 +83,14 @@ pub enum Action {
         status: Box<NodeMaintenanceStatus>,
         /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
         confirm: BTreeMap<String, PodType>,
-        /// Told when it is written.
+        /// Published when it is written.
         notes: Vec<EventDraft>,
     },
     /// Removes our finalizer.
     Finalizer {
         /// The maintenance as seen.
         maintenance: Arc<NodeMaintenance>,
-        /// Told when it is removed.
+        /// The message of the event that is published when it is removed.
         message: String,
     },
 }
@@ -200,7 +200,7 @@ impl EventDraft {
         Self { about, severity, reason, message: message.into(), is_logged: true }
     }
 
-    /// An event about a node, which is told of its maintenances too: those have the line of the log.
+    /// An event about a node; its maintenances get the same, and with it the line of the log.
     pub(crate) fn of_node(node: &str, severity: Severity, reason: &'static str, message: String) -> Self {
         Self { about: EventSubject::Node(node.to_owned()), severity, reason, message, is_logged: false }
     }
@@ -213,7 +213,7 @@ pub enum EventSubject {
     Node(String),
     /// A maintenance.
     Maintenance(String),
-    /// An eviction, by namespace and the pod's UID: the owner of the pod is told, too.
+    /// An eviction, by namespace and the pod's UID: the event goes to the owner of the pod, too.
     Eviction(String, String),
 }
 
@@ -222,7 +222,7 @@ pub enum EventSubject {
 pub struct MaintenanceDecision {
     /// Everything that is to be written and is not yet.
     pub actions: BTreeMap<Task, Action>,
-    /// Told once.
+    /// Published once.
     pub notes: Vec<EventDraft>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,

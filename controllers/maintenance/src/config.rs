@@ -25,7 +25,7 @@ pub struct Config {
     pub agent: String,
     /// How long an interceptor may be silent before its turn passes on (`--heartbeat-deadline`).
     pub heartbeat_deadline: Duration,
-    /// How long a request is kept for the pod's owner when the pod is gone, if the owner was told of it
+    /// How long a request is kept for the pod's owner when the pod is gone, if the owner had an event about it
     /// (`--blocked-request-retention`).
     pub request_retention: Duration,
 }
@@ -49,7 +49,7 @@ impl Config {
         Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
     }
 
-    /// How long an interceptor that has not begun may be silent before people are told that it has never reported.
+    /// How long an interceptor that has not begun may be silent before a blocker says that it has never reported.
     pub(crate) fn first_report_within(&self) -> Duration {
         self.silent_after().min(FIRST_REPORT)
     }

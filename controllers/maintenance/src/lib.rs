@@ -13,8 +13,8 @@
 //! written; [`run`] looks and hands the difference to workers. Every write follows from what is seen, so that a
 //! lost one is decided again.
 //!
-//! The modules are layers: none uses, over others, one that uses it. Within each group below that order is open; no group uses a
-//! later one. conformance/architecture keeps the modules free of cycles.
+//! The modules are layers: none uses, over others, one that uses it. Within each group below that order is open; no group
+//! uses a later one. conformance/architecture keeps the modules free of cycles.
 
 // What is seen, in the caches and between two looks at them.
 mod config;
@@ -25,7 +25,7 @@ mod world;
 mod actions;
 mod remembered;
 
-// What is decided: of nodes and requests, of what keeps pods, and what is told of it.
+// What is decided: of nodes and requests, of what keeps pods, and which events say so.
 mod blockers;
 mod milestones;
 mod nodes;

@@ -1,5 +1,5 @@
-//! What is told of a maintenance as it goes on, in the order of things: Cordoned, DrainStarted, EvictionBlocked, NodeDrained.
-//! (Completed is told with the finalizer.) No step is told after a later one.
+//! Events about a maintenance as it goes on, in this order: Cordoned, DrainStarted, EvictionBlocked, NodeDrained. (Completed is
+//! published with the finalizer.) No event comes after one of a later step.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -22,12 +22,12 @@ use crate::requests::returns::PodReturns;
 use crate::status::cordoned::all_cordoned;
 use crate::world::WorldView;
 
-/// Causes of one drain that are told of. Tenants choose their names.
+/// Causes of one drain that get an event. Tenants choose their names.
 const MAX_CAUSES: usize = 100;
-/// How long a node must have no pods to be told of as drained, where workloads put pods back: they need a moment.
+/// How long a node must have no pods before the event NodeDrained, where workloads put pods back: they need a moment.
 const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 
-/// What has been told.
+/// The events that have been published.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Milestones {
     /// Of each maintenance in Cordon or Drain, by its UID.
@@ -94,7 +94,7 @@ impl Milestones {
 }
 
 impl AnnouncedSteps {
-    /// What was told before the status was written.
+    /// The steps that the stored status shows.
     fn stored(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
         let cordoned = is_condition_true(&status.conditions, CORDONED);
@@ -183,14 +183,14 @@ impl MilestoneStep<'_, '_> {
         new.into_iter().for_each(|message| self.note(Severity::Warning, EVICTION_BLOCKED, message));
     }
 
-    /// The pods that the status says are blocked, and why: these have been told of.
+    /// The pods that the status says are blocked, and why: these have had their event.
     fn stored_blockers(&self) -> HashSet<(&str, &str)> {
         let stored = self.maintenance.status.node_statuses.iter().flat_map(|node| &node.blockers);
         stored.map(|blocker| (blocker.pod.uid.as_str(), blocker.reason.as_str())).collect()
     }
 
-    /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
-    /// A node to which pods return is not reported at once.
+    /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came
+    /// and left. A node to which pods return is not reported at once.
     fn tell_of_drained(&mut self, announced: &mut AnnouncedSteps, returns: &PodReturns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
@@ -227,8 +227,8 @@ impl MilestoneStep<'_, '_> {
         }
     }
 
-    /// Reports a node as drained: to those who watch the maintenance, and to those who watch the node unless another maintenance
-    /// drains more of it, or it was reported as drained up to this type before.
+    /// Reports a node as drained: to those who watch the maintenance, and to those who watch the node unless another
+    /// maintenance drains more of it, or it was reported as drained up to this type before.
     fn report_drained(&mut self, node: &str) {
         let last = self.maintenance.spec.last_pod_type;
         let is_last = self.view.last_type_on(node) <= Some(last);

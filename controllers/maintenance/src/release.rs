@@ -28,7 +28,7 @@ pub(crate) fn decide(view: &WorldView<'_>, failures: &RequestFailures, decision:
     }
 }
 
-/// What is told of a maintenance that has ended: which of its nodes stay cordoned, and for which others.
+/// The event of a maintenance that has ended: which of its nodes stay cordoned, and for which others.
 fn message(view: &WorldView<'_>, place: usize) -> String {
     let held: Vec<_> = view.nodes_of(place).iter().filter(|node| view.is_held(&node.name)).collect();
     let holders = |node: &str| {

@@ -39,8 +39,8 @@ impl<K: Clone + PartialEq, T: Clone + PartialEq> SteadyText<K, T> {
     }
 }
 
-/// The latest of these times that is to be forgotten with all before it, so that at most `most` are left; none if there are no more
-/// than that.
+/// The latest of these times that is to be forgotten with all before it, so that at most `most` are left; none if there
+/// are no more than that.
 pub(crate) fn cutoff(mut times: Vec<Timestamp>, most: usize) -> Option<Timestamp> {
     times.sort_unstable_by(|a, b| b.cmp(a));
     times.get(most).copied()

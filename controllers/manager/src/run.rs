@@ -1,4 +1,4 @@
-//! Puts the controllers together and runs them until told to stop, or until the lease is lost.
+//! Puts the controllers together and runs them until a signal stops them or the lease is lost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -201,10 +201,10 @@ mod tests {
 
     use super::*;
 
-    /// Each of the clients told that the same host could not be reached.
+    /// Each of the clients logged that the same host could not be reached.
     #[tokio::test]
     async fn a_host_that_is_away_is_told_of_once_by_all_clients() {
-        // Nobody listens on the port of a listener that is gone.
+        // Nothing listens on the port of a listener that is gone.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         let cluster = format!("{{name: c, cluster: {{server: 'http://{address}'}}}}");

@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A gate whose host knows nobody.
+    /// A gate whose host knows no user.
     fn closed() -> Gate {
         let nobody = |_: Request<kube::client::Body>| async {
             Ok::<_, Infallible>(Response::new(kube::client::Body::from(b"{}".to_vec())))
@@ -99,7 +99,7 @@ mod tests {
         Gate::new(Client::new(tower::service_fn(nobody), "default"))
     }
 
-    /// /readyz said to whoever asked what was missing.
+    /// /readyz said to every caller what was missing.
     #[tokio::test]
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Whoever shook hands and said nothing had a place for ever: 256 of them, and no probe was answered any more.
+    /// A client that shook hands and said nothing kept a place for ever: 256 of them, and no probe was answered any more.
     #[tokio::test]
     async fn a_client_that_says_nothing_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();

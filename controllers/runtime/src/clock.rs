@@ -24,14 +24,14 @@ use crate::events::reasons;
 
 /// The difference is measured at most once in this time, however many writes are refused.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
-/// A difference that stays is told of again after this.
+/// A difference that stays is reported again after this.
 const TELL_INTERVAL: Duration = Duration::from_secs(3600);
-/// A difference that has changed by more than this is told of again.
+/// A difference that has changed by more than this is reported again.
 const SUBSTANTIAL: SignedDuration = SignedDuration::from_secs(10);
 /// A Date header has whole seconds.
 const HALF_SECOND: SignedDuration = SignedDuration::from_millis(500);
 
-/// What was measured and told of the API server's clock. Clones share it.
+/// What was measured and reported of the API server's clock. Clones share it.
 #[derive(Clone, Default)]
 pub struct Skew {
     state: Arc<Mutex<State>>,
@@ -88,7 +88,7 @@ impl State {
 
 /// How far the clock of the kind's server is ahead of ours, if that is too far however long the answer took each way.
 async fn measure<T: Cacheable>(context: &ControllerContext) -> Option<SignedDuration> {
-    // Whoever has an account may read it.
+    // Every account may read it.
     let path = format!("/apis/{}/{}", T::GROUP, T::VERSION);
     let request = Request::get(path).body(Body::empty()).ok()?;
     let before = clock::now();
@@ -136,7 +136,7 @@ mod tests {
         context.recorder.take_all().into_iter().map(|(_, message)| message).collect()
     }
 
-    /// Nobody was told why no request ever started.
+    /// No event said why no request ever started.
     #[tokio::test]
     async fn clocks_that_are_too_far_apart_are_told_of_once_with_the_difference() {
         for (seconds, words) in [(42, "s ahead of"), (-3600, "s behind")] {

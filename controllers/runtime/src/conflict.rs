@@ -1,4 +1,4 @@
-//! Others undo what a controller does, again and again: how often lately, and whether that is to be told.
+//! Others undo what a controller does, again and again: how often lately, and whether that is to be reported.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What was undone within this time counts.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
-/// A conflict is told again after this.
+/// A conflict is reported again after this.
 const QUIET: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
 const MAX_TIMES: usize = 16;
@@ -57,7 +57,7 @@ impl Conflict {
         self.undone.back().copied()
     }
 
-    /// The same as [`Conflict::since`], if that is to be told now: each further time within a minute is no news.
+    /// The same as [`Conflict::since`], if that is to be reported now: further times within a minute are not.
     pub fn tell(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
         let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
         let since = self.since().filter(|_| is_quiet)?;

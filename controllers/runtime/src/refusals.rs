@@ -1,4 +1,4 @@
-//! Nodes whose last write was refused, noted when it happens: whoever decides reads them with the rest of the world.
+//! Nodes whose last write was refused, noted when it happens: decisions read them with the rest of the caches.
 
 use std::collections::HashMap;
 

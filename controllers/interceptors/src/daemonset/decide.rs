@@ -29,7 +29,7 @@ pub(super) enum PodAction {
 
 /// Whether we may act: it is our turn; or it is that of imperative-eviction, which leaves DaemonSet pods to us, and ours
 /// is over or never came, as a DaemonSet adopted the pod after the interceptors were chosen. While another interceptor
-/// has its turn (to move data, say), nobody else touches the pod. `pod` is none when it is not cached.
+/// has its turn (to move data, say), no other one touches the pod. `pod` is none when it is not cached.
 pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
     let status = &request.status;
     let had_turn = || status.processed_interceptors.iter().any(|p| p == NAME);
@@ -132,7 +132,7 @@ mod tests {
         );
     }
 
-    /// A pod that was covered was deleted at once, whoever's turn it was: an interceptor that was to move the pod's data
+    /// A pod that was covered was deleted at once, in any interceptor's turn: an interceptor that was to move the pod's data
     /// first was cut off.
     #[test]
     fn nothing_is_done_while_another_interceptor_has_its_turn() {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(action(&adopted, Some(&pod())), PodAction::Nothing);
     }
 
-    /// Whoever creates a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
+    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
     /// served: it is evicted like any other pod.
     #[test]
     fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {

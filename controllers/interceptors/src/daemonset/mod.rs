@@ -48,7 +48,7 @@ pub const NAME: &str = DAEMON_SET;
 const PARALLEL: usize = 16;
 /// A taint that a pod waits for is looked at after this, if nothing else has it looked at.
 const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
-/// How long the taint may take to be seen before it is told that a pod waits for it.
+/// How long the taint may take to be seen before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A failed write.
@@ -202,7 +202,7 @@ impl DaemonSetReconciler {
         decide(request, pod, &on_node, awaits_taint, &self.shared.deletions.lock(), now)
     }
 
-    /// Why the taint of a node does not stand, if that is to be told; else when it is. The taint is looked at if nobody has
+    /// Why the taint of a node does not stand, if that is to be reported; else when it is. The taint is looked at if nobody has
     /// since it is wanted: not all that it depends on brings an event of its node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.shared.awaited(node);

@@ -1,4 +1,4 @@
-//! What is told of a request: the messages.
+//! The messages of progress reports.
 
 use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{
@@ -63,8 +63,8 @@ pub(super) fn refused(error: &kube::Error) -> Option<ProgressReport> {
     })
 }
 
-/// The DaemonSet comes back as fast as its pods go, and the next deletion waits. Only for pods that tolerate our taint; the taint
-/// stops the others.
+/// The DaemonSet comes back as fast as its pods go, and the next deletion waits. Only for pods that tolerate our taint;
+/// the taint stops the others.
 pub(super) fn returned(pod: &Pod, times: u32) -> Option<ProgressReport> {
     let in_a_row = if times == 1 { String::new() } else { format!(", {} in a row", in_words(times)) };
     let message = format!(

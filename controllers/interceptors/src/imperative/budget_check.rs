@@ -134,7 +134,7 @@ pub(crate) enum ReleasedPods {
     AtMost(usize),
 }
 
-/// Whether a budget has let a pod go in between, by whosever eviction: the host notes each in its status, and forgets it when
+/// Whether a budget has let a pod go in between, for any client: the host notes each in its status, and forgets it when
 /// the pod is gone. Of a budget that is seen for the first time it is not known.
 pub(crate) fn has_evicted(old: Option<&PodDisruptionBudget>, new: Option<&PodDisruptionBudget>) -> bool {
     let both = old.zip(new).filter(|(old, new)| old.uid == new.uid);

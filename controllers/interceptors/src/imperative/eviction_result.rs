@@ -1,4 +1,4 @@
-//! What the host said to an eviction (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go), told apart.
+//! The result of an eviction, read from the host's answer (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const BUDGET_CAUSE: &str = "DisruptionBudget";
 /// Longest part of a foreign message that is repeated.
 const MAX_REPEATED: usize = 512;
 
-/// An answer.
+/// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionResult {
     /// The pod is on its way out.
@@ -121,7 +121,8 @@ fn is_admission(message: &str) -> bool {
         || (message.contains("ValidatingAdmissionPolicy") && message.contains("denied request"))
 }
 
-/// The webhook or policy of an answer that is one's; empty if it cannot be told. The Status has it in its message alone.
+/// The webhook or policy of an answer that is one's; empty if the message does not name it. The Status has it in its
+/// message alone.
 pub(crate) fn named_webhook(words: &str) -> &str {
     let after = |mark: &str, end: char| Some(words.split_once(mark)?.1.split_once(end)?.0);
     after("admission webhook \"", '"')
@@ -130,7 +131,7 @@ pub(crate) fn named_webhook(words: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The budget of an answer that is one's; empty if it cannot be told. The Status has it in its message alone.
+/// The budget of an answer that is one's; empty if the message does not name it. The Status has it in its message alone.
 pub(super) fn named_budget(words: &str) -> &str {
     words.strip_prefix("The disruption budget ").and_then(|rest| rest.split(' ').next()).unwrap_or_default()
 }

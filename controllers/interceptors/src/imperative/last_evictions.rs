@@ -11,7 +11,7 @@ use crate::owner_notice::STANDSTILL;
 /// Budgets that are known before those that have stood still are looked for.
 const FEW: usize = 64;
 
-/// When budgets let a pod go last, by whosever eviction. Those that have stood still are forgotten: when there are twice as
+/// When budgets let a pod go last, for any client. Those that have stood still are forgotten: when there are twice as
 /// many as were left the last time, and once in [`STANDSTILL`], so that each note costs little however many budgets there
 /// are.
 #[derive(Debug, Default)]

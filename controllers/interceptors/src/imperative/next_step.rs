@@ -63,8 +63,8 @@ impl Attempts {
         }
     }
 
-    /// When to try again, unless a budget's change comes first. An answer from the future came before the clock was set
-    /// back, nobody knows how long before: it holds nothing up.
+    /// When to try again, unless a budget's change comes first. A result from the future came before the clock was set
+    /// back, and its age is unknown: it delays nothing.
     fn next(&self, check: &BudgetCheck, now: Timestamp) -> Option<Timestamp> {
         let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {

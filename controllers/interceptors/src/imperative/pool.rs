@@ -1,5 +1,5 @@
-//! Which pod is evicted next. Namespaces take turns, as tenants make as many budgets as they like; within a namespace its
-//! budgets take turns, so that one with many pods does not delay one with few.
+//! Which pod is evicted next. Namespaces are served in turn, as tenants make as many budgets as they like; within a
+//! namespace its budgets take turns, so that one with many pods does not delay one with few.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl EvictionPool {
     }
 
     /// How many evictions one namespace may have in flight to take a slot now. While none is free this is an equal share
-    /// at most, so that few namespaces are below it, and nobody is where there are more namespaces than slots.
+    /// at most, so that few namespaces are below it, and none is where there are more namespaces than slots.
     fn most_of_one(&self) -> usize {
         let most = self.limit.get();
         if self.in_flight < most {

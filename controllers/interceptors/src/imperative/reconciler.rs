@@ -1,4 +1,4 @@
-//! Looks at one request, plans, has it told, and puts it into the pool.
+//! Looks at one request, decides the next step, reports it, and puts the eviction into the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl ImperativeReconciler {
         woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
-    /// A budget has let a pod go, by whosever eviction.
+    /// A budget has let a pod go, for any client.
     pub(super) fn note_eviction(&self, budget: &ObjectKey) {
         self.tracker.lock().last_evictions.note(budget, clock::now());
     }
@@ -94,7 +94,7 @@ impl ImperativeReconciler {
             self.submit(&key, &flow);
         } else if next_step.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check)
         {
-            // A budget that changed before this one waited for it has woken nobody.
+            // A budget that changed before this request waited for it has not woken it.
             self.queue.add(key.clone());
         }
         let mut wake = next_step.wake;
@@ -167,7 +167,7 @@ impl ImperativeReconciler {
     /// for, if it was.
     pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
         let mut tracker = self.tracker.lock();
-        // Whoever was not asked for after all has not taken it either.
+        // A request whose eviction was not sent after all has not taken it either.
         let mut leaves_room = result.is_none();
         tracker.asked(key);
         if let Some((tracked, (result, check))) = tracker.get_mut(key).zip(result) {

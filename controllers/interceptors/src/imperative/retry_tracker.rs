@@ -1,4 +1,5 @@
-//! What the controller remembers of the requests whose turn is ours. Bounded by their number.
+//! The retries of each request whose turn is imperative eviction's: what was tried, and for which budget it waits. Bounded by
+//! the number of requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
 use super::next_step::Attempts;
 
-/// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
+/// Requests that a change of their budget wakes at least, if it may let pods go: as many as may be in flight.
 const WOKEN: usize = 64;
 /// All who wait for a budget are woken at most once in this time for each namespace: its tenants may change a selector as
 /// often as they like, and each look of each pod at the budgets of a namespace costs.
@@ -90,15 +91,15 @@ impl RetryTracker {
         next
     }
 
-    /// Takes in whose room a request waits or asks for. Whoever was woken for the room of another budget before has not
-    /// taken it: returns who waits longest for that. The budget need not change again, and would wake nobody.
+    /// Notes for which budget's room a request waits or asks. If it was woken for the room of another budget, it has not
+    /// taken that: returns the request that waits longest for it, as that budget need not change again to wake one.
     pub(crate) fn claim(&mut self, key: &ObjectKey, budget: Option<&ObjectKey>) -> Option<ObjectKey> {
         let tracked = self.requests.get_mut(key).filter(|tracked| tracked.claim.as_ref() != budget)?;
         let before = std::mem::replace(&mut tracked.claim, budget.cloned())?;
         self.room.get(&before)?.first().map(|(_, key)| key.clone())
     }
 
-    /// The room that a request was woken for is taken: nobody else is to have it.
+    /// The request has taken the room that it was woken for: no other request gets it.
     pub(crate) fn take_room(&mut self, key: &ObjectKey) {
         if let Some(tracked) = self.requests.get_mut(key) {
             tracked.claim = None;
@@ -135,8 +136,8 @@ impl RetryTracker {
         }
     }
 
-    /// Returns those to wake when a budget changes in favour of its pods, each with a delay: the longest waiting if it has room,
-    /// all if its pods are no longer the same.
+    /// Returns those to wake when a budget changes in favour of its pods, each with a delay: the longest waiting if it
+    /// has room, all if its pods are no longer the same.
     pub(crate) fn wake(
         &mut self,
         budget: &ObjectKey,

@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// Why the taint of a node does not stand; none if nobody has looked yet whether it is wanted.
+    /// Why the taint of a node does not stand; none if it has not been decided yet whether it is wanted.
     pub(crate) fn awaited(&self, node: &str) -> Option<PendingTaint> {
         let (since, taken) = self.waits.of(node)?;
         Some(PendingTaint { since, refused: self.refusals.of(node), taken })
@@ -242,7 +242,7 @@ fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &Refusals) 
     context.recorder.warning(node, NODE_UPDATE_REFUSED, message);
 }
 
-/// How long the taint is not to be set yet, if others have taken it away again and again, of which the node is told.
+/// How long the taint is not to be set yet, if others have taken it away again and again, which an event on the node says.
 fn pause(
     context: &ControllerContext,
     shared: &Shared,

@@ -27,7 +27,7 @@ struct TaintWait {
 pub(super) struct DueTaint {
     /// Not before.
     pub(super) at: Timestamp,
-    /// How often others took it away since when, if that is to be told now.
+    /// How often others took it away since when, if that is to be reported now.
     pub(super) tell: Option<(usize, Timestamp)>,
 }
 
@@ -84,7 +84,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// It was set again at once each time, for as long as the drain lasted, and nobody was told.
+    /// It was set again at once each time, for as long as the drain lasted, without an event.
     #[test]
     fn a_taint_that_others_take_away_is_set_later_each_time() {
         let (waits, mut now, mut waited) = (TaintWaits::default(), at(0), Vec::new());

@@ -32,7 +32,7 @@ pub(crate) struct BlockCause {
     pub(crate) state: &'static str,
     /// Whether it is worth an event. Of a budget that lets other evictions go it is not.
     pub(crate) is_due: bool,
-    /// What the pod's owner is to be told.
+    /// The event for the pod's owner.
     pub(crate) for_owner: Option<ForOwner>,
     /// The message.
     pub(crate) text: BlockerText,
@@ -50,7 +50,7 @@ impl BlockCause {
         Self { about: about.into(), ..self }
     }
 
-    /// The same, of which the pod's owner is told.
+    /// The same, with an event for the pod's owner.
     pub(super) fn for_owner(self, cause: ForOwner) -> Self {
         Self { for_owner: Some(cause), ..self }
     }
@@ -80,7 +80,7 @@ impl BlockCause {
     }
 }
 
-/// Why a pod that is to leave does not, if anything explains it. The first cause is told: what the ones below it say is not
+/// Why a pod that is to leave does not, if anything explains it. The first cause wins: what the ones below it say is not
 /// true yet, or not any more.
 pub(super) fn why(
     view: &WorldView<'_>,

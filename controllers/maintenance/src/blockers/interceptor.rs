@@ -1,4 +1,4 @@
-//! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
+//! Pods whose interceptors keep them: they are refused, silent or late, or stand still for an unknown reason.
 
 use drydock_api::eviction_request::blocked::STATES;
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, is_default};
@@ -49,8 +49,8 @@ pub(super) fn why_refused(request: &EvictionRequest) -> Option<BlockCause> {
     Some(BlockCause { is_due, ..why }.of(format!("{} {namespace}{}", active.name, blocked.name)))
 }
 
-/// Whether the pod's owner has been told of what blocks: the interceptor decides it, and leaves out who waits in the queue of a
-/// budget that lets others go.
+/// Whether the pod's owner has had an event about what blocks: the interceptor decides it, and leaves out pods in the
+/// queue of a budget that lets others go.
 fn is_owner_told(active: &InterceptorStatus, blocked: &Blocked) -> bool {
     let last = active.last_blocked.as_ref();
     last.is_some_and(|last| (&last.reason, &last.name) == (&blocked.reason, &blocked.name))
@@ -136,7 +136,7 @@ pub(super) fn unexplained(
     Some(BlockCause::new(OTHER, message))
 }
 
-/// An interceptor that nobody may be running, with a command that ends its turn.
+/// An interceptor that may not be running at all, with a command that ends its turn.
 fn never_reported(
     request: &EvictionRequest,
     active: &InterceptorStatus,
@@ -156,7 +156,7 @@ fn never_reported(
     why.with_note(role).with_command("To go on now", command)
 }
 
-/// Who was passed over before, behind the words about whoever has the turn now.
+/// The interceptors that were passed over, for the end of the message about the active one.
 pub(super) fn after_others(request: &EvictionRequest, why: BlockCause) -> BlockCause {
     let names: Vec<&str> = transitions::passed_over(request).filter(|name| !is_default(name)).collect();
     let Some(last) = names.last() else { return why };

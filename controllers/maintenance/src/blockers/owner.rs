@@ -1,7 +1,7 @@
-//! What the owner of a pod is told of its eviction that nobody else tells: the imperative eviction and the interceptor of DaemonSets
+//! Events for the owner of a pod that no interceptor publishes: the imperative eviction and the interceptor of DaemonSets
 //! tell of what blocks them.
 //!
-//! What is told here is what `eviction_request::retention` takes for told: it decides for how long the request is kept.
+//! `eviction_request::retention` counts on these events: it decides for how long the request is kept.
 
 use drydock_api::eviction_request::interceptors::KUBELET;
 use drydock_api::eviction_request::transitions;
@@ -16,10 +16,10 @@ use super::shown::{BlockerKey, ShownBlocker};
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
 use crate::world::WorldView;
 
-/// How long a change of leader may take; older causes were told by the leader before.
+/// How long a change of leader may take; the leader before has published the events of older causes.
 const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 
-/// What the owner of a pod is told of, by nobody else.
+/// A cause whose event for the pod's owner only this controller publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForOwner {
     /// No agent stops the static pod.
@@ -69,7 +69,8 @@ impl Owners {
 }
 
 impl ShownBlocker {
-    /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
+    /// Whether the owner of the pod has had an event about this. Of what a status showed before a restart nothing else is
+    /// known.
     fn tells_of(&self, why: &BlockCause) -> bool {
         let BlockerKey { about, for_owner, .. } = &self.words.key;
         let is_same = (about, *for_owner) == (&why.about, why.for_owner);
@@ -77,7 +78,7 @@ impl ShownBlocker {
     }
 }
 
-/// Whether the leader before this one has told it: it is so for so long that it must have looked.
+/// Whether the leader before this one has published it: it is so for so long that it must have looked.
 fn was_told(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
     let Some(request) = view.world.request(pod) else { return false };
     let active = request.active_interceptor_status();

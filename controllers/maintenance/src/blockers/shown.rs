@@ -36,7 +36,7 @@ pub(crate) struct BlockerKey {
     pub(crate) about: String,
     /// Of a budget: in what way it blocks.
     pub(crate) state: &'static str,
-    /// What the pod's owner was told of it by nobody else.
+    /// The event about it that the pod's owner got from this controller.
     pub(crate) for_owner: Option<ForOwner>,
 }
 

@@ -12,7 +12,7 @@ use crate::world::WorldView;
 /// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
 const LONG_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a node says that is not ready, for the end of a message: whoever is to stop the pod may be in trouble.
+/// What a node says that is not ready, for the end of a message: its kubelet may be unable to stop the pod.
 fn not_ready(view: &WorldView<'_>, node: &str) -> String {
     let ready = view.world.nodes.get(node).and_then(|node| node.condition("Ready"));
     ready.filter(|ready| ready.status != "True").map_or_else(String::new, |ready| {

@@ -1,5 +1,5 @@
-//! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or look it
-//! up.
+//! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or
+//! look it up.
 
 use drydock_api::text::{cut_at_word, one_line};
 use drydock_runtime::guide::place;
@@ -18,7 +18,7 @@ pub(crate) struct BlockerText {
     pub(crate) words: String,
     /// What somebody says whom we do not believe: shown in quotes behind the words.
     pub(crate) quoted: Option<String>,
-    /// What is added; never cut, and so bounded by whoever adds it.
+    /// What is added; never cut, so that its writer has to bound it.
     pub(crate) notes: Vec<String>,
     /// The heading of the guide that tells what to do.
     pub(crate) heading: &'static str,

@@ -102,7 +102,7 @@ impl MaintenanceController {
     }
 
     fn wake_on<T: Cacheable>(self: &Arc<Self>, store: &Store<T>) {
-        // The stores outlive no controller by much, and a wake-up that is late finds nobody.
+        // The stores outlive no controller by much, and a wake-up that is late finds no controller.
         let controller = Arc::downgrade(self);
         store.subscribe(move |_| {
             if let Some(controller) = controller.upgrade() {

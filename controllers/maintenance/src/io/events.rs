@@ -1,4 +1,4 @@
-//! What is told: events about nodes and maintenances, and the same in the log.
+//! Publishes events about nodes and maintenances, and logs them.
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;

@@ -30,7 +30,7 @@ pub(crate) struct WriteQueues {
     requests: WorkQueue<WriteJob>,
 }
 
-/// A task that waits, with whom it takes turns. It is the same whoever that is.
+/// A task that waits, in a flow. Jobs of one task are equal in any flow.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteJob {
     pub(crate) task: Task,

@@ -69,7 +69,7 @@ fn never_started_nodes<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
         .collect()
 }
 
-/// Makes a node of such a maintenance schedulable, whoever cordoned it.
+/// Makes a node of such a maintenance schedulable, even if others cordoned it.
 fn release_never_started(never_started_nodes: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
     let due = node.unschedulable && never_started_nodes.contains(node.name.as_str());
     due.then(|| cordon(node, Some(false), None))
@@ -119,7 +119,7 @@ impl UncordonConflicts {
     }
 }
 
-/// What whoever made a node schedulable is told the first time, of `who`; and those who watch its maintenances.
+/// The message of the first event that `who` made a node schedulable, on the node and on its maintenances.
 fn held_text(who: &str, holders: &str) -> String {
     format!(
         "{who} was made schedulable by others, and is made unschedulable again, as it is under maintenance: {holders}. It is \

@@ -1,5 +1,5 @@
 //! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any other keeps Drained
-//! False, so that nobody takes the maintenance for a success.
+//! False, so that the maintenance does not look like a success.
 //!
 //! Recorded is what a live read has shown, which the node's own condition says too. A node that only leaves the selection is
 //! still there, and none of these. One that comes back under its name has not gone.
@@ -19,7 +19,7 @@ use crate::nodes::conditions::drained_up_to;
 use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
 use crate::world::{WorldView, selects};
 
-/// The label that the kubelet sets to the name of its node, unless it is told otherwise.
+/// The label that the kubelet sets to the name of its node, unless its flags say otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// What is known of the nodes of each maintenance in Drain.
@@ -89,7 +89,7 @@ impl GoneNodes {
     }
 
     /// Forgets those that a changed selector would not select any more. After a restart only their names are known: then those
-    /// go that are not selected by their name, if a part of the selector has gone. An edit that nobody has seen keeps all.
+    /// go that are not selected by their name, if a part of the selector has gone. An edit that was not seen keeps all.
     fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut GoneNodesTally) {
         if tally.selector == maintenance.spec.node_selector {
             return;
@@ -176,7 +176,7 @@ fn recall_all(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType
 }
 
 /// Whether the nodes that have gone since the status was written, and had no pods then, were all drained: it says so of all
-/// nodes, or counts them beside those that are there. Where it counts fewer, nobody knows which of them were.
+/// nodes, or counts them beside those that are there. Where it counts fewer, it is unknown which of them were.
 fn were_drained(
     view: &WorldView<'_>,
     maintenance: &NodeMaintenance,

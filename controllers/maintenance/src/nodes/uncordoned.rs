@@ -25,7 +25,7 @@ const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) struct NotCordoned {
     /// Since when they are there without an attempt to cordon them.
     untried: HashMap<String, Timestamp>,
-    /// The words of the refusals that have been told.
+    /// The words of the refusals that have had an event.
     told: HashMap<String, String>,
 }
 

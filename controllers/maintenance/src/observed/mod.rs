@@ -111,7 +111,7 @@ pub(crate) struct LostRequest {
 }
 
 impl LostRequest {
-    /// What a change took from us, by whomever it was made.
+    /// The request that a change of any client took from us.
     pub(crate) fn by(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
         let is_open = |request: &EvictionRequest| {
             request.has_requester(REQUESTER) && !request.is_being_deleted() && !request.is_finished()
@@ -120,7 +120,7 @@ impl LostRequest {
         let new = change.new.as_ref();
         let same = new.filter(|new| new.metadata.uid == old.metadata.uid);
         let deleted = same.is_none_or(|new| new.is_being_deleted());
-        // One that was made anew while nobody watched may be ours again.
+        // One that was made anew while the watch was broken off may be ours again.
         let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
         let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
         let asked_again = AskedAgain::after(old);

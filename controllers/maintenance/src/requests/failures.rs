@@ -2,7 +2,7 @@
 //! they ended and the pod is there still: why, and when the pods are asked for again.
 //!
 //! The eviction controller removes such a request after a while, as it shuts everybody else out of the pod. Withdrawing one
-//! costs whoever does it a single write, and asking again costs several: without backoff that would be a loop.
+//! costs others a single write, and asking again costs us several: without backoff that would be a loop.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) struct RequestFailure {
     pub(crate) count: u32,
     /// The words of a failed validation.
     pub(crate) why: String,
-    /// Nobody asks before.
+    /// The pod is not asked for before.
     pub(crate) again: Timestamp,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum FailureCause {
     Deleted,
     /// Others made it, and it targets another pod.
     WrongTarget,
-    /// It ended as Evicted, and the pod runs: whoever may write the pod's status can say for a moment that it does not.
+    /// It ended as Evicted, and the pod runs: a writer of the pod's status can say for a moment that it does not.
     Evicted,
 }
 

@@ -112,8 +112,9 @@ fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
     request.has_requester(REQUESTER) && !failures.has_left(&request.metadata.uid)
 }
 
-/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any more,
-/// or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
+/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any
+/// more, or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it
+/// is about to be Evicted.
 fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {

@@ -1,7 +1,8 @@
-//! Pods that are put on a node again that is being drained: they tolerate that it is cordoned, and the emptiest node is the best
-//! one for them; or they name the node themselves. Each is another one, so that it is the workload that is remembered.
+//! Pods that are put on a node again that is being drained: they tolerate that it is cordoned, and the emptiest node is
+//! the best one for them; or they name the node themselves. Each is another one, so that it is the workload that is
+//! remembered.
 //!
-//! A pod's owner is the word of whoever writes the pod: a workload is known by namespace and UID, on one node. Strays, which
+//! A pod's owner is what the writer of the pod claims: a workload is known by namespace and UID, on one node. Strays, which
 //! are pods that came later and that no workload explains which was there before, are known by their namespace.
 
 use std::collections::{HashMap, HashSet};
@@ -77,7 +78,7 @@ impl PodReturns {
         decision: &mut MaintenanceDecision,
     ) -> Vec<PodLocation> {
         let mut returned = Vec::new();
-        // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
+        // While a node is schedulable, pods may come there, and none is asked to leave.
         let is_closed = |node: &str| {
             view.is_draining(node) && view.world.nodes.get(node).is_some_and(|node| node.unschedulable)
         };
@@ -98,7 +99,7 @@ impl PodReturns {
         self.of(pod).map(|(_, again)| again).filter(|again| now < *again)
     }
 
-    /// What is said of whoever puts a pod there again, while the pod is not asked to leave; and when it is.
+    /// Which workload has put a pod there again, while the pod is not asked to leave; and when it is.
     pub(crate) fn held_back(&self, pod: &Pod, now: Timestamp) -> Option<(String, Timestamp)> {
         let again = self.hold_back(pod, now)?;
         Some((message(pod, self.of(pod)?.0), again))
@@ -118,7 +119,8 @@ impl PodReturns {
             .or_else(|| if on_node.has_come(pod) { returned(STRAYS) } else { None })
     }
 
-    /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its maintenances.
+    /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its
+    /// maintenances.
     pub(crate) fn may_come_back(&self, view: &WorldView<'_>, node: &str) -> bool {
         let has_returned = |on_node: &NodeReturns| on_node.known.values().any(|seen| seen.times > 0);
         self.0.get(node).is_some_and(has_returned)

@@ -176,7 +176,7 @@ fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
     }
 }
 
-/// What is told when something does not fit into the status any more.
+/// The event that something does not fit into the status any more.
 pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<EventDraft> {
     let says = |status: &NodeMaintenanceStatus| {
         find_condition(&status.conditions, DRAINED)
@@ -187,7 +187,7 @@ pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceS
     Some(EventDraft::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
 }
 
-/// Nodes whose emptiness nobody has confirmed just now when Drained or WorkloadsDrained turns True, or when they join later;
+/// Nodes that no live read has just confirmed to be empty when Drained or WorkloadsDrained turns True, or when they join later;
 /// each with the type up to which that is to be confirmed.
 pub(super) fn to_confirm(
     maintenance: &NodeMaintenance,

@@ -1,5 +1,5 @@
-//! What is told of a maintenance that goes further than its own plan says. It is decided on once and matters for as long as the
-//! drain goes on: it is told again, because an event is gone after an hour, or was never written.
+//! Events about a maintenance that goes further than its own plan says. It is decided on once and matters for as long as the
+//! drain goes on: the event is published again, because an event is gone after an hour, or was never written.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::WorldView;
 
-/// How often it is told again.
+/// How often it is published again.
 const EVERY: SignedDuration = SignedDuration::from_mins(30);
 /// Most messages that are remembered.
 const MAX: usize = 1000;
 
-/// When something was told last, by UID of the maintenance and message.
+/// When an event was published last, by UID of the maintenance and message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
@@ -38,7 +38,7 @@ impl FastForwards {
         }
     }
 
-    /// What is told of a maintenance now, once its status is stored.
+    /// The events about a maintenance, to be published once its status is stored.
     pub(super) fn notes(
         &mut self,
         view: &WorldView<'_>,

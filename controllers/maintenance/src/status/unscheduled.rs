@@ -18,7 +18,7 @@ use crate::world::WorldView;
 
 /// How long the scheduler's words stay while the counts are the same: each change of them writes the whole status.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(5);
-/// How long a pod may be unschedulable before it is told of: a node may be on its way.
+/// How long a pod may be unschedulable before the condition says so: a node may be on its way.
 const SETTLES_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 /// Controllers that one message names.
 const NAMED: usize = 5;
@@ -54,7 +54,7 @@ struct EvictedController {
     last: Timestamp,
 }
 
-/// The message that was made last, by how many pods of which controllers it told of. The words of the scheduler in it are those
+/// The message that was made last, by how many pods of which controllers it names. The words of the scheduler in it are those
 /// of that moment: it counts the nodes anew in each attempt.
 type LastMessage = SteadyText<BTreeMap<ControllerId, usize>, String>;
 
@@ -182,7 +182,7 @@ impl EvictedController {
     }
 }
 
-/// What is told when pods of a maintenance turn out to be unschedulable.
+/// The event that pods of a maintenance turn out to be unschedulable.
 pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<EventDraft> {
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let message = condition.message.as_str();
@@ -190,7 +190,7 @@ pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Opti
         .then(|| EventDraft::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
 }
 
-/// After a restart: what was unschedulable is so still, whoever evicted it.
+/// After a restart: what was unschedulable is so still, even if another leader evicted it.
 fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
     let drain = maintenance.status.started(Stage::Drain);
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);

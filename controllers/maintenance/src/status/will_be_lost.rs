@@ -1,5 +1,5 @@
-//! The condition PodsWillBeLost: pods that nobody creates again once they are evicted, and data that goes with them. `kubectl
-//! drain` refuses both; KEP-4212 evicts them, so that people must be able to read it before.
+//! The condition PodsWillBeLost: pods that no controller creates again once they are evicted, and data that goes with
+//! them. `kubectl drain` refuses both; KEP-4212 evicts them, so that people must be able to read it before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -93,8 +93,8 @@ impl BarePods {
         self.0.retain(|uid, _| draining.contains(uid.as_str()));
     }
 
-    /// What is told when the status is written that begins the Drain stage. Whenever more pods without a controller are to
-    /// leave than at the last look, it is told at once.
+    /// The event that is published when the status is written that begins the Drain stage. Whenever more pods without a
+    /// controller are to leave than at the last look, it is published at once.
     pub(super) fn note(
         &mut self,
         maintenance: &NodeMaintenance,

@@ -32,7 +32,7 @@ pub(crate) struct WorldView<'a> {
     pub(crate) planned: HashMap<usize, usize>,
     /// UIDs of the pods that are to leave now: the stored drain targets of their nodes cover them.
     pub(crate) targeted: HashSet<&'a str>,
-    /// Nodes whose pods wait for nodes to be cordoned. None as long as nobody has looked.
+    /// Nodes whose pods wait for nodes to be cordoned. None before the first look.
     pub(crate) waiting: Option<HashSet<&'a str>>,
     /// Nodes that the statuses have no room for.
     left_out: LeftOut,

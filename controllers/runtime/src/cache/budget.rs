@@ -36,7 +36,7 @@ pub struct PodDisruptionBudget {
     pub desired_healthy: i32,
     /// `status.expectedPods`
     pub expected_pods: i32,
-    /// The latest of `status.disruptedPods`: when the eviction API let a pod go last, whoever asked for it. None while the
+    /// The latest of `status.disruptedPods`: when the eviction API let a pod go last, for any client. None while the
     /// host remembers no pod there: it forgets each when the pod is gone.
     pub last_disruption: Option<Timestamp>,
 }

@@ -31,7 +31,7 @@ pub struct Node {
     pub conditions: Vec<NodeCondition>,
 }
 
-/// core/v1 Taint, whole: the list is atomic, so that whoever changes one taint writes all of them.
+/// core/v1 Taint, whole: the list is atomic, so that a change of one taint writes all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {

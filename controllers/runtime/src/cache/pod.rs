@@ -115,8 +115,8 @@ impl Pod {
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
-    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need a moment.
-    /// Later it is overdue, which people are told.
+    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need
+    /// a moment. Later it is overdue, which blockers and reports say.
     pub fn overdue_at(&self) -> Option<Timestamp> {
         let ends = self.deletion_timestamp?;
         Some(ends.checked_add(GONE_WITHIN).unwrap_or(Timestamp::MAX))
@@ -127,7 +127,7 @@ impl Pod {
     pub fn is_daemon_set_pod(&self) -> bool {
         self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
     }
-    /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, whoever controls it.
+    /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, even if it has a controller.
     pub fn pod_type(&self) -> PodType {
         if self.is_mirror() {
             PodType::Static
@@ -137,7 +137,7 @@ impl Pod {
             PodType::Default
         }
     }
-    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is the word of whoever writes the pod, and may
+    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is what the writer of the pod claims, and may
     /// be that of a DaemonSet elsewhere.
     pub fn daemon_set(&self) -> Option<String> {
         let owner = self.controller.as_ref().filter(|_| self.is_daemon_set_pod())?;

@@ -1,5 +1,5 @@
-//! The events that wait to be written: bounded, and fair between namespaces, so that whoever brings about many in one
-//! namespace loses some there and holds up nobody elsewhere.
+//! The events that wait to be written: bounded, and fair between namespaces, so that a flood of events in one
+//! namespace loses some of its own and delays no other namespace.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What the owner of a pod is told of its eviction.
+//! Events for the owner of a pod about its eviction.
 
 use drydock_api::eviction_request::{Blocked, EvictionRequest, maintenances};
 use drydock_api::text::cut_bytes;
@@ -25,7 +25,7 @@ impl EventRecorder {
         }
     }
 
-    /// Tells the owner what blocks the eviction, and behind it what he can do: nobody but admins can read the maintenance, which
+    /// Tells the owner what blocks the eviction, and behind it what he can do: only admins can read the maintenance, which
     /// says it too. The words are cut where there is no room for both.
     pub fn tell_owner_what_blocks(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
@@ -48,7 +48,8 @@ impl EventRecorder {
     }
 }
 
-/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1`.
+/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance
+/// tidy (RAM swap) on node n1`.
 pub fn subject(request: &EvictionRequest) -> String {
     let pod = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
     let node = request.status.pod_info.as_ref().map_or("", |pod| pod.node_name.as_str());
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
     }
 
-    /// A budget that never allows an eviction was told of in the same form as one that is short for now, and owners cannot read the
+    /// A budget that never allows an eviction had the same event as one that is short for now, and owners cannot read the
     /// NodeMaintenance, which had the way out.
     #[test]
     fn what_blocks_is_told_with_the_way_out_however_long_the_words() {

@@ -71,7 +71,7 @@ fn later(old: &LeaseSpec, wall: Timestamp) -> Timestamp {
     before.map_or(wall, |before| before.max(wall))
 }
 
-/// The spec of a Lease that nobody has made yet.
+/// The spec of a Lease that does not exist yet.
 pub(super) fn first_spec(config: &LeaseConfig, wall: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(config.identity.clone()),

@@ -83,7 +83,7 @@ impl Elector {
                     self.handle.end();
                     return LeadershipEnd::Lost;
                 }
-                // Once for all attempts: whether it is lost is told when it is.
+                // One warning for all attempts: the loss itself is logged when it happens.
                 Err(error) if !std::mem::replace(&mut failing, true) => {
                     warn!(
                         error = with_causes(&error),

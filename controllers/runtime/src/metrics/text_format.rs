@@ -47,7 +47,7 @@ fn rewrite(line: &str, counters: &HashSet<&str>, bare: &[String], out: &mut Stri
 /// Content type of the text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `/metrics`, for whoever asks: who may, is for the port to say.
+/// Serves `/metrics` to every caller: the port authorizes callers.
 pub fn router(metrics: Metrics) -> Router {
     Router::new().route("/metrics", get(scrape)).with_state(metrics)
 }
