@@ -189,7 +189,7 @@ impl RequestReconciler {
             }
             Err(error) => {
                 if classify(&error) == ApiErrorKind::Invalid {
-                    self.context.skew.tell(&self.context, request).await;
+                    self.context.skew.report(&self.context, request).await;
                 }
                 stale(&error).ok_or(Error::WriteStatus(error))
             }

@@ -46,7 +46,7 @@ struct State {
 impl Skew {
     /// Takes in that a write with times to `object` was refused as invalid. Where the clocks are so far apart that this is
     /// why, one Warning event on the object names the difference: once, and again when it has changed or after an hour.
-    pub async fn tell<T: Cacheable>(&self, context: &ControllerContext, object: &T) {
+    pub async fn report<T: Cacheable>(&self, context: &ControllerContext, object: &T) {
         if !self.state.lock().is_measured_now(Instant::now()) {
             return;
         }
@@ -131,7 +131,7 @@ mod tests {
         let context = context_ahead(SignedDuration::from_secs(seconds), |_, _, _| failure(404, "NotFound"));
         let request = EvictionRequest::named("ns", "r");
         for _ in 0..3 {
-            context.skew.tell(&context, &request).await;
+            context.skew.report(&context, &request).await;
         }
         context.recorder.take_all().into_iter().map(|(_, message)| message).collect()
     }

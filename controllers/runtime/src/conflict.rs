@@ -58,7 +58,7 @@ impl Conflict {
     }
 
     /// The same as [`Conflict::since`], if that is to be reported now: further times within a minute are not.
-    pub fn tell(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
+    pub fn report(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
         let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
         let since = self.since().filter(|_| is_quiet)?;
         self.told = Some(now);
@@ -80,7 +80,7 @@ mod tests {
         let mut conflict = Conflict::default();
         let mut told = |second| {
             conflict.undone(1, at(second));
-            conflict.tell(at(second))
+            conflict.report(at(second))
         };
         assert_eq!([told(0), told(1), told(60), told(61)], [None, Some((2, at(0))), None, Some((4, at(0)))]);
         assert_eq!(told(700), None, "the others are long ago");
@@ -109,7 +109,7 @@ mod tests {
         let mut conflict = Conflict::default();
         for second in [0, 300, 600, 900] {
             conflict.undone(10, at(second));
-            assert_eq!(conflict.tell(at(second)), conflict.since());
+            assert_eq!(conflict.report(at(second)), conflict.since());
         }
         assert_eq!(conflict.since(), Some((40, at(0))));
     }

@@ -45,7 +45,7 @@ impl TaintWaits {
         wait.taken.forget(now);
         let delay = wait.times().map(|times| AGAIN.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
         let at = wait.taken.last().zip(delay).and_then(|(last, delay)| last.checked_add(delay).ok());
-        DueTaint { at: at.unwrap_or(now), tell: wait.taken.tell(now) }
+        DueTaint { at: at.unwrap_or(now), tell: wait.taken.report(now) }
     }
 
     /// The taint of a node stands, or is not wanted. What others did is remembered while the node is being drained.

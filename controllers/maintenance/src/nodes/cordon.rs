@@ -99,7 +99,7 @@ impl UncordonConflicts {
     fn note(&mut self, view: &WorldView<'_>, node: &Node, times: usize, decision: &mut MaintenanceDecision) {
         let conflict = self.0.entry(node.name.clone()).or_default();
         conflict.undone(times, view.now);
-        let (is_first, again) = (conflict.times() == 1, conflict.tell(view.now));
+        let (is_first, again) = (conflict.times() == 1, conflict.report(view.now));
         let holders = holders(view, node);
         let mut warn = |message: &dyn Fn(&str) -> String| {
             let of = view.holders_of(&node.name);
