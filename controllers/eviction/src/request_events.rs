@@ -22,7 +22,7 @@ pub(crate) fn tell(
     let request = EvictionRequest { status: status.clone(), ..request.clone() };
     for Warning { reason, message } in warnings {
         warn!(namespace = request.namespace(), reason, "{}: {message}", subject(&request));
-        context.recorder.tell_owner(&request, Severity::Warning, reason, &message);
+        context.recorder.publish_to_owner(&request, Severity::Warning, reason, &message);
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn tell_of_beginning(context: &ControllerContext, change: &ObjectChan
     };
     if is_news && context.may_write() {
         let message = format!("{name} has begun");
-        context.recorder.tell_owner(new, Severity::Normal, INTERCEPTOR_STARTED, &message);
+        context.recorder.publish_to_owner(new, Severity::Normal, INTERCEPTOR_STARTED, &message);
     }
 }
 

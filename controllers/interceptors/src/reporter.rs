@@ -145,10 +145,10 @@ impl Reporter {
                 let blocked = progress.blocked.as_ref();
                 blocked
                     .into_iter()
-                    .for_each(|blocked| recorder.tell_owner_what_blocks(request, blocked, words));
+                    .for_each(|blocked| recorder.publish_block_to_owner(request, blocked, words));
             }
             OwnerEvent::Unblocked => {
-                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &progress.message);
+                recorder.publish_to_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &progress.message);
             }
         }
         None

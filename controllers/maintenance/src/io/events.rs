@@ -27,7 +27,7 @@ pub(crate) fn tell(context: &ControllerContext, note: &EventDraft) {
         }
         EventSubject::Eviction(namespace, pod) => {
             if let Some(request) = caches.requests.find(namespace, pod) {
-                recorder.tell_owner(&request, *severity, reason, message);
+                recorder.publish_to_owner(&request, *severity, reason, message);
             }
             None
         }

@@ -11,14 +11,14 @@ use crate::guide;
 impl EventRecorder {
     /// Records an event about a pod's eviction on its request and on the pod, where its owner looks. Pod, node and
     /// maintenance stand in the message.
-    pub fn tell_owner(
+    pub fn publish_to_owner(
         &self,
         request: &EvictionRequest,
         severity: Severity,
         reason: &'static str,
         message: &str,
     ) {
-        self.tell_readers(request, severity, reason, message);
+        self.publish_to_readers(request, severity, reason, message);
         let message = format!("{}: {message}", subject(request));
         if let Some(pod) = target(request) {
             self.publish_related(pod, Some(Regarding::of(request)), severity, reason, message);
@@ -27,16 +27,16 @@ impl EventRecorder {
 
     /// Tells the owner what blocks the eviction, and behind it what he can do: only admins can read the maintenance, which
     /// says it too. The words are cut where there is no room for both.
-    pub fn tell_owner_what_blocks(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
+    pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
         // A colon and a space.
         let room = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
         let message = cut_bytes(words.trim_end_matches('.'), room) + &way_out;
-        self.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
+        self.publish_to_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 
     /// Records it on the request alone, in the same words.
-    pub fn tell_readers(
+    pub fn publish_to_readers(
         &self,
         request: &EvictionRequest,
         severity: Severity,
@@ -90,11 +90,11 @@ mod tests {
         request.metadata.uid = "r1".into();
         request.spec.target.pod = serde_json::from_value(json!({ "name": "web-0", "uid": "u1" })).unwrap();
         request.status.pod_info = Some(PodInfo { node_name: "n1".into(), ..Default::default() });
-        recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
+        recorder.publish_to_owner(&request, Severity::Normal, "R", "it goes");
         let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
         request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
-        recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
-        recorder.tell_readers(&request, Severity::Normal, "R", "it goes");
+        recorder.publish_to_owner(&request, Severity::Normal, "R", "it goes");
+        recorder.publish_to_readers(&request, Severity::Normal, "R", "it goes");
         let mut waiting = recorder.queue.waiting.lock();
         let notes: Vec<_> = std::iter::from_fn(|| waiting.pop()).collect();
         let words: Vec<&str> = notes.iter().map(|event| event.message.as_str()).collect();
@@ -119,7 +119,7 @@ mod tests {
             ..Default::default()
         };
         let tell = |blocked: Blocked, words: &str| {
-            recorder.tell_owner_what_blocks(&EvictionRequest::named("shop", "u1"), &blocked, words);
+            recorder.publish_block_to_owner(&EvictionRequest::named("shop", "u1"), &blocked, words);
             recorder.take_all().remove(0).1
         };
         let never = tell(blocked(POD_DISRUPTION_BUDGET, NEVER_ALLOWS), "PodDisruptionBudget \"b\" allows 0.");
