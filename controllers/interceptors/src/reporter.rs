@@ -94,7 +94,7 @@ impl Reporter {
     /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry. `words` are
     /// those of the event that something blocks, if they are not the message; `last_eviction` is when its budget let an
     /// eviction go last.
-    pub(crate) async fn tell(
+    pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
         mut progress: ProgressReport,

@@ -30,9 +30,18 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
     });
     let reporter = reporter(&context);
     let stale = request();
-    reporter.tell(&stale, progress("one"), Audience::Readers, None, None, at_second(0)).await.unwrap();
-    reporter.tell(&stale, progress("two"), Audience::Readers, None, None, at_second(5)).await.unwrap();
-    reporter.tell(&stale, progress("two"), Audience::Readers, None, None, at_second(6)).await.unwrap();
+    reporter
+        .publish_and_report(&stale, progress("one"), Audience::Readers, None, None, at_second(0))
+        .await
+        .unwrap();
+    reporter
+        .publish_and_report(&stale, progress("two"), Audience::Readers, None, None, at_second(5))
+        .await
+        .unwrap();
+    reporter
+        .publish_and_report(&stale, progress("two"), Audience::Readers, None, None, at_second(6))
+        .await
+        .unwrap();
     let sent = sent.lock().clone();
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert_eq!(sent[1]["message"], "two");
@@ -46,7 +55,7 @@ async fn what_was_refused_is_forgotten_and_tried_again_soon() {
     let context = context(|_, _, _| failure(422, "Invalid"));
     let reporter = reporter(&context);
     let outcome = reporter
-        .tell(&request(), progress("one"), Audience::Readers, None, None, at_second(0))
+        .publish_and_report(&request(), progress("one"), Audience::Readers, None, None, at_second(0))
         .await
         .unwrap();
     assert!(outcome.is_refused && outcome.wake.is_none());
@@ -63,7 +72,9 @@ async fn a_report_waits_for_the_interval_and_the_last_one_does_not() {
     });
     let reporter = Reporter::new(context, NAME, Duration::from_secs(100));
     let tell = async |progress| {
-        let told = reporter.tell(&request(), progress, Audience::Readers, None, None, at_second(0)).await;
+        let told = reporter
+            .publish_and_report(&request(), progress, Audience::Readers, None, None, at_second(0))
+            .await;
         told.unwrap().wake.unwrap_or_default() < at_second(101)
     };
     assert!(!tell(progress("one")).await, "a heartbeat");

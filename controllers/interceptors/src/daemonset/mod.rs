@@ -155,7 +155,10 @@ impl DaemonSetReconciler {
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
         let tell = async |progress, audience| -> Result<Requeue, Error> {
-            Ok(outcome(self.reporter.tell(&request, progress, audience, None, None, now).await?, now))
+            Ok(outcome(
+                self.reporter.publish_and_report(&request, progress, audience, None, None, now).await?,
+                now,
+            ))
         };
         match (action, pod) {
             (PodAction::Decline, _) => {

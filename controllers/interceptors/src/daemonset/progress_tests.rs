@@ -61,14 +61,17 @@ async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps
     let (reporter, denied) = (reporter(&context), refused(&error).unwrap());
     for second in [0, 5] {
         reporter
-            .tell(&request(), denied.clone(), Audience::Owner, None, None, at_second(second))
+            .publish_and_report(&request(), denied.clone(), Audience::Owner, None, None, at_second(second))
             .await
             .unwrap();
     }
     let reasons = || context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>();
     assert_eq!(reasons(), ["EvictionBlocked"], "on the request, which names no pod here");
     assert_eq!(sent.lock()[0]["lastBlocked"]["name"], "w.example.com");
-    reporter.tell(&request(), progress("it goes"), Audience::Owner, None, None, at_second(9)).await.unwrap();
+    reporter
+        .publish_and_report(&request(), progress("it goes"), Audience::Owner, None, None, at_second(9))
+        .await
+        .unwrap();
     assert_eq!(reasons(), ["EvictionUnblocked"]);
     assert_eq!(sent.lock().last().unwrap()["lastBlocked"]["name"], "w.example.com", "it is kept");
 }
@@ -80,7 +83,10 @@ async fn what_is_a_matter_of_the_node_or_the_daemon_set_is_no_event_for_the_owne
     let reporter = reporter(&context);
     for second in [0, 120] {
         let progress = returned(&pod, 3).unwrap();
-        reporter.tell(&request(), progress, Audience::Readers, None, None, at_second(second)).await.unwrap();
+        reporter
+            .publish_and_report(&request(), progress, Audience::Readers, None, None, at_second(second))
+            .await
+            .unwrap();
     }
     assert_eq!(context.recorder.take_all(), []);
 }

@@ -100,8 +100,10 @@ impl ImperativeReconciler {
         let mut wake = next_step.wake;
         if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
-            let told =
-                self.reporter.tell(&request, progress, Audience::Owner, words, last_eviction, now).await?;
+            let told = self
+                .reporter
+                .publish_and_report(&request, progress, Audience::Owner, words, last_eviction, now)
+                .await?;
             wake = earliest(wake, told.wake);
             if told.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());
