@@ -25,7 +25,7 @@ use crate::labels;
 use crate::machine::{Config, RequestDecision, TargetPod, Warning, step};
 use crate::metrics::RequestMetrics;
 use crate::removal::Removals;
-use crate::request_events::{report, tell, tell_of_beginning};
+use crate::request_events::{publish_start, publish_warnings, report};
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";
@@ -98,7 +98,7 @@ fn subscribe(context: &ControllerContext, queue: &WorkQueue<ObjectKey>, removals
     let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
     context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
         removals.note(change);
-        tell_of_beginning(&teller, change);
+        publish_start(&teller, change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }
@@ -184,7 +184,7 @@ impl RequestReconciler {
         match api.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
             Ok(_) => {
                 report(&key, &request.status, status);
-                tell(&self.context, request, status, warnings);
+                publish_warnings(&self.context, request, status, warnings);
                 Ok(Requeue::Never)
             }
             Err(error) => {

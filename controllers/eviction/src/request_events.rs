@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use crate::machine::Warning;
 
 /// Tells the pod's owner, with what the status says now.
-pub(crate) fn tell(
+pub(crate) fn publish_warnings(
     context: &ControllerContext,
     request: &EvictionRequest,
     status: &EvictionRequestStatus,
@@ -29,7 +29,7 @@ pub(crate) fn tell(
 /// Tells the pod's owner that an interceptor has begun. The default ones are no news: every pod has them. Of a request that
 /// is seen for the first time the holder of the lease before has published the event, if the interceptor began within that
 /// term. (What began between its last renewal and a crash may get two events.)
-pub(crate) fn tell_of_beginning(context: &ControllerContext, change: &ObjectChange<EvictionRequest>) {
+pub(crate) fn publish_start(context: &ControllerContext, change: &ObjectChange<EvictionRequest>) {
     let Some(new) = &change.new else { return };
     let active = new.active_interceptor_status().filter(|active| !is_default(&active.name));
     let Some((name, began)) = active.and_then(|active| Some((&active.name, active.start_time?))) else {

@@ -35,7 +35,7 @@ fn context() -> ControllerContext {
 /// The reasons of the events that a change brings, in a term that began now.
 fn events(old: Option<Arc<EvictionRequest>>, new: Option<Arc<EvictionRequest>>) -> Vec<&'static str> {
     let context = context();
-    tell_of_beginning(&context, &ObjectChange { old, new });
+    publish_start(&context, &ObjectChange { old, new });
     context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect()
 }
 
@@ -72,7 +72,7 @@ async fn what_is_passed_over_is_logged_by_pod_node_and_maintenance() {
     let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
     request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
     let warning = Warning { reason: "InterceptorTimedOut", message: "it is passed over".into() };
-    tell(&context(), &request, &request.status, vec![warning]);
+    publish_warnings(&context(), &request, &request.status, vec![warning]);
     let lines = log.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let told = "Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1: it is passed over";
@@ -92,7 +92,7 @@ async fn each_level_shows_a_line_that_the_level_below_lacks() {
         let (log, _guard) = testing::log(&target::directives(level));
         report(&key, &old.status, &next.status);
         let warning = Warning { reason: "InterceptorTimedOut", message: "it is passed over".into() };
-        tell(&context(), &next, &next.status, vec![warning]);
+        publish_warnings(&context(), &next, &next.status, vec![warning]);
         let lines = log.lines().join("\n");
         for (from, line) in of_levels {
             assert_eq!(lines.contains(line), from <= level, "-v {level}: {line}: {lines}");
