@@ -70,10 +70,10 @@ impl Milestones {
             let mut step = MilestoneStep { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
                 let mut announced = known.unwrap_or_else(|| AnnouncedSteps::stored(view, maintenance));
-                step.tell(&mut announced, blockers, returns);
+                step.publish(&mut announced, blockers, returns);
                 self.maintenances.insert(uid.clone(), announced);
             } else if let Some(announced) = known.filter(|announced| announced.drain) {
-                step.tell_of_unsettled(&announced);
+                step.publish_unsettled(&announced);
             }
         }
         self.nodes.retain(|node, last| view.is_draining(node) && view.pods_up_to(node, *last).is_empty());
@@ -133,7 +133,7 @@ struct MilestoneStep<'s, 'a> {
 }
 
 impl MilestoneStep<'_, '_> {
-    fn tell(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers, returns: &PodReturns) {
+    fn publish(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers, returns: &PodReturns) {
         let nodes = self.view.nodes_of(self.i);
         let is_told = announced.cordoned || announced.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
@@ -156,13 +156,13 @@ impl MilestoneStep<'_, '_> {
             self.note(Severity::Normal, DRAIN_STARTED, message);
         }
         if announced.drain {
-            self.tell_of_causes(announced, blockers);
-            self.tell_of_drained(announced, returns);
+            self.publish_causes(announced, blockers);
+            self.publish_drained(announced, returns);
         }
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
-    fn tell_of_causes(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers) {
+    fn publish_causes(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
         let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
         let stored = announced.causes.is_none().then(|| self.stored_blockers());
@@ -191,7 +191,7 @@ impl MilestoneStep<'_, '_> {
 
     /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came
     /// and left. A node to which pods return is not reported at once.
-    fn tell_of_drained(&mut self, announced: &mut AnnouncedSteps, returns: &PodReturns) {
+    fn publish_drained(&mut self, announced: &mut AnnouncedSteps, returns: &PodReturns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {
@@ -216,7 +216,7 @@ impl MilestoneStep<'_, '_> {
     }
 
     /// The maintenance has gone to Complete: reports the nodes that are drained at this moment, whatever may return to them.
-    fn tell_of_unsettled(&mut self, announced: &AnnouncedSteps) {
+    fn publish_unsettled(&mut self, announced: &AnnouncedSteps) {
         let last = self.maintenance.spec.last_pod_type;
         for node in self.view.nodes_of(self.i).iter().filter(|node| !announced.drained.contains(&node.name)) {
             let is_settling = announced.settling.contains_key(&node.name)

@@ -78,7 +78,7 @@ impl Blockers {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                self.owners.tell(view, pod, &why, before, decision);
+                self.owners.publish(view, pod, &why, before, decision);
                 let shown = show(view, before, reference(pod), why, decision);
                 blockers.push(ShownBlocker { pod_type: pod.pod_type(), ..shown });
             }

@@ -39,7 +39,7 @@ pub(super) struct Owners {
 
 impl Owners {
     /// Tells the owner of a pod of what blocks it, once; `before` is what was shown of the pod at the last look.
-    pub(super) fn tell(
+    pub(super) fn publish(
         &self,
         view: &WorldView<'_>,
         pod: &Pod,
@@ -47,7 +47,7 @@ impl Owners {
         before: Option<&ShownBlocker>,
         decision: &mut MaintenanceDecision,
     ) {
-        let is_told = before.is_some_and(|before| before.tells_of(why));
+        let is_told = before.is_some_and(|before| before.has_published(why));
         let Some(cause) = why.for_owner.filter(|_| !is_told) else { return };
         if self.has_looked || !was_told(view, pod, cause) {
             let about = EventSubject::Eviction(pod.namespace.clone(), pod.uid.clone());
@@ -71,7 +71,7 @@ impl Owners {
 impl ShownBlocker {
     /// Whether the owner of the pod has had an event about this. Of what a status showed before a restart nothing else is
     /// known.
-    fn tells_of(&self, why: &BlockCause) -> bool {
+    fn has_published(&self, why: &BlockCause) -> bool {
         let BlockerKey { about, for_owner, .. } = &self.words.key;
         let is_same = (about, *for_owner) == (&why.about, why.for_owner);
         self.blocker.reason == why.reason && (is_same || self.words.at == Timestamp::MIN)

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::error;
 
-use super::events::{log_write, tell, tell_of_write};
+use super::events::{log_write, publish, publish_write};
 use super::metrics::MaintenanceGauges;
 use super::pending::PendingWrites;
 use super::write_queues::{WriteJob, WriteQueues};
@@ -153,7 +153,7 @@ impl MaintenanceController {
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
         self.gauges.update(&world, &memory.blockers);
-        decision.notes.iter().for_each(|note| tell(context, note));
+        decision.notes.iter().for_each(|note| publish(context, note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)
     }
@@ -179,9 +179,9 @@ impl MaintenanceController {
         match self.writer.write(&action).await {
             Ok(WriteResult::At(version)) => {
                 log_write(&action);
-                tell_of_write(&self.writer.context, &action);
+                publish_write(&self.writer.context, &action);
                 if let Action::Status { notes, .. } = &action {
-                    notes.iter().for_each(|note| tell(&self.writer.context, note));
+                    notes.iter().for_each(|note| publish(&self.writer.context, note));
                 }
                 if let Action::Cordon { node, .. } = &action {
                     self.observed.refusals.forget(&node.name);

@@ -14,7 +14,7 @@ use crate::world::selects;
 const NAMED: usize = 5;
 
 /// Records a note as an event about its object, if that is still there, and logs it.
-pub(crate) fn tell(context: &ControllerContext, note: &EventDraft) {
+pub(crate) fn publish(context: &ControllerContext, note: &EventDraft) {
     let ControllerContext { recorder, caches, .. } = context;
     let EventDraft { severity, reason, message, .. } = note;
     if note.is_logged {
@@ -83,7 +83,7 @@ pub(crate) fn log_write(action: &Action) {
 }
 
 /// Tells of a write that ends something.
-pub(crate) fn tell_of_write(context: &ControllerContext, action: &Action) {
+pub(crate) fn publish_write(context: &ControllerContext, action: &Action) {
     match action {
         Action::Cordon { node, unschedulable: Some(unschedulable), .. } => {
             let maintenance = causes(context, node, *unschedulable);

@@ -49,13 +49,13 @@ fn status(name: &str) -> Action {
 async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end: bool) -> Vec<Task> {
     let (begun, found) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
     let context = drydock_runtime::testing::context(|_, _, _| unreachable!());
-    let (log, tell, wanted) = (begun.clone(), found.clone(), expected.clone());
+    let (log, publish, wanted) = (begun.clone(), found.clone(), expected.clone());
     let work = move |job: WriteJob| {
-        let (log, tell, wanted) = (log.clone(), tell.clone(), wanted.clone());
+        let (log, publish, wanted) = (log.clone(), publish.clone(), wanted.clone());
         async move {
             log.lock().push(job.task.clone());
             if job.task == wanted {
-                tell.notify_one();
+                publish.notify_one();
             } else if matches!(job.task, Task::Request(..)) && !end {
                 futures::future::pending::<()>().await;
             }

@@ -36,7 +36,7 @@ impl NotCordoned {
         view: &WorldView<'a>,
         decision: &mut MaintenanceDecision,
     ) -> HashSet<&'a str> {
-        self.tell(view, decision);
+        self.publish(view, decision);
         let untried = |node: &&Node| view.is_held(&node.name) && !is_tried(view, node);
         let untried: HashMap<&str, &Node> =
             view.world.nodes.values().map(|n| &**n).filter(untried).map(|n| (n.name.as_str(), n)).collect();
@@ -63,7 +63,7 @@ impl NotCordoned {
 
     /// Tells of nodes that cannot be cordoned, or not be made schedulable again at the end, which keeps the finalizer; once for
     /// each refusal that is another one.
-    fn tell(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
+    fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));
         for (node, words) in refused {

@@ -159,7 +159,7 @@ impl NodeReturns {
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
                 // The interceptor of DaemonSets counts what it deletes, and a second count would be another one.
                 if seen.are_strays || !pod.is_daemon_set_pod() {
-                    tell(view, pod, seen, decision);
+                    publish(view, pod, seen, decision);
                 }
             }
             returned.extend(new.into_iter().map(|pod| PodLocation::of(pod)));
@@ -263,7 +263,7 @@ fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
 }
 
 /// Tells the maintenances that drain the pod, one that was put there again.
-fn tell(view: &WorldView<'_>, pod: &Pod, seen: &ReturningWorkload, decision: &mut MaintenanceDecision) {
+fn publish(view: &WorldView<'_>, pod: &Pod, seen: &ReturningWorkload, decision: &mut MaintenanceDecision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
