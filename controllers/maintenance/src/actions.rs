@@ -84,7 +84,7 @@ pub enum Action {
         /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
         confirm: BTreeMap<String, PodType>,
         /// Published when it is written.
-        notes: Vec<EventDraft>,
+        events: Vec<EventDraft>,
     },
     /// Removes our finalizer.
     Finalizer {
@@ -223,7 +223,7 @@ pub struct MaintenanceDecision {
     /// Everything that is to be written and is not yet.
     pub actions: BTreeMap<Task, Action>,
     /// Published once.
-    pub notes: Vec<EventDraft>,
+    pub events: Vec<EventDraft>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,
 }
@@ -247,8 +247,8 @@ impl MaintenanceDecision {
         let told: Vec<EventDraft> =
             maintenances.map(|m| EventDraft::of(m, Severity::Warning, reason, named.as_str())).collect();
         let of_node = EventDraft::of_node(node, Severity::Warning, reason, message("The node"));
-        self.notes.push(EventDraft { is_logged: told.is_empty(), ..of_node });
-        self.notes.extend(told);
+        self.events.push(EventDraft { is_logged: told.is_empty(), ..of_node });
+        self.events.extend(told);
     }
 
     /// Looks again at `at` at the latest.

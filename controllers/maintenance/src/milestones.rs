@@ -235,14 +235,14 @@ impl MilestoneStep<'_, '_> {
         if is_last && self.nodes.get(node) < Some(&last) {
             self.nodes.insert(node.to_owned(), last);
             let message = format!("All pods{} have left the node", of_type_suffix(last));
-            self.decision.notes.push(EventDraft::of_node(node, Severity::Normal, NODE_DRAINED, message));
+            self.decision.events.push(EventDraft::of_node(node, Severity::Normal, NODE_DRAINED, message));
         }
         let message = format!("All pods{} have left node {node}", of_type_suffix(last));
         self.note(Severity::Normal, NODE_DRAINED, message);
     }
 
     fn note(&mut self, severity: Severity, reason: &'static str, message: String) {
-        self.decision.notes.push(EventDraft::of(self.maintenance, severity, reason, message));
+        self.decision.events.push(EventDraft::of(self.maintenance, severity, reason, message));
     }
 }
 

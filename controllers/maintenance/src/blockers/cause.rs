@@ -69,7 +69,7 @@ impl BlockCause {
 
     /// The same, with an addition that is never cut: of bounded length.
     pub(super) fn with_note(mut self, note: String) -> Self {
-        self.text.notes.push(note);
+        self.text.events.push(note);
         self
     }
 

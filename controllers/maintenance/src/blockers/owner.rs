@@ -52,7 +52,7 @@ impl Owners {
         if self.has_looked || !was_told(view, pod, cause) {
             let about = EventSubject::Eviction(pod.namespace.clone(), pod.uid.clone());
             let message = why.text.brief();
-            decision.notes.push(EventDraft {
+            decision.events.push(EventDraft {
                 about,
                 severity: Severity::Warning,
                 reason: EVICTION_BLOCKED,

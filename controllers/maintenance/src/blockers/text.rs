@@ -19,7 +19,7 @@ pub(crate) struct BlockerText {
     /// What somebody says whom we do not believe: shown in quotes behind the words.
     pub(crate) quoted: Option<String>,
     /// What is added; never cut, so that its writer has to bound it.
-    pub(crate) notes: Vec<String>,
+    pub(crate) events: Vec<String>,
     /// The heading of the guide that tells what to do.
     pub(crate) heading: &'static str,
     /// The command that helps, behind what is said of it.
@@ -29,7 +29,7 @@ pub(crate) struct BlockerText {
 impl BlockerText {
     /// The message; `end` is what stands at its end in the place of the command.
     pub(crate) fn message(&self, end: Option<&str>) -> String {
-        let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        let mut tail: String = self.events.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
             tail.push_str(&format!(" {}", place(self.heading)));
         }
@@ -83,9 +83,9 @@ mod tests {
     /// What was passed over and how often it was asked were cut away where the words were long.
     #[test]
     fn the_words_are_cut_and_nothing_behind_them() {
-        let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
+        let events = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
         let command = Some(("To go on now", "kubectl patch x".to_owned()));
-        let long = BlockerText { notes, command, ..text(&"\u{e9}".repeat(4000)) };
+        let long = BlockerText { events, command, ..text(&"\u{e9}".repeat(4000)) };
         let message = long.message(None);
         let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \
                    now: kubectl patch x";

@@ -153,7 +153,7 @@ impl MaintenanceController {
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
         self.gauges.update(&world, &memory.blockers);
-        decision.notes.iter().for_each(|note| publish(context, note));
+        decision.events.iter().for_each(|note| publish(context, note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)
     }
@@ -180,8 +180,8 @@ impl MaintenanceController {
             Ok(WriteResult::At(version)) => {
                 log_write(&action);
                 publish_write(&self.writer.context, &action);
-                if let Action::Status { notes, .. } = &action {
-                    notes.iter().for_each(|note| publish(&self.writer.context, note));
+                if let Action::Status { events, .. } = &action {
+                    events.iter().for_each(|note| publish(&self.writer.context, note));
                 }
                 if let Action::Cordon { node, .. } = &action {
                     self.observed.refusals.forget(&node.name);

@@ -116,7 +116,7 @@ mod tests {
             maintenance: maintenance.into(),
             status: Box::default(),
             confirm: BTreeMap::new(),
-            notes: Vec::new(),
+            events: Vec::new(),
         }
     }
 

@@ -41,7 +41,7 @@ fn status(name: &str) -> Action {
         maintenance: Arc::new(maintenance),
         status: Box::default(),
         confirm: Default::default(),
-        notes: Vec::new(),
+        events: Vec::new(),
     }
 }
 

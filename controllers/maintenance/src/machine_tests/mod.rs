@@ -56,7 +56,7 @@ struct Sim {
     memory: MachineMemory,
     config: Config,
     now: Timestamp,
-    notes: Vec<EventDraft>,
+    events: Vec<EventDraft>,
     version: u64,
 }
 
@@ -67,7 +67,7 @@ impl Sim {
             memory: MachineMemory::default(),
             config: Config::default(),
             now: NOW.parse().unwrap(),
-            notes: Vec::new(),
+            events: Vec::new(),
             version: 1,
         };
         nodes.iter().for_each(|n| sim.node(n, false));
@@ -214,7 +214,7 @@ impl Sim {
     fn step(&mut self) -> BTreeMap<Task, Action> {
         let decision = step(&self.world, &mut self.memory, self.now, &self.config);
         self.world.since = ChangesSince::default();
-        self.notes.extend(decision.notes);
+        self.events.extend(decision.events);
         decision.actions
     }
 
@@ -272,8 +272,8 @@ impl Sim {
                 });
             }
             (task, Action::Request { change, .. }) => self.change_request(task, change),
-            (Task::Status(name), Action::Status { status, confirm, notes, .. }) => {
-                self.notes.extend(notes);
+            (Task::Status(name), Action::Status { status, confirm, events, .. }) => {
+                self.events.extend(events);
                 self.world.since.confirmed.extend(confirm);
                 self.change(name, |m| m.status = *status);
             }

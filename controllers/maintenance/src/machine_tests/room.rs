@@ -27,7 +27,7 @@ fn with_a_long_selector() -> Sim {
 }
 
 fn told(sim: &Sim) -> Vec<&EventDraft> {
-    sim.notes.iter().filter(|note| note.reason == "StatusTooLarge").collect()
+    sim.events.iter().filter(|note| note.reason == "StatusTooLarge").collect()
 }
 
 /// The targets of the next tier did not fit, the stored ones were put back, and nobody was told why no pod left any more.

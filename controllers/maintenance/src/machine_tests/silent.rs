@@ -28,7 +28,7 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
     assert_eq!(blocked(&mut sim, 10), [never]);
     let to_owner = |sim: &Sim| {
         let about = EventSubject::Eviction("ns".into(), "uid-p".into());
-        let told = sim.notes.iter().filter(|note| note.about == about && note.reason == "EvictionBlocked");
+        let told = sim.events.iter().filter(|note| note.about == about && note.reason == "EvictionBlocked");
         told.map(|note| note.message.clone()).collect::<Vec<_>>()
     };
     let owner_never =

@@ -109,8 +109,8 @@ fn each_maintenance_is_told_when_its_own_pods_have_left_a_node() {
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);
     sim.settle();
     let told = |sim: &mut Sim| {
-        let notes = std::mem::take(&mut sim.notes).into_iter().filter(|note| note.reason == "NodeDrained");
-        notes.map(|note| (note.about, note.message)).collect::<Vec<_>>()
+        let events = std::mem::take(&mut sim.events).into_iter().filter(|note| note.reason == "NodeDrained");
+        events.map(|note| (note.about, note.message)).collect::<Vec<_>>()
     };
     assert_eq!(told(&mut sim), []);
     sim.remove_pod("web");

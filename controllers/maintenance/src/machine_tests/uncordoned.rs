@@ -54,7 +54,7 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     sim.maintenance("m", "Cordon", &["a", "b"]);
     let told = |sim: &Sim| {
         let told = sim
-            .notes
+            .events
             .iter()
             .filter(|note| note.reason == "NodeUpdateRefused" && note.severity == Severity::Warning);
         told.map(|note| (note.about.clone(), note.message.clone())).collect::<Vec<_>>()
@@ -78,7 +78,7 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
     sim.settle();
     sim.stage("m", Stage::Complete);
     refuse(&mut sim);
-    let told: Vec<_> = sim.notes.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
+    let told: Vec<_> = sim.events.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
     let [node, maintenance] = told[..] else { panic!("{told:?}") };
     assert_eq!(node.message, format!("The node cannot be made schedulable again: {QUOTED}"));
     assert_eq!(maintenance.about, EventSubject::Maintenance("m".into()));

@@ -48,7 +48,7 @@ fn a_drain_whose_evicted_pods_find_no_node_says_how_many_and_why() {
     let message = "1 pod that replaces an evicted one finds no node: 1 of ReplicaSet ns/web (0/3 nodes are available: 3 node(s) \
                    were unschedulable.)";
     assert_eq!(condition(&sim), pair("True", message));
-    let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "PodsUnschedulable").collect();
+    let told: Vec<_> = sim.events.iter().filter(|n| n.reason == "PodsUnschedulable").collect();
     assert_eq!((told.len(), told[0].message.as_str()), (1, message));
     sim.memory = MachineMemory::default();
     sim.settle();

@@ -15,8 +15,8 @@ fn with_volume(mut pod: Value, volume: Value) -> Value {
 }
 
 fn told(sim: &Sim) -> Vec<&str> {
-    let notes = sim.notes.iter().filter(|note| note.reason == PODS_WILL_BE_LOST);
-    notes.map(|note| note.message.as_str()).collect()
+    let events = sim.events.iter().filter(|note| note.reason == PODS_WILL_BE_LOST);
+    events.map(|note| note.message.as_str()).collect()
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn publish(view: &WorldView<'_>, pod: &Pod, seen: &ReturningWorkload, decision: 
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
-        decision.notes.push(EventDraft::of(
+        decision.events.push(EventDraft::of(
             maintenance,
             Severity::Warning,
             WORKLOAD_RETURNS,

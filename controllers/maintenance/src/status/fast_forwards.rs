@@ -32,14 +32,14 @@ impl FastForwards {
             let Some(maintenance) = draining.get(uid.as_str()) else { continue };
             if view.now.duration_since(*told) >= EVERY {
                 *told = view.now;
-                decision.notes.push(note(maintenance, message.clone()));
+                decision.events.push(note(maintenance, message.clone()));
             }
             told.checked_add(EVERY).into_iter().for_each(|at| decision.wake_at(at));
         }
     }
 
     /// The events about a maintenance, to be published once its status is stored.
-    pub(super) fn notes(
+    pub(super) fn events(
         &mut self,
         view: &WorldView<'_>,
         i: usize,

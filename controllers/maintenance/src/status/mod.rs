@@ -94,11 +94,11 @@ pub(crate) fn decide(
             continue;
         }
         let confirm = drained::to_confirm(maintenance, &status, sources.emptied, view.now);
-        let mut notes = memory.fast_forwards.notes(view, i, maintenance, decision);
-        notes.extend(unschedulable_note.into_iter().chain(bare_note));
-        notes.extend(drained::too_large(maintenance, &status));
+        let mut events = memory.fast_forwards.events(view, i, maintenance, decision);
+        events.extend(unschedulable_note.into_iter().chain(bare_note));
+        events.extend(drained::too_large(maintenance, &status));
         let (maintenance, status) = (maintenance.clone(), Box::new(status));
-        decision.add(Action::Status { maintenance, status, confirm, notes });
+        decision.add(Action::Status { maintenance, status, confirm, events });
     }
 }
 

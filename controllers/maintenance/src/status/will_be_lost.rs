@@ -111,7 +111,7 @@ impl BarePods {
             return Some(note).filter(|_| condition.is_true());
         }
         if before.is_some_and(|before| before < *bare) {
-            decision.notes.push(note);
+            decision.events.push(note);
         }
         None
     }
