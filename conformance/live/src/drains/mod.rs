@@ -1,9 +1,9 @@
 //! The benchmark of drains: one NodeMaintenance over many nodes, beside a bare loop of evictions, each on a fresh host.
 //!
 //! ```text
-//!   form       which budgets guard the pods              workload   nodes, pods, budgets
-//!   subject  who drains: Drydock, or the bare loop     trial      one drain, measured
-//!   figures    what the host's audit log tells of it     cpu        what the kernel tells of the processes
+//!   form       which budgets guard the pods            workload   nodes, pods, budgets
+//!   subject    who drains: Drydock, or the bare loop   trial      one drain, measured
+//!   figures    the drain in the host's audit log       cpu        CPU time of the processes
 //!   report     table, goals, drains.json
 //! ```
 
