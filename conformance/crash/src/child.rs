@@ -25,10 +25,10 @@ use crate::work::CrashWriter;
 
 /// Writers at a time.
 const WRITERS: u32 = 6;
-/// Writes of each, if nobody kills it.
+/// Writes of each, if it is not killed.
 const WRITES: u64 = 40;
 
-/// What a child is told.
+/// The options of a child.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Child {
     /// The store

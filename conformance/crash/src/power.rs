@@ -167,7 +167,7 @@ async fn told(store: &dyn Backend, full: bool) -> Result<()> {
     Ok(())
 }
 
-/// A disk that is full for a while: writes are refused and told of, reads go on, and writes go on when there is room.
+/// A disk that is full for a while: writes are refused with an error, reads go on, and writes go on when there is room.
 pub async fn full_disk() -> Result<()> {
     drydock_disk::install();
     let folder = folder()?;

@@ -10,7 +10,7 @@ use crate::model::Wrote;
 /// Keys of one writer.
 const KEYS: u32 = 4;
 
-/// One writer: nobody else writes its keys.
+/// One writer: no other writes its keys.
 pub struct CrashWriter {
     name: String,
     chance: StdRng,

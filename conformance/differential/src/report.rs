@@ -62,7 +62,7 @@ fn follows_from_the_code(found: &[(ServerRoute, Mismatch)], door: ServerRoute, m
 /// Most of a body that is printed.
 const BODY: usize = 1000;
 
-/// What was sent: of a generated sequence nobody knows it by heart.
+/// What was sent, for generated sequences, which are in no file.
 fn print_requests(sequence: &Sequence) {
     let asked = sequence.steps.iter().filter_map(|step| match step {
         SequenceStep::Ask(request) => Some(request),

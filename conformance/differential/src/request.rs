@@ -113,7 +113,7 @@ impl SequenceRequest {
         self.header("impersonate-user", user)
     }
 
-    /// As nobody: without a certificate.
+    /// Anonymously: without a certificate.
     #[must_use]
     pub fn as_nobody(mut self) -> Self {
         self.anonymous = true;

@@ -20,7 +20,7 @@ use crate::node::Inode;
 /// How long the closing of files is waited for when the power goes.
 const CLOSED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Is told of each write and sync by what it does (`wal-write`, `db-sync`), before it is done.
+/// Called before each write and sync with what it does (`wal-write`, `db-sync`).
 pub type DiskHook = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// The disk.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// A piece of it.
 pub type Region = &'static [AtomicU8];
 
-/// Regions of which nobody makes use.
+/// Regions that are not in use.
 #[derive(Default)]
 pub struct RegionPool(Vec<Region>);
 

@@ -29,7 +29,7 @@ pub struct StoreServer {
     pub store: Arc<dyn Storage>,
     pub cache: Arc<dyn Storage>,
     metrics: Arc<Metrics>,
-    /// Cancelled when it is taken down: whoever waits for an answer gets none.
+    /// Cancelled when it is taken down: requests that wait for an answer get none.
     pub gone: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! Faults injected on purpose, between a store that is right and whoever asks it: a test that does not find them would
+//! Faults injected on purpose, between a correct store and its clients: a test that does not find them would
 //! not find others.
 
 use std::ops::Range;
@@ -32,7 +32,7 @@ const EVERY: u64 = 40;
 pub struct FaultInjector {
     what: FaultKind,
     chances: AtomicU64,
-    /// Held alone by a write that is injected: the revision that it is told must be right.
+    /// Held alone by a write that is injected: the revision that it is answered must be right.
     order: Arc<RwLock<()>>,
 }
 

@@ -1,4 +1,4 @@
-//! Clients at random, faults in between, and a judge who believes nobody: whether the store keeps its promises.
+//! Clients at random, faults in between, and a check of all that they recorded: whether the store keeps its promises.
 //!
 //! ```text
 //!   clients, watchers ──> storage, three layers on two servers ──> SQLite or etcd <── faults

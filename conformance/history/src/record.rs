@@ -75,7 +75,7 @@ pub struct RecordedWrite {
 pub enum RecordedOutcome {
     /// It was made, at this revision.
     Committed(Rev),
-    /// It was made, and nobody said at which revision.
+    /// It was made, at an unknown revision.
     Made,
     /// It was not, because this stood there.
     Conflict(Present),
@@ -83,7 +83,7 @@ pub enum RecordedOutcome {
     Guarded,
     /// It was not.
     Refused,
-    /// Nobody knows.
+    /// It is unknown whether it was made.
     Unknown,
 }
 
@@ -105,9 +105,9 @@ pub struct RecordedWatch {
     pub keys: Range<String>,
     /// Where it starts.
     pub from: WatchStart,
-    /// Whether it is told of even values only.
+    /// Whether it gets even values only.
     pub even: bool,
-    /// Whether it is told of the version before.
+    /// Whether it gets the version before.
     pub tells_previous: bool,
     /// What came, and when.
     pub items: Vec<(Moment, DeliveredItem)>,
@@ -122,7 +122,7 @@ pub enum WatchStart {
     Initial(Rev),
 }
 
-/// What a watcher is told.
+/// What a watcher gets.
 #[derive(Clone, Debug)]
 pub enum DeliveredItem {
     /// An object that was there at the start.
@@ -131,7 +131,7 @@ pub enum DeliveredItem {
     InitialEnd(Rev),
     /// A change.
     Event(DeliveredEvent),
-    /// All up to here has been told.
+    /// Everything up to here has been delivered.
     Progress(Rev),
     /// The history is gone.
     Expired,
@@ -148,7 +148,7 @@ pub struct DeliveredEvent {
     pub key: String,
     /// How it looks to the watcher.
     pub kind: DeliveredKind,
-    /// The new value, or the last one of what is gone, where it is told.
+    /// The new value, or the last one of what is gone, where it is delivered.
     pub value: Option<Value>,
     /// The version before, where the layer tells.
     pub previous: Option<Pair>,

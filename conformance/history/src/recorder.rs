@@ -33,7 +33,7 @@ impl Recorder {
         self.clock.fetch_add(1, SeqCst)
     }
 
-    /// A value that nobody wrote yet.
+    /// A value that has not been written yet.
     pub fn value(&self) -> Value {
         self.values.fetch_add(1, SeqCst)
     }
@@ -76,7 +76,7 @@ impl Recorder {
         self.history.lock().outages.get_or_insert_default().push((from, upto));
     }
 
-    /// The last fault was broken off: since it began nobody knows whether reads could be answered.
+    /// The last fault was broken off: since it began it is unknown whether reads could be answered.
     pub fn broken_off(&self) {
         let from = self.fault.load(SeqCst);
         let mut history = self.history.lock();

@@ -23,7 +23,7 @@ use crate::work::{self, http, observer, typed::pair_of};
 
 /// Most operations of one run: what is checked has to end.
 const MOST: usize = 60_000;
-/// How long all that was written may take to be told.
+/// How long the watch may take to deliver all that was written.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
 /// What one run is.
@@ -174,7 +174,7 @@ fn looked(context: &HistoryContext, called: Moment, found: Vec<Pair>, revision: 
     context.recorder.op("the last look", called, what);
 }
 
-/// Waits until the observer has been told of everything.
+/// Waits until the observer has everything.
 async fn catch_up(context: &HistoryContext) -> Result<()> {
     let newest = context.recorder.newest();
     let reached = async {

@@ -37,7 +37,7 @@ pub enum AttackSize {
 pub struct AttackField {
     /// Host and Drydock.
     pub setup: Arc<AttackSetup>,
-    /// Whoever attacks.
+    /// The attacker.
     pub tenant: Arc<Tenant>,
     /// How much is thrown.
     pub size: AttackSize,

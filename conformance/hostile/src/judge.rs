@@ -26,7 +26,7 @@ pub struct Happened {
     pub others: Fared,
     /// What the attack counted.
     pub told: String,
-    /// The first answer that told of a fault of ours (500).
+    /// The first answer with a fault of ours (500).
     pub fault: Option<String>,
     /// What is wrong with it, in words; nothing if it did no harm.
     pub harm: Vec<String>,

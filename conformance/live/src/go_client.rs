@@ -1,4 +1,4 @@
-//! client-go at work: informers of conformance/host/clients, and what their handlers are told.
+//! client-go at work: informers of conformance/host/clients, and what their handlers get.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::host::repository;
 
-/// What is not told by then never will be.
+/// What is not delivered by then never will be.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// An informer that runs; it ends when this is dropped.
@@ -24,7 +24,7 @@ pub struct Informer {
     log: PathBuf,
     /// What each answer to it was written in, in order: `list` or `watch`, its media type, and what its bytes were.
     pub wire: Vec<[String; 3]>,
-    /// The step last told of each object.
+    /// The last delivered step of each object.
     steps: HashMap<String, String>,
     _child: Child,
 }
@@ -94,7 +94,7 @@ impl Informer {
         Ok(Self { name, lines, log, wire: Vec::new(), steps: HashMap::new(), _child: child })
     }
 
-    /// Reads on until it has synced; the names of what it holds, and what its handlers were told until then.
+    /// Reads on until it has synced; the names of what it holds, and what its handlers got until then.
     pub async fn synced(&mut self) -> Result<(Vec<String>, Vec<String>)> {
         let mut events = Vec::new();
         loop {
@@ -106,7 +106,7 @@ impl Informer {
         }
     }
 
-    /// The next change that its handlers are told of, as `add NAME STEP`. An update that changes nothing that the test
+    /// The next change that its handlers get, as `add NAME STEP`. An update that changes nothing that the test
     /// wrote is the controllers' doing.
     pub async fn next(&mut self) -> Result<String> {
         loop {

@@ -130,7 +130,7 @@ unsafe fn text(name: *const c_char) -> PathBuf {
 }
 
 /// # Safety
-/// `file` was filled in by `open`, is not closed, and nobody else uses it during the call.
+/// `file` was filled in by `open`, is not closed, and no other thread uses it during the call.
 unsafe fn of<'f>(file: *mut ffi::sqlite3_file) -> &'f OpenDisk {
     // SAFETY: it is a `RawFile` whose `open` came from a box that `close` has not taken back.
     unsafe { &*(*file.cast::<RawFile>()).open }

@@ -1,6 +1,6 @@
 //! libFuzzer's entry: each execution gives the target named by DRYDOCK_FUZZ_TARGET one input.
 #![no_main]
-// Nobody catches it: libFuzzer says so and ends.
+// It is not caught: libFuzzer reports it and ends.
 #![allow(clippy::panic)]
 
 use std::sync::LazyLock;

@@ -65,7 +65,7 @@ fn step<'h>(op: &'h Op, model: &WriteModel) -> Option<(&'h str, RegisterStep)> {
                 (RecordedOutcome::Unknown | RecordedOutcome::Made, None) => {
                     RegisterStep::Swap(write.expected, None)
                 }
-                // One that nobody ever saw explains nothing that somebody saw.
+                // One that was never seen explains nothing that was.
                 (RecordedOutcome::Unknown | RecordedOutcome::Made, Some(value)) => {
                     RegisterStep::Swap(write.expected, Some(*model.written_at.get(&value)?))
                 }

@@ -7,7 +7,7 @@ use crate::record::{DeliveredItem, History, Moment, RecordedOperation, RecordedO
 /// Something with a place in the order of revisions.
 struct Point {
     called: Moment,
-    /// When its revision had been told; none if never.
+    /// When its revision had been answered; none if never.
     told: Option<Moment>,
     revision: Rev,
     is_write: bool,

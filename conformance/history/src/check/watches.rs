@@ -67,7 +67,7 @@ fn changes(history: &History, stream: &RecordedWatch, model: &WriteModel, faults
     }
 }
 
-/// The changes that a watcher must be told.
+/// The changes that a watcher must get.
 fn expected<'t>(
     stream: &'t RecordedWatch,
     model: &'t WriteModel,
@@ -96,7 +96,7 @@ fn expected<'t>(
     })
 }
 
-/// The state before need not be told when it was compacted meanwhile.
+/// The state before need not be delivered when it was compacted meanwhile.
 fn agrees(
     history: &History,
     stream: &RecordedWatch,

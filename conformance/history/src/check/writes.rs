@@ -1,4 +1,4 @@
-//! Each write that happened was asked for, compared as it was told to, and was made once; no revision is missing.
+//! Each write that happened was asked for, compared as it was to, and was made once; no revision is missing.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     }
 }
 
-/// What stands in the log was asked for by somebody who was not told that it failed.
+/// Each write in the log was asked for by a client that got no failure for it.
 fn origins(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     let writes: Vec<(&Op, &RecordedWrite)> = writes(history).collect();
     let by_value: HashMap<_, _> =

@@ -154,7 +154,7 @@ impl Etcd {
         self.signal(at, Signal::CONT)
     }
 
-    /// Parts a member from its peers for a while, and from the clients too if told.
+    /// Parts a member from its peers for a while, and from the clients too if asked to.
     pub async fn part(&self, at: usize, from_clients: bool, down: Duration) {
         let peers = (0..self.members.len()).filter(|peer| *peer != at).map(|peer| (peer, at));
         self.links.hold(peers.chain(from_clients.then_some((CLIENTS, at))));

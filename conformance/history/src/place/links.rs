@@ -16,9 +16,9 @@ use tokio::sync::watch;
 
 /// The number of all clients together, beside those of members.
 pub const CLIENTS: usize = usize::MAX;
-/// What nobody has named.
+/// The origin of a connection that has not named one.
 const STRANGER: usize = usize::MAX - 1;
-/// A head of a request that is longer names nobody.
+/// A request head that is longer than this names no origin.
 const HEAD: usize = 16 << 10;
 
 /// All ways of a cluster.

@@ -243,7 +243,7 @@ pub fn revision_of(object: &Json) -> Option<Rev> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// An object as it was told.
+/// An object as it was delivered.
 pub fn pair_of(object: &Json) -> Option<Pair> {
     let key = key(object["metadata"]["name"].as_str()?);
     Some(Pair { key, value: value_of(object.as_object()?)?, modified: revision_of(object)?, created: None })

@@ -1,4 +1,4 @@
-//! What a watcher is told, as it is noted.
+//! Records what a watcher gets.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl<'a> Notes<'a> {
         Self { context, stream: Some(stream), upto }
     }
 
-    /// How far all has been told.
+    /// Up to where everything has been delivered.
     pub fn upto(&self) -> Rev {
         self.upto
     }

@@ -1,4 +1,4 @@
-//! The watch that sees everything: it goes on after each fault where it was, until all is told.
+//! The watch that sees everything: it goes on after each fault where it was, until everything is delivered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,7 +11,7 @@ use super::notes::{Notes, item};
 use crate::context::HistoryContext;
 use crate::record::{Rev, WatchStart};
 
-/// How often it asks to be told how far it is. Not a measurement.
+/// How often it asks for its progress. Not a measurement.
 const ASK: Duration = Duration::from_millis(100);
 
 /// Watches until `enough`; returns the revision that it reached.

@@ -1,4 +1,4 @@
-//! Answers that nobody reads, and answers that cost more than they weigh.
+//! Answers that are never read, and answers that cost more than they weigh.
 
 use std::sync::Arc;
 

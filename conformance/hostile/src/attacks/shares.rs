@@ -1,4 +1,4 @@
-//! Whoever is many gets no more than whoever is one.
+//! A tenant with many accounts gets no larger share than one with a single account, and a load does not stop a drain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -15,7 +15,7 @@ use crate::field::{AttackField, LAIR};
 const MANY: (usize, usize) = (20, 500);
 /// What one user may have open.
 const MOST: usize = 4096;
-/// The same of streams that nobody reads.
+/// The same of streams that are never read.
 const UNREAD: (usize, usize) = (16, 50);
 /// The same of streams whose filters are all different.
 const DIFFERENT: (usize, usize) = (20, 100);

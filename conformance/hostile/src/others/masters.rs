@@ -1,4 +1,4 @@
-//! system:masters on a connection of their own to our port: never told to come back later.
+//! system:masters on a connection of their own to our port: never answered with 429.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

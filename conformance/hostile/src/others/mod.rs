@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::setup::AttackSetup;
 use observer::ObserverWay;
 
-/// Whoever waits longer for an answer waits for ever.
+/// A request that waits longer than this counts as one that waits for ever.
 const GUARD: Duration = Duration::from_secs(30);
 
 /// The others while they are at work.

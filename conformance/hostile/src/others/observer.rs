@@ -23,7 +23,7 @@ const MAINTENANCES: &str = "nodemaintenance.k8s.io/maintenances";
 pub struct TenantObserver {
     pub(super) setup: Arc<AttackSetup>,
     pub(super) tenant: Tenant,
-    /// Its one request, which nobody else touches.
+    /// Its one request, which no other client touches.
     name: String,
     /// The last beat whose write was acknowledged, and whether more will come.
     written: Sender<(u64, bool)>,
@@ -185,7 +185,7 @@ impl TenantObserver {
     }
 }
 
-/// What a watch has told.
+/// What a watch has delivered.
 #[derive(Default)]
 struct WatchSeen {
     revision: Option<String>,

@@ -1,5 +1,5 @@
 //! Compares what deploy/ grants to our two programs with what they did: reads the audit logs of hosts in which they ran, and
-//! fails on a rule of their roles that nobody used, and on a request of theirs that the host's authorizer forbade.
+//! fails on a rule of their roles that was never used, and on a request of theirs that the host's authorizer forbade.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -57,8 +57,8 @@ pub struct Arguments {
 /// Pods that a node takes, of the 110 that it says.
 const MOST_ON_A_NODE: usize = 100;
 
-/// Measures, prints, and fails if a pod was left behind, a budget broken, an owner told of a pod that goes by itself, or more
-/// written for each pod than [`BudgetForm::most_writes`]; Ctrl-C ends it.
+/// Measures, prints, and fails if a pod was left behind, a budget broken, an owner gets an event about a pod that goes by
+/// itself, or more written for each pod than [`BudgetForm::most_writes`]; Ctrl-C ends it.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
     tokio::select! {
         result = measure(&arguments) => result,

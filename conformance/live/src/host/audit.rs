@@ -1,4 +1,4 @@
-//! What the host itself says about requests: its audit log, in one clock and from nobody's pen but its own.
+//! What the host itself says about requests: its audit log, by one clock and independent of Drydock.
 
 use std::collections::BTreeMap;
 use std::path::Path;

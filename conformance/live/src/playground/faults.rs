@@ -38,7 +38,7 @@ enum Fault {
     HostKilled,
 }
 
-/// A lease that nobody renews is taken within this: its duration and some tries.
+/// A lease that is not renewed is taken within this: its duration and some tries.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 /// How long a fault waits for the drain to get on: a drain may be held up by an interceptor.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -1,7 +1,7 @@
 //! An application's interceptor, as an application owner would write it: it is asked before its pod goes, says
 //! that it works, checkpoints (which is imaginary), deletes the pod itself, and says that it is done.
 //!
-//! It looks before each step, so that a step may be repeated: when a server was killed, nobody knows whether it had
+//! It looks before each step, so that a step may be repeated: when a server was killed, it is unknown whether it had
 //! carried out the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,11 +30,11 @@ pub const USER: &str = "demo-interceptor";
 
 /// Heartbeats may not be closer (KEP-4563).
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
-/// How soon a failed step is tried again: for as long as the request is ours, since nobody else works on it meanwhile.
+/// How soon a failed step is tried again: for as long as the request is ours, since no other worker takes it meanwhile.
 const RETRY: Duration = Duration::from_millis(500);
 /// A step that takes longer has failed: the answer to one of its requests is lost.
 const STEP: Duration = Duration::from_secs(60);
-/// Failures that go on for so long are told.
+/// Failures that go on for so long are printed.
 const TOLD_AFTER: Duration = Duration::from_secs(120);
 
 /// What the API server accepted from the interceptor for one request.
@@ -179,7 +179,7 @@ impl Worker {
         }
     }
 
-    /// An entry is atomic: the whole of it is sent, and taken over from whoever initialised it.
+    /// An entry is atomic: the whole of it is sent, and taken over from its first manager.
     async fn report(
         &self,
         request: &EvictionRequest,
@@ -334,8 +334,8 @@ mod tests {
         assert!(served(vec![Some((404, unnamed)); 3]).await.over);
     }
 
-    /// An event that came after the last step had looked, and before the watch knew that it was over, was dropped: nobody worked
-    /// on a request that was made anew in between.
+    /// An event that came after the last step had looked, and before the watch knew that it was over, was dropped: nobody
+    /// worked on a request that was made anew in between.
     #[test]
     fn what_is_seen_while_a_request_is_served_is_looked_at_when_that_ends() {
         let mut served = ServedRequests::default();

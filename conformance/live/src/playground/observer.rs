@@ -1,4 +1,4 @@
-//! The observer: a process of its own that watches pods and budgets and trusts nobody's word about them.
+//! The observer: a process of its own that watches pods and budgets, independent of Drydock's caches.
 //!
 //! It counts, after every single event, the ready pods under each budget. A budget counts from the moment when
 //! it was first met; from then on one moment below it is a violation. The observer ends when its stdin does,

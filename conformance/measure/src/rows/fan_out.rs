@@ -115,7 +115,7 @@ impl FanOut {
     }
 }
 
-/// Watches that nobody reads, on connections of their own.
+/// Watches that are never read, on connections of their own.
 async fn stall(subject: &Subject, count: usize, revision: &str) -> Result<Vec<Incoming>> {
     let mut unread = Vec::with_capacity(count);
     let lanes = count.min(2);

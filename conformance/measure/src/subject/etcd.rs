@@ -29,7 +29,7 @@ pub async fn start(host: &Host, name: &str, port: u16, cpu: usize) -> Result<()>
         format!("--key-file={}", pki.server.key.display()),
         format!("--trusted-ca-file={}", pki.ca.display()),
         "--client-cert-auth=true".into(),
-        // Nobody speaks JSON to it.
+        // No client speaks JSON to it.
         "--enable-grpc-gateway=false".into(),
         // Room for every row.
         "--quota-backend-bytes=8589934592".into(),

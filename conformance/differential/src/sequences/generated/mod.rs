@@ -1,4 +1,4 @@
-//! Writes that nobody thought of: objects, merge patches, JSON patches and applies of several managers by a generator, the same
+//! Generated writes: objects, merge patches, JSON patches and applies of several managers by a generator, the same
 //! in every run of a seed.
 
 mod objects;

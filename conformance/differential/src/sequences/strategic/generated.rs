@@ -1,4 +1,4 @@
-//! Strategic merge patches that nobody thought of: objects and patches by a generator, the same in every run
+//! Generated strategic merge patches: objects and patches by a generator, the same in every run
 //! of a seed.
 //!
 //! Left out is what the host answers differently from time to time, because it walks Go's maps: a list that is both

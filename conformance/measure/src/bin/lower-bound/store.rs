@@ -176,7 +176,7 @@ impl StoreWriter {
     fn publish(&self, written: Vec<PendingCommit>) {
         let mut known = self.known.write();
         for PendingCommit { name, revision, bytes } in written {
-            // Nobody need be watching.
+            // There may be no watcher.
             let event = [br#"{"type":"ADDED","object":"#, &bytes[..], b"}\n"].concat();
             let _ = self.events.send(event.into());
             known.revision = revision;

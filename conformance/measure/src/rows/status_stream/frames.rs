@@ -6,7 +6,7 @@ use crate::object;
 
 /// Tag of the field `resume_token`.
 const TOKEN: u8 = 1 << 3 | 2;
-/// Tags of the events that are told apart.
+/// Tags of the events that are distinguished.
 const UPDATED: u8 = 2 << 3 | 2;
 const SNAPSHOT_COMPLETE: u8 = 5 << 3 | 2;
 

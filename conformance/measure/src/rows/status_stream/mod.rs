@@ -37,7 +37,7 @@ const FAST: (u32, Duration, usize) = (200, Duration::from_millis(100), 10);
 pub enum Case {
     /// Many objects: each write is delivered.
     Each,
-    /// Few objects, written more often than the subscribers ask to be told.
+    /// Few objects, written more often than the subscribers ask for updates.
     Coalesced,
     /// Many objects, while some subscribers do not read.
     Stalled,

@@ -16,7 +16,7 @@ use crate::sample::Sample;
 
 /// Connections that the subscribers share; one more is for the writes.
 pub const CONNECTIONS: usize = 20;
-/// Connections that nobody reads.
+/// Connections that are never read.
 const STALLED_CONNECTIONS: usize = 2;
 /// How long the last states may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ impl Round {
     async fn write_and_follow(&self, subject: &Subject) -> Result<RoundOutcome> {
         let (writes, count) = (self.writes(), self.objects.count());
         let seen = Rc::new(SubscribersSeen::new(self.objects.take_beats(writes), writes, count)?);
-        // A stream that nobody reads is felt soon, and its connection is not.
+        // A stream that is never read is felt soon, and its connection is not.
         let windows = if self.stalled > 0 { ConnectionWindows::NARROW } else { ConnectionWindows::USUAL };
         let client = Rc::new(subject.server.http(CONNECTIONS + 1, windows).await?);
         let (healthy, memory) = self.open_healthy(subject, &client).await?;
@@ -93,7 +93,7 @@ impl Round {
         Ok((opened, grown / self.healthy.saturating_sub(1).max(1) as f64))
     }
 
-    /// Half of them on connections that nobody reads, and half beside healthy ones.
+    /// Half of them on connections that are never read, and half beside healthy ones.
     async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<StreamSubscriber>> {
         let half = self.stalled / 2;
         let unread = subject.server.http(STALLED_CONNECTIONS.min(half), ConnectionWindows::SMALL).await?;

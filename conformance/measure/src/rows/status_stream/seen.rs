@@ -28,7 +28,7 @@ pub struct Ledger {
     is_stalled: Cell<bool>,
     /// Objects whose last write it does not know of.
     behind: Cell<usize>,
-    /// Responses that told of a write that was not known.
+    /// Responses about a write that was not known.
     pub delivered: Cell<u64>,
     /// Why the stream ended, if it did.
     pub ended: RefCell<Option<String>>,
