@@ -1,6 +1,6 @@
 //! As much of a Cargo.toml as the rules ask for.
 
-use crate::repository::{self, File};
+use crate::repository::{self, SourceFile};
 
 /// One crate of the workspace.
 pub struct Crate {
@@ -22,7 +22,7 @@ pub fn crates() -> Vec<Crate> {
     manifests.into_iter().filter(|file| file.text.contains("[package]")).map(read).collect()
 }
 
-fn read(file: File) -> Crate {
+fn read(file: SourceFile) -> Crate {
     let keys = |section| keys(&file.text, section);
     let mut other = keys("dev-dependencies");
     other.extend(keys("build-dependencies"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const LEFT_OUT: [&str; 3] = ["target", "node_modules", "out"];
 
 /// A text file of ours.
-pub struct File {
+pub struct SourceFile {
     /// Path from the root, with `/`.
     pub path: String,
     /// What it says.
@@ -26,7 +26,7 @@ pub fn read(path: &str) -> String {
 }
 
 /// Every file with this ending, by path.
-pub fn files(ending: &str) -> Vec<File> {
+pub fn files(ending: &str) -> Vec<SourceFile> {
     let root = root();
     let mut found = Vec::new();
     walk(&root, &mut |path| {
@@ -34,7 +34,7 @@ pub fn files(ending: &str) -> Vec<File> {
         if name.ends_with(ending)
             && let Ok(text) = fs::read_to_string(path)
         {
-            found.push(File { path: name, text });
+            found.push(SourceFile { path: name, text });
         }
     });
     found.sort_by(|a, b| a.path.cmp(&b.path));

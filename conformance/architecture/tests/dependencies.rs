@@ -193,7 +193,8 @@ fn the_ways_through_the_code_name_files_and_functions_that_are_there() {
             let function = format!("fn {}", step[3]);
             let names =
                 |line: &str| line.split_once(&function).is_some_and(|(_, rest)| rest.starts_with(['(', '<']));
-            let is_there = |file: &repository::File| file.path == step[2] && file.text.lines().any(names);
+            let is_there =
+                |file: &repository::SourceFile| file.path == step[2] && file.text.lines().any(names);
             if !files.iter().any(is_there) {
                 lost.push(format!("{}: {}", step[2], step[3]));
             }

@@ -1,7 +1,7 @@
 //! What each Rust file says, does not say, and how long it may be.
 
 use drydock_architecture::none;
-use drydock_architecture::repository::File;
+use drydock_architecture::repository::SourceFile;
 use drydock_architecture::source::{self, code, functions, is_test};
 
 /// The crates that serve any kind. Someone with kinds of their own takes the first three and writes one folder; the
@@ -29,6 +29,10 @@ const FILE: (usize, usize) = (240, 400);
 const TEST_FILE: usize = 500;
 /// Lines of a file with the tests in it that none may pass.
 const WHOLE_FILE: usize = 500;
+/// Files of the product with fewer lines than this are crumbs: a reader turns the page before the concept has begun.
+const CRUMB: usize = 60;
+/// Crumbs that there may be, in apiserver and controllers. To be lowered to 30.
+const CRUMBS: usize = 92;
 /// Lines of a function that nine in ten keep to, and that none may pass.
 const FUNCTION: (usize, usize) = (30, 64);
 
@@ -40,7 +44,7 @@ fn every_module_says_what_it_is() {
 
 #[test]
 fn the_generic_crates_know_no_word_of_our_kinds() {
-    let generic = |file: &&File| GENERIC.iter().any(|folder| file.path.starts_with(folder));
+    let generic = |file: &&SourceFile| GENERIC.iter().any(|folder| file.path.starts_with(folder));
     let mut found = Vec::new();
     for file in source::all().iter().filter(generic) {
         let text = file.text.to_lowercase();
@@ -54,7 +58,7 @@ fn the_generic_crates_know_no_word_of_our_kinds() {
 
 #[test]
 fn pure_code_reads_no_clock_and_touches_nothing() {
-    let pure = |file: &&File| PURE.iter().any(|folder| file.path.starts_with(folder)) && !is_test(file);
+    let pure = |file: &&SourceFile| PURE.iter().any(|folder| file.path.starts_with(folder)) && !is_test(file);
     let mut found = Vec::new();
     for file in source::all().iter().filter(pure) {
         let code = code(file).join("\n");
@@ -66,11 +70,12 @@ fn pure_code_reads_no_clock_and_touches_nothing() {
 #[test]
 fn files_can_be_read_in_one_sitting() {
     let all = source::all();
-    let (tests, files): (Vec<&File>, Vec<&File>) = all.iter().partition(|file| is_test(file));
-    let longer = |files: &[&File], limit| paths(files.iter().filter(|f| code(f).len() > limit).copied());
+    let (tests, files): (Vec<&SourceFile>, Vec<&SourceFile>) = all.iter().partition(|file| is_test(file));
+    let longer =
+        |files: &[&SourceFile], limit| paths(files.iter().filter(|f| code(f).len() > limit).copied());
     none(&longer(&tests, TEST_FILE), &format!("more than {TEST_FILE} lines: split by subject"));
     none(&longer(&files, FILE.1), &format!("more than {} lines without tests: split by concept", FILE.1));
-    let whole = |file: &&File| file.text.lines().count() > WHOLE_FILE;
+    let whole = |file: &&SourceFile| file.text.lines().count() > WHOLE_FILE;
     none(&paths(all.iter().filter(whole)), &format!("more than {WHOLE_FILE} lines: move the tests out"));
     let long = longer(&files, FILE.0);
     assert!(
@@ -78,6 +83,23 @@ fn files_can_be_read_in_one_sitting() {
         "more than one in ten is longer than {} lines: {long:#?}",
         FILE.0
     );
+}
+
+/// Tests, examples, and files that only list modules are no crumbs.
+#[test]
+fn a_concept_is_not_cut_into_crumbs() {
+    let is_crumb = |file: &&SourceFile| {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let is_product = file.path.starts_with("apiserver/") || file.path.starts_with("controllers/");
+        let is_left_out = is_test(file)
+            || !file.path.contains("/src/")
+            || ["lib.rs", "main.rs", "testing.rs"].contains(&name)
+            || (name == "mod.rs" && source::only_lists_modules(&code(file)));
+        is_product && !is_left_out && file.text.lines().count() < CRUMB
+    };
+    let crumbs = paths(source::all().iter().filter(is_crumb));
+    let advice = "fold one into the file whose concept it belongs to, or lower the number";
+    assert!(crumbs.len() <= CRUMBS, "{} crumbs, of at most {CRUMBS}; {advice}: {crumbs:#?}", crumbs.len());
 }
 
 #[test]
@@ -104,6 +126,6 @@ fn no_test_sleeps_to_wait_for_a_state() {
     none(&found, "wait for the state itself");
 }
 
-fn paths<'f>(files: impl Iterator<Item = &'f File>) -> Vec<String> {
+fn paths<'f>(files: impl Iterator<Item = &'f SourceFile>) -> Vec<String> {
     files.map(|file| file.path.clone()).collect()
 }

@@ -21,14 +21,14 @@ use rand::rngs::StdRng;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::model::{Wrote, options};
-use crate::work::Writer;
+use crate::work::CrashWriter;
 
 /// Writers at a time.
 const WRITERS: u32 = 6;
-/// Writes of each, if nobody kills it.
+/// Writes of each, if it is not killed.
 const WRITES: u64 = 40;
 
-/// What a child is told.
+/// The options of a child.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Child {
     /// The store
@@ -76,7 +76,7 @@ pub async fn run(child: Child) -> Result<()> {
 
 async fn write(store: Arc<dyn Backend>, number: u32, child: Child) -> Result<()> {
     let chance = StdRng::seed_from_u64(child.seed.wrapping_add(number.into()));
-    let mut writer = Writer::new(number, child.seed, chance);
+    let mut writer = CrashWriter::new(number, child.seed, chance);
     for count in 0..WRITES {
         let next = writer.next(store.as_ref()).await?;
         let wrote = next.wrote.clone();

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::model::{Model, Wrote, options};
 use crate::tally::Tally;
-use crate::{Plant, folder};
+use crate::{InjectedFault, folder};
 
 /// Deaths over one store.
 const LIVES: usize = 13;
@@ -34,7 +34,7 @@ const POINTS: [(&str, u64); LIVES] = [
 ];
 
 /// One store from its making on, through a death at each point.
-pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result<()> {
+pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("store.db");
     let mut chance = StdRng::seed_from_u64(seed);
@@ -42,12 +42,12 @@ pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result
     drop(SqliteBackend::open(&path, options())?);
     for (life, (point, most)) in POINTS.into_iter().enumerate() {
         let hits = chance.random_range(1..=most);
-        let died = live(&path, seed + life as u64, (point, hits), plant, &mut model, tally)?;
-        if plant == Some(Plant::LostWrite) {
+        let died = live(&path, seed + life as u64, (point, hits), inject, &mut model, tally)?;
+        if inject == Some(InjectedFault::LostWrite) {
             let newest = "DELETE FROM log WHERE revision = (SELECT max(revision) FROM log)";
             rusqlite::Connection::open(&path)?.execute_batch(newest)?;
         }
-        model.swap_events = plant == Some(Plant::ReorderedEvent);
+        model.swap_events = inject == Some(InjectedFault::ReorderedEvent);
         let looked =
             model.verify(&path).await.with_context(|| format!("after a death at {point}, {hits}"))?;
         tally.crash(if died { point } else { "ended by itself" }, looked);
@@ -60,7 +60,7 @@ fn live(
     path: &Path,
     seed: u64,
     (point, hits): (&str, u64),
-    plant: Option<Plant>,
+    inject: Option<InjectedFault>,
     model: &mut Model,
     tally: &mut Tally,
 ) -> Result<bool> {
@@ -69,7 +69,7 @@ fn live(
     if point != "anywhere" {
         command.arg(format!("--point={point}")).arg(format!("--hits={hits}"));
     }
-    if plant == Some(Plant::EarlyAck) {
+    if inject == Some(InjectedFault::EarlyAck) {
         command.arg("--early-ack");
     }
     let mut child = command.spawn()?;

@@ -27,17 +27,17 @@ use tally::Tally;
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: CrashKind,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum CrashKind {
     /// Both kinds of crashes at a time
-    All(Run),
+    All(CrashRun),
     /// Processes that are killed
-    Kill(Run),
+    Kill(CrashRun),
     /// A disk that loses power
-    Power(Run),
+    Power(CrashRun),
     /// A disk that is full for a while
     Full,
     /// The process that is killed
@@ -46,7 +46,7 @@ enum What {
 }
 
 #[derive(Clone, Debug, clap::Args)]
-struct Run {
+struct CrashRun {
     /// How long
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -55,12 +55,12 @@ struct Run {
     seed: Option<u64>,
     /// A fault that the run must find
     #[arg(long, hide = true)]
-    plant: Option<Plant>,
+    inject: Option<InjectedFault>,
 }
 
 /// Faults of the test itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Plant {
+enum InjectedFault {
     /// A write that was acknowledged is not there afterwards.
     LostWrite,
     /// A watch tells of two events in the wrong order.
@@ -79,23 +79,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(what: What) -> Result<ExitCode> {
+fn run(what: CrashKind) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     match what {
-        What::All(run) => all(&run),
-        What::Kill(run) => {
-            rounds("kill", &run, |seed, tally| runtime.block_on(kill::round(seed, run.plant, tally)))
+        CrashKind::All(run) => all(&run),
+        CrashKind::Kill(run) => {
+            rounds("kill", &run, |seed, tally| runtime.block_on(kill::round(seed, run.inject, tally)))
         }
-        What::Power(run) => {
-            rounds("power", &run, |seed, tally| runtime.block_on(power::round(seed, run.plant, tally)))
+        CrashKind::Power(run) => {
+            rounds("power", &run, |seed, tally| runtime.block_on(power::round(seed, run.inject, tally)))
         }
-        What::Full => runtime.block_on(power::full_disk()).map(|()| ExitCode::SUCCESS),
-        What::Child(child) => runtime.block_on(child::run(child)).map(|()| ExitCode::SUCCESS),
+        CrashKind::Full => runtime.block_on(power::full_disk()).map(|()| ExitCode::SUCCESS),
+        CrashKind::Child(child) => runtime.block_on(child::run(child)).map(|()| ExitCode::SUCCESS),
     }
 }
 
 /// Both, each in a process of its own.
-fn all(run: &Run) -> Result<ExitCode> {
+fn all(run: &CrashRun) -> Result<ExitCode> {
     let start = |what| {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(what).arg(format!("--seconds={}", run.seconds));
@@ -108,7 +108,11 @@ fn all(run: &Run) -> Result<ExitCode> {
 }
 
 /// One round after the other until the time is over.
-fn rounds(name: &str, run: &Run, mut round: impl FnMut(u64, &mut Tally) -> Result<()>) -> Result<ExitCode> {
+fn rounds(
+    name: &str,
+    run: &CrashRun,
+    mut round: impl FnMut(u64, &mut Tally) -> Result<()>,
+) -> Result<ExitCode> {
     let clock =
         || std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64 >> 8 & 0xffff_ffff);
     let (first, mut tally, began) = (run.seed.unwrap_or_else(clock), Tally::default(), Instant::now());

@@ -26,7 +26,7 @@ pub struct Model {
     last: HashMap<String, u64>,
     /// Tried, without an answer.
     open: Vec<Wrote>,
-    /// The highest revision that anybody was told of.
+    /// The highest revision that was answered or delivered.
     seen: u64,
     /// Whether two events of the next history change places, for the test of this test.
     pub swap_events: bool,
@@ -91,7 +91,7 @@ impl Model {
         Ok(looked)
     }
 
-    /// Each revision once and in order; each promise at its place; nothing that nobody wrote.
+    /// Each revision once and in order; each promise at its place; nothing that was not written.
     fn compare_history(&mut self, history: &[BackendEvent], oldest: u64, newest: u64) -> Result<Looked> {
         let mut order: Vec<_> = history.iter().collect();
         if std::mem::take(&mut self.swap_events) && order.len() > 1 {
@@ -133,7 +133,7 @@ impl Model {
         Ok(appeared)
     }
 
-    /// What stands at a revision is what was promised there, or a write that nobody heard of: then it is one promised
+    /// What stands at a revision is what was promised there, or a write that was never acknowledged: then it is one promised
     /// from now on, and `true` is returned.
     fn stands(&mut self, at: u64, wrote: Wrote) -> Result<bool> {
         match self.promised.get(&at) {

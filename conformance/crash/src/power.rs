@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 
 use crate::model::{Looked, Model, options};
 use crate::tally::Tally;
-use crate::work::Writer;
-use crate::{Plant, folder};
+use crate::work::CrashWriter;
+use crate::{InjectedFault, folder};
 
 /// Power losses of one store.
 const LIVES: u64 = 20;
@@ -31,7 +31,7 @@ const WRITES: u64 = 150;
 const WAYS: u32 = 4;
 
 /// One store from its making on, through a number of power losses.
-pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result<()> {
+pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
     drydock_disk::install();
     let folder = folder()?;
     let path = folder.path().join("store.db");
@@ -39,16 +39,16 @@ pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result
     let mut model = Model::default();
     for number in 0..MADE {
         let path = folder.path().join(format!("made-{number}.db"));
-        make(&path, &mut chance, plant, tally).with_context(|| format!("making {number}"))?;
+        make(&path, &mut chance, inject, tally).with_context(|| format!("making {number}"))?;
     }
     drop(SqliteBackend::open(&path, options())?);
     for life in 0..LIVES {
         let left = chance.random_range(1..400);
-        let faults = faults(&mut chance, plant);
+        let faults = faults(&mut chance, inject);
         disk().arm(chance.random(), left, faults);
         live(&path, &mut model, life, &mut chance, tally).await.with_context(|| format!("life {life}"))?;
         disk().power_cycle()?;
-        model.swap_events = plant == Some(Plant::ReorderedEvent);
+        model.swap_events = inject == Some(InjectedFault::ReorderedEvent);
         let looked = model.verify(&path).await.with_context(|| format!("after life {life}"))?;
         tally.crash("power-loss", looked);
     }
@@ -56,8 +56,8 @@ pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result
 }
 
 /// The power goes while a store is made. One that was opened is there, and whole; one that was not can be made again.
-fn make(path: &Path, chance: &mut StdRng, plant: Option<Plant>, tally: &mut Tally) -> Result<()> {
-    let (left, faults) = (chance.random_range(0..MAKING), faults(chance, plant));
+fn make(path: &Path, chance: &mut StdRng, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
+    let (left, faults) = (chance.random_range(0..MAKING), faults(chance, inject));
     disk().arm(chance.random(), left, faults);
     let opened = SqliteBackend::open(path, options()).map(drop).is_ok();
     disk().power_cycle()?;
@@ -72,8 +72,8 @@ fn make(path: &Path, chance: &mut StdRng, plant: Option<Plant>, tally: &mut Tall
 }
 
 /// A third of the lives go without faults: then every error is the end.
-fn faults(chance: &mut StdRng, plant: Option<Plant>) -> Faults {
-    let lying_sync = if plant == Some(Plant::LostWrite) { 500 } else { 0 };
+fn faults(chance: &mut StdRng, inject: Option<InjectedFault>) -> Faults {
+    let lying_sync = if inject == Some(InjectedFault::LostWrite) { 500 } else { 0 };
     match chance.random_range(0..3) {
         0 => Faults { lying_sync, ..Faults::default() },
         _ => Faults { short_write: 5, no_space: 10, bad_sync: 20, lying_sync },
@@ -95,7 +95,7 @@ async fn live(
     let mut watch = store.watch(prefix_range("/"), start).await?;
     let ways = if life.is_multiple_of(2) { 1 } else { WAYS };
     let mut writers: Vec<_> =
-        (0..ways).map(|way| Writer::new(way, life, StdRng::seed_from_u64(chance.random()))).collect();
+        (0..ways).map(|way| CrashWriter::new(way, life, StdRng::seed_from_u64(chance.random()))).collect();
     for _ in 0..WRITES / u64::from(ways) {
         if disk().is_dead() || !write(&store, &mut writers, model, tally).await? {
             break;
@@ -120,7 +120,7 @@ async fn live(
 /// One write of each writer, all at a time, each to its end. `false` if nothing can be read any more.
 async fn write(
     store: &Arc<SqliteBackend>,
-    writers: &mut [Writer],
+    writers: &mut [CrashWriter],
     model: &mut Model,
     tally: &mut Tally,
 ) -> Result<bool> {
@@ -167,13 +167,13 @@ async fn told(store: &dyn Backend, full: bool) -> Result<()> {
     Ok(())
 }
 
-/// A disk that is full for a while: writes are refused and told of, reads go on, and writes go on when there is room.
+/// A disk that is full for a while: writes are refused with an error, reads go on, and writes go on when there is room.
 pub async fn full_disk() -> Result<()> {
     drydock_disk::install();
     let folder = folder()?;
     let path = folder.path().join("store.db");
     let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&path, options())?);
-    let mut writer = Writer::new(0, 0, StdRng::seed_from_u64(0));
+    let mut writer = CrashWriter::new(0, 0, StdRng::seed_from_u64(0));
     let mut model = Model::default();
     for _ in 0..5 {
         for full in [false, true, false] {

@@ -10,28 +10,28 @@ use crate::model::Wrote;
 /// Keys of one writer.
 const KEYS: u32 = 4;
 
-/// One writer: nobody else writes its keys.
-pub struct Writer {
+/// One writer: no other writes its keys.
+pub struct CrashWriter {
     name: String,
     chance: StdRng,
     count: u64,
 }
 
 /// A write that is about to be sent.
-pub struct Next {
+pub struct NextWrite {
     /// What it is.
     pub wrote: Wrote,
     write: Write,
 }
 
-impl Writer {
+impl CrashWriter {
     /// `life` makes its values different from those that it wrote before.
     pub fn new(number: u32, life: u64, chance: StdRng) -> Self {
         Self { name: format!("w{number}-{life}"), chance, count: 0 }
     }
 
     /// Decides what to write, by what stands there.
-    pub async fn next(&mut self, store: &dyn Backend) -> Result<Next, BackendError> {
+    pub async fn next(&mut self, store: &dyn Backend) -> Result<NextWrite, BackendError> {
         let number = self.name.split('-').next().unwrap_or_default();
         let name = format!("{number}-{}", self.chance.random_range(0..KEYS));
         let key = format!("/registry/crash/plural/{name}");
@@ -45,7 +45,7 @@ impl Writer {
         let bytes = value.clone().map(Bytes::from);
         let write =
             Write { key: key.clone(), expected, value: bytes, guard: None, priority: Default::default() };
-        Ok(Next { wrote: (key, value), write })
+        Ok(NextWrite { wrote: (key, value), write })
     }
 
     fn value(&mut self, name: &str) -> String {
@@ -55,7 +55,7 @@ impl Writer {
     }
 }
 
-impl Next {
+impl NextWrite {
     /// Sends it. `Ok(None)` if it was not made.
     pub async fn send(self, store: &dyn Backend) -> Result<Option<Revision>, BackendError> {
         match store.write(self.write).await? {

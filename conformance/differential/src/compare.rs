@@ -33,9 +33,9 @@ pub fn compare(theirs: &[Value], ours: &[Value]) -> Vec<Mismatch> {
     found
 }
 
-type Field = (String, Option<Value>, Option<Value>);
+type DifferingField = (String, Option<Value>, Option<Value>);
 
-fn walk(path: String, theirs: Option<&Value>, ours: Option<&Value>, found: &mut Vec<Field>) {
+fn walk(path: String, theirs: Option<&Value>, ours: Option<&Value>, found: &mut Vec<DifferingField>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match (theirs, ours) {
         (Some(Value::Object(theirs)), Some(Value::Object(ours))) => {

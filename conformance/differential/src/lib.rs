@@ -3,11 +3,11 @@
 //! ```text
 //! sequences ──> run ──> Record ──> normal ──> compare ──> report
 //!               │ three ways: the host's kind; ours at its port; ours through the aggregator
-//!               stage: etcd, kube-apiserver, twins
+//!               setup: etcd, kube-apiserver, reference kinds
 //! ```
 //!
 //! `conformance/test differential` runs it; `cargo run -p drydock-differential --bin differential -- TEXT` runs the
-//! sequences whose area or name has TEXT in it (`cargo build -p drydock-differential --bins` first: the twins are a
+//! sequences whose area or name has TEXT in it (`cargo build -p drydock-differential --bins` first: the reference kinds are a
 //! program too).
 //!
 //! # To add a sequence
@@ -22,8 +22,8 @@
 //!     .put("x", object("x", json!({"metadata": {"resourceVersion": "$(0.metadata.resourceVersion)"}})));
 //! ```
 //!
-//! - The target is a kind of the host and our twin of it: [`target::BUDGET`] has most; add another in `target` and
-//!   `twins` where it has not what you need.
+//! - The target is a kind of the host and our reference kind of it: [`target::BUDGET`] has most; add another in `target` and
+//!   `reference_kinds` where it has not what you need.
 //! - [`sequence::object`] fills in the name; kind and API version are filled in when it is sent. `.query(...)`,
 //!   `.header(...)` and `.with(|request| ...)` change the request before them.
 //! - `$(...)` in paths, queries, headers and bodies stands for the target's names and for fields of earlier answers:
@@ -36,20 +36,20 @@
 //!   [`differences`] names the field of the answer, and why.
 
 pub mod area;
+pub mod reference_kinds;
 pub mod request;
 pub mod sequence;
 pub mod sequences;
 pub mod target;
 pub mod template;
-pub mod twins;
 
-pub mod stage;
+pub mod setup;
 // What follows is the way of a record.
 pub mod compare;
 pub mod normal;
 pub mod run;
 
 pub mod differences;
-pub mod plant;
+pub mod injected;
 pub mod report;
 pub mod suite;

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use drydock_differential::plant::Plant;
+use drydock_differential::injected::InjectedDifference;
 use drydock_differential::sequence::Sequence;
-use drydock_differential::stage::Stage;
+use drydock_differential::setup::ServerSetup;
 use drydock_differential::{report, sequences, suite};
 
 #[derive(Parser)]
@@ -25,7 +25,7 @@ struct Flags {
     seed: u64,
     /// Puts a fault into all that we answer, which must be found
     #[arg(long, hide = true)]
-    plant: Option<Plant>,
+    inject: Option<InjectedDifference>,
 }
 
 #[tokio::main]
@@ -39,15 +39,15 @@ async fn main() -> Result<ExitCode> {
         chosen.iter().for_each(|sequence| println!("{}", sequence.title()));
         return Ok(ExitCode::SUCCESS);
     }
-    let stage = Stage::start().await?;
-    let outcomes = suite::run_all(&stage, &chosen, flags.plant).await;
+    let setup = ServerSetup::start().await?;
+    let outcomes = suite::run_all(&setup, &chosen, flags.inject).await;
     if flags.fields {
         report::print_fields(&outcomes);
     }
     let mut good = report::report(&outcomes);
     if flags.only.is_empty() {
         good &= report::all_differences_occur(&outcomes);
-        good &= report::finds_faults(&stage, &outcomes);
+        good &= report::finds_faults(&setup, &outcomes);
         good &= report::enough(&chosen);
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

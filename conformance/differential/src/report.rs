@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use crate::area::Area;
 use crate::compare::Mismatch;
 use crate::differences::DIFFERENCES;
-use crate::plant::Plant;
-use crate::request::Body;
-use crate::sequence::{Sequence, Step};
-use crate::stage::{Door, Stage};
-use crate::suite::Outcome;
+use crate::injected::InjectedDifference;
+use crate::request::RequestBody;
+use crate::sequence::{Sequence, SequenceStep};
+use crate::setup::{ServerRoute, ServerSetup};
+use crate::suite::SequenceOutcome;
 
 /// Prints every difference, and returns whether all is as it should be.
-pub fn report(outcomes: &[Outcome<'_>]) -> bool {
+pub fn report(outcomes: &[SequenceOutcome<'_>]) -> bool {
     for outcome in outcomes.iter().filter(|outcome| !outcome.is_equal()) {
         print_outcome(outcome);
     }
@@ -23,7 +23,7 @@ pub fn report(outcomes: &[Outcome<'_>]) -> bool {
 }
 
 /// Prints sequence, answer and field of each difference.
-pub fn print_fields(outcomes: &[Outcome<'_>]) {
+pub fn print_fields(outcomes: &[SequenceOutcome<'_>]) {
     for outcome in outcomes {
         for (door, Mismatch { answer, field, .. }) in &outcome.found {
             println!("{door:?}\t{}\t{answer}\t{field}", outcome.sequence.title());
@@ -31,7 +31,7 @@ pub fn print_fields(outcomes: &[Outcome<'_>]) {
     }
 }
 
-fn print_outcome(outcome: &Outcome<'_>) {
+fn print_outcome(outcome: &SequenceOutcome<'_>) {
     println!("\n{}", outcome.sequence.title());
     if let Some(failure) = &outcome.failure {
         println!("  could not be run: {failure}");
@@ -53,7 +53,7 @@ fn print_outcome(outcome: &Outcome<'_>) {
 }
 
 /// One answer is a refusal and the other none: which, and in what words, says it all.
-fn follows_from_the_code(found: &[(Door, Mismatch)], door: Door, mismatch: &Mismatch) -> bool {
+fn follows_from_the_code(found: &[(ServerRoute, Mismatch)], door: ServerRoute, mismatch: &Mismatch) -> bool {
     let other_code =
         found.iter().any(|(d, m)| *d == door && m.answer == mismatch.answer && m.field == "code");
     other_code && !["code", "body.message"].contains(&mismatch.field.as_str())
@@ -62,32 +62,32 @@ fn follows_from_the_code(found: &[(Door, Mismatch)], door: Door, mismatch: &Mism
 /// Most of a body that is printed.
 const BODY: usize = 1000;
 
-/// What was sent: of a generated sequence nobody knows it by heart.
+/// What was sent, for generated sequences, which are in no file.
 fn print_requests(sequence: &Sequence) {
     let asked = sequence.steps.iter().filter_map(|step| match step {
-        Step::Ask(request) => Some(request),
+        SequenceStep::Ask(request) => Some(request),
         _ => None,
     });
     for (at, request) in asked.enumerate() {
-        let Body::Text(text) = &request.body else { continue };
+        let RequestBody::Text(text) = &request.body else { continue };
         println!("  sent {at}: {} {}", request.title(), text.chars().take(BODY).collect::<String>());
     }
 }
 
-fn step(sequence: &Sequence, answer: usize) -> Option<&Step> {
-    sequence.steps.iter().filter(|step| !matches!(step, Step::Later)).nth(answer)
+fn step(sequence: &Sequence, answer: usize) -> Option<&SequenceStep> {
+    sequence.steps.iter().filter(|step| !matches!(step, SequenceStep::Later)).nth(answer)
 }
 
 fn title(sequence: &Sequence, answer: usize) -> String {
     match step(sequence, answer) {
-        Some(Step::Ask(request) | Step::Open(request)) => request.title(),
+        Some(SequenceStep::Ask(request) | SequenceStep::Open(request)) => request.title(),
         Some(_) => "events".into(),
         None => String::new(),
     }
 }
 
 /// Prints entries of the list that no answer bore out, and returns whether there are none.
-pub fn all_differences_occur(outcomes: &[Outcome<'_>]) -> bool {
+pub fn all_differences_occur(outcomes: &[SequenceOutcome<'_>]) -> bool {
     let mut all = true;
     for entry in DIFFERENCES.iter() {
         let seen = entry.doors.iter().filter(|_| outcomes.iter().any(|o| o.seen.contains(&entry))).count();
@@ -117,12 +117,16 @@ pub fn enough(sequences: &[Sequence]) -> bool {
 }
 
 /// Puts each fault into what we answered, and returns whether each was found wherever it was put.
-pub fn finds_faults(stage: &Stage, outcomes: &[Outcome<'_>]) -> bool {
+pub fn finds_faults(setup: &ServerSetup, outcomes: &[SequenceOutcome<'_>]) -> bool {
     let mut all = true;
-    for plant in [Plant::WrongStatus, Plant::LostManagedFields, Plant::SwappedEvent] {
-        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(stage, plant)).collect();
+    for injected in [
+        InjectedDifference::WrongStatus,
+        InjectedDifference::LostManagedFields,
+        InjectedDifference::SwappedEvent,
+    ] {
+        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(setup, injected)).collect();
         let missed = found.iter().filter(|found| !**found).count();
-        println!("{plant:?}: put into {} sequences, not found in {missed}", found.len());
+        println!("{injected:?}: put into {} sequences, not found in {missed}", found.len());
         all &= missed == 0 && !found.is_empty();
     }
     all

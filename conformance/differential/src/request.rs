@@ -8,7 +8,7 @@ pub const JSON: &str = "application/json";
 
 /// A request as a sequence has it.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct SequenceRequest {
     /// GET and so on.
     pub method: Method,
     /// Path, of which parts may stand for something.
@@ -18,14 +18,14 @@ pub struct Request {
     /// Beside those that every request has.
     pub headers: Vec<(String, String)>,
     /// Its bytes.
-    pub body: Body,
+    pub body: RequestBody,
     /// Whether it comes without any certificate.
     pub anonymous: bool,
 }
 
 /// What is sent.
 #[derive(Clone, Debug, Default)]
-pub enum Body {
+pub enum RequestBody {
     /// No body.
     #[default]
     None,
@@ -35,7 +35,7 @@ pub enum Body {
     Bytes(Vec<u8>),
 }
 
-impl Request {
+impl SequenceRequest {
     /// A request without query and body.
     pub fn new(method: Method, path: &str) -> Self {
         Self { method, path: path.to_owned(), ..Self::default() }
@@ -80,14 +80,14 @@ impl Request {
     /// A body of text.
     #[must_use]
     pub fn body(mut self, type_: &str, text: impl Into<String>) -> Self {
-        self.body = Body::Text(text.into());
+        self.body = RequestBody::Text(text.into());
         self.content_type(type_)
     }
 
     /// A body of bytes.
     #[must_use]
     pub fn bytes(mut self, type_: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        self.body = Body::Bytes(bytes.into());
+        self.body = RequestBody::Bytes(bytes.into());
         self.content_type(type_)
     }
 
@@ -113,7 +113,7 @@ impl Request {
         self.header("impersonate-user", user)
     }
 
-    /// As nobody: without a certificate.
+    /// Anonymously: without a certificate.
     #[must_use]
     pub fn as_nobody(mut self) -> Self {
         self.anonymous = true;

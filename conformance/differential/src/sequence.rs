@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::area::Area;
-use crate::request::{JSON, Request};
-use crate::target::Target;
+use crate::request::{JSON, SequenceRequest};
+use crate::target::TargetKind;
 
 /// Requests that are sent one after the other to each server, and answered the same by each.
 #[derive(Clone, Debug)]
@@ -15,18 +15,18 @@ pub struct Sequence {
     /// What it is about.
     pub area: Area,
     /// The kind.
-    pub target: Target,
+    pub target: TargetKind,
     /// What happens.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SequenceStep>,
 }
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum SequenceStep {
     /// A request, and its answer.
-    Ask(Request),
+    Ask(SequenceRequest),
     /// A watch is opened; its events are taken by the steps that follow. The answer is its head.
-    Open(Request),
+    Open(SequenceRequest),
     /// So many events of the watch that was opened last are the answer, without the bookmarks that come now and then.
     Events(usize),
     /// All events of the watch until a bookmark, with it, are the answer.
@@ -58,7 +58,7 @@ pub fn merge(into: &mut Value, from: Value) {
 
 impl Sequence {
     /// A sequence without steps.
-    pub fn new(area: Area, target: Target, name: impl Into<String>) -> Self {
+    pub fn new(area: Area, target: TargetKind, name: impl Into<String>) -> Self {
         Self { name: name.into(), area, target, steps: Vec::new() }
     }
 
@@ -69,15 +69,15 @@ impl Sequence {
 
     /// Sends any request.
     #[must_use]
-    pub fn ask(mut self, request: Request) -> Self {
-        self.steps.push(Step::Ask(request));
+    pub fn ask(mut self, request: SequenceRequest) -> Self {
+        self.steps.push(SequenceStep::Ask(request));
         self
     }
 
     /// Changes the last request: `.with(|r| r.query("dryRun=All"))`.
     #[must_use]
-    pub fn with(mut self, change: impl FnOnce(Request) -> Request) -> Self {
-        if let Some(Step::Ask(request) | Step::Open(request)) = self.steps.last_mut() {
+    pub fn with(mut self, change: impl FnOnce(SequenceRequest) -> SequenceRequest) -> Self {
+        if let Some(SequenceStep::Ask(request) | SequenceStep::Open(request)) = self.steps.last_mut() {
             *request = change(std::mem::take(request));
         }
         self
@@ -98,19 +98,19 @@ impl Sequence {
     /// Creates.
     #[must_use]
     pub fn post(self, object: Value) -> Self {
-        self.ask(Request::new(Method::POST, "$(collection)").object(object))
+        self.ask(SequenceRequest::new(Method::POST, "$(collection)").object(object))
     }
 
     /// Reads one object.
     #[must_use]
     pub fn get(self, name: &str) -> Self {
-        self.ask(Request::new(Method::GET, &one(name)))
+        self.ask(SequenceRequest::new(Method::GET, &one(name)))
     }
 
     /// Replaces; the name may end in `/status`.
     #[must_use]
     pub fn put(self, name: &str, object: Value) -> Self {
-        self.ask(Request::new(Method::PUT, &one(name)).object(object))
+        self.ask(SequenceRequest::new(Method::PUT, &one(name)).object(object))
     }
 
     /// Patches with a JSON patch; the name may end in `/status`.
@@ -132,7 +132,7 @@ impl Sequence {
     }
 
     fn patch(self, name: &str, type_: &str, patch: Value) -> Self {
-        self.ask(Request::new(Method::PATCH, &one(name)).body(type_, patch.to_string()))
+        self.ask(SequenceRequest::new(Method::PATCH, &one(name)).body(type_, patch.to_string()))
     }
 
     /// Applies as a manager; `configuration` gets the name, the kind and the API version where it has none.
@@ -140,7 +140,7 @@ impl Sequence {
     pub fn apply(self, name: &str, manager: &str, configuration: Value) -> Self {
         let mut whole = json!({"metadata": {"name": name.split('/').next()}});
         merge(&mut whole, configuration);
-        let request = Request::new(Method::PATCH, &one(name)).object(whole);
+        let request = SequenceRequest::new(Method::PATCH, &one(name)).object(whole);
         self.ask(
             request.content_type("application/apply-patch+yaml").query(&format!("fieldManager={manager}")),
         )
@@ -155,7 +155,7 @@ impl Sequence {
     /// Deletes one object.
     #[must_use]
     pub fn delete(self, name: &str) -> Self {
-        self.ask(Request::new(Method::DELETE, &one(name)))
+        self.ask(SequenceRequest::new(Method::DELETE, &one(name)))
     }
 
     /// Deletes one object with options in the body.
@@ -169,48 +169,48 @@ impl Sequence {
     /// Deletes what a query selects in the namespace.
     #[must_use]
     pub fn delete_collection(self, query: &str) -> Self {
-        self.ask(Request::new(Method::DELETE, "$(collection)").query(query))
+        self.ask(SequenceRequest::new(Method::DELETE, "$(collection)").query(query))
     }
 
     /// Lists what a query selects in the namespace.
     #[must_use]
     pub fn list(self, query: &str) -> Self {
-        self.ask(Request::new(Method::GET, "$(collection)").query(query))
+        self.ask(SequenceRequest::new(Method::GET, "$(collection)").query(query))
     }
 
     /// Opens a watch of the namespace.
     #[must_use]
     pub fn watch(mut self, query: &str) -> Self {
-        let request = Request::new(Method::GET, "$(collection)").query("watch=true").query(query);
-        self.steps.push(Step::Open(request));
+        let request = SequenceRequest::new(Method::GET, "$(collection)").query("watch=true").query(query);
+        self.steps.push(SequenceStep::Open(request));
         self
     }
 
     /// Takes so many events of the watch that was opened last.
     #[must_use]
     pub fn events(mut self, count: usize) -> Self {
-        self.steps.push(Step::Events(count));
+        self.steps.push(SequenceStep::Events(count));
         self
     }
 
     /// Takes its events until a bookmark.
     #[must_use]
     pub fn until_bookmark(mut self) -> Self {
-        self.steps.push(Step::UntilBookmark);
+        self.steps.push(SequenceStep::UntilBookmark);
         self
     }
 
     /// Takes its events until the server ends it.
     #[must_use]
     pub fn until_end(mut self) -> Self {
-        self.steps.push(Step::UntilEnd);
+        self.steps.push(SequenceStep::UntilEnd);
         self
     }
 
     /// Waits until the clocks have gone on by a second.
     #[must_use]
     pub fn later(mut self) -> Self {
-        self.steps.push(Step::Later);
+        self.steps.push(SequenceStep::Later);
         self
     }
 }

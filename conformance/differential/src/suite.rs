@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::compare::{Mismatch, compare};
 use crate::differences::{DIFFERENCES, Difference};
+use crate::injected::InjectedDifference;
 use crate::normal::normal;
-use crate::plant::Plant;
-use crate::run::{self, Record};
+use crate::run::{self, RunRecord};
 use crate::sequence::Sequence;
-use crate::stage::{Door, Stage};
+use crate::setup::{ServerRoute, ServerSetup};
 
 /// Sequences that run at a time.
 const AT_A_TIME: usize = 24;
@@ -25,15 +25,15 @@ const ATTEMPTS: usize = 5;
 const THEIRS: &str = "theirs";
 
 /// What became of one sequence.
-pub struct Outcome<'s> {
+pub struct SequenceOutcome<'s> {
     /// The sequence.
     pub sequence: &'s Sequence,
     /// What the host said, as it is compared.
     theirs: Vec<Value>,
     /// What we said.
-    ours: Vec<Record>,
+    ours: Vec<RunRecord>,
     /// Fields that differ and are in no list, by the way.
-    pub found: Vec<(Door, Mismatch)>,
+    pub found: Vec<(ServerRoute, Mismatch)>,
     /// Entries of the list that were seen.
     pub seen: Vec<&'static Difference>,
     /// Why it could not be run to its end.
@@ -43,21 +43,25 @@ pub struct Outcome<'s> {
 }
 
 /// Runs sequences, in any order, and returns what became of each in theirs.
-pub async fn run_all<'s>(stage: &Stage, sequences: &'s [Sequence], plant: Option<Plant>) -> Vec<Outcome<'s>> {
+pub async fn run_all<'s>(
+    setup: &ServerSetup,
+    sequences: &'s [Sequence],
+    injected: Option<InjectedDifference>,
+) -> Vec<SequenceOutcome<'s>> {
     let numbered = sequences.iter().enumerate();
-    let runs = numbered.map(|(number, sequence)| run_one(stage, sequence, number, plant));
+    let runs = numbered.map(|(number, sequence)| run_one(setup, sequence, number, injected));
     stream::iter(runs).buffered(AT_A_TIME).collect().await
 }
 
 async fn run_one<'s>(
-    stage: &Stage,
+    setup: &ServerSetup,
     sequence: &'s Sequence,
     number: usize,
-    plant: Option<Plant>,
-) -> Outcome<'s> {
+    injected: Option<InjectedDifference>,
+) -> SequenceOutcome<'s> {
     let mut again = 0;
     loop {
-        let mut outcome = attempt(stage, sequence, &format!("s{number}x{again}"), plant).await;
+        let mut outcome = attempt(setup, sequence, &format!("s{number}x{again}"), injected).await;
         outcome.0.again = again;
         again += 1;
         let is_good = outcome.0.found.is_empty() && outcome.0.failure.is_none();
@@ -69,12 +73,12 @@ async fn run_one<'s>(
 
 /// The outcome, and whether another run may have another one: the clock moved, or it is the host that could not be asked.
 async fn attempt<'s>(
-    stage: &Stage,
+    setup: &ServerSetup,
     sequence: &'s Sequence,
     name: &str,
-    plant: Option<Plant>,
-) -> (Outcome<'s>, bool) {
-    let mut outcome = Outcome {
+    injected: Option<InjectedDifference>,
+) -> (SequenceOutcome<'s>, bool) {
+    let mut outcome = SequenceOutcome {
         sequence,
         theirs: Vec::new(),
         ours: Vec::new(),
@@ -83,7 +87,7 @@ async fn attempt<'s>(
         failure: None,
         again: 0,
     };
-    let records = records(stage, sequence, name).await;
+    let records = records(setup, sequence, name).await;
     let records = match records {
         Ok(records) => records,
         Err(error) => {
@@ -91,36 +95,40 @@ async fn attempt<'s>(
             return (outcome, error.to_string() == THEIRS);
         }
     };
-    let moved = records.iter().any(Record::saw_the_clock_move);
-    outcome.judge(stage, records, plant);
+    let moved = records.iter().any(RunRecord::saw_the_clock_move);
+    outcome.judge(setup, records, injected);
     (outcome, moved)
 }
 
-async fn records(stage: &Stage, sequence: &Sequence, name: &str) -> Result<Vec<Record>> {
-    let doors = [(Door::Theirs, THEIRS), (Door::Direct, "direct"), (Door::Aggregated, "through")];
+async fn records(setup: &ServerSetup, sequence: &Sequence, name: &str) -> Result<Vec<RunRecord>> {
+    let doors = [
+        (ServerRoute::Theirs, THEIRS),
+        (ServerRoute::Direct, "direct"),
+        (ServerRoute::Aggregated, "through"),
+    ];
     let runs = doors.map(|(door, way)| async move {
         let namespace = format!("{name}-{way}");
-        let run = run::run(stage, sequence, door, &namespace);
+        let run = run::run(setup, sequence, door, &namespace);
         let ended = tokio::time::timeout(LIMIT, run).await.context("it does not end").and_then(|ended| ended);
         ended.context(way)
     });
     futures::future::try_join_all(runs).await
 }
 
-impl Outcome<'_> {
-    fn judge(&mut self, stage: &Stage, records: Vec<Record>, plant: Option<Plant>) {
+impl SequenceOutcome<'_> {
+    fn judge(&mut self, setup: &ServerSetup, records: Vec<RunRecord>, injected: Option<InjectedDifference>) {
         let mut records = records.into_iter();
         let Some(theirs) = records.next() else { return };
         let target = &self.sequence.target;
-        self.theirs = normal(&theirs, target, stage.api(target, theirs.door));
+        self.theirs = normal(&theirs, target, setup.api(target, theirs.door));
         self.ours = records.collect();
         for record in &mut self.ours {
-            if let Some(plant) = plant {
-                plant.put(record);
+            if let Some(injected) = injected {
+                injected.put(record);
             }
         }
         for record in &self.ours {
-            let api = stage.api(target, record.door);
+            let api = setup.api(target, record.door);
             for mismatch in compare(&self.theirs, &normal(record, target, api)) {
                 match listed(&self.sequence.title(), &mismatch, record.door) {
                     Some(difference) => self.seen.push(difference),
@@ -131,12 +139,12 @@ impl Outcome<'_> {
     }
 
     /// Whether a fault that is put into what we said would be found; None where it cannot be put.
-    pub fn would_find(&self, stage: &Stage, plant: Plant) -> Option<bool> {
+    pub fn would_find(&self, setup: &ServerSetup, injected: InjectedDifference) -> Option<bool> {
         let mut record = self.ours.first()?.clone();
         let target = &self.sequence.target;
-        let before = compare(&self.theirs, &normal(&record, target, stage.api(target, record.door)));
-        plant.put(&mut record).then(|| {
-            compare(&self.theirs, &normal(&record, target, stage.api(target, record.door))) != before
+        let before = compare(&self.theirs, &normal(&record, target, setup.api(target, record.door)));
+        injected.put(&mut record).then(|| {
+            compare(&self.theirs, &normal(&record, target, setup.api(target, record.door))) != before
         })
     }
 
@@ -146,7 +154,7 @@ impl Outcome<'_> {
     }
 }
 
-fn listed(sequence: &str, mismatch: &Mismatch, door: Door) -> Option<&'static Difference> {
+fn listed(sequence: &str, mismatch: &Mismatch, door: ServerRoute) -> Option<&'static Difference> {
     DIFFERENCES.iter().find(|known| {
         known.sequence == sequence
             && known.answer == mismatch.answer

@@ -2,7 +2,7 @@
 
 /// A kind in both servers. Everything but the group and the version must be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetKind {
     /// CamelCase kind.
     pub kind: &'static str,
     /// Lower-case plural.
@@ -10,48 +10,56 @@ pub struct Target {
     /// Whether objects live in namespaces.
     pub namespaced: bool,
     /// Where the host serves it.
-    pub theirs: Api,
+    pub theirs: TargetApi,
     /// Where we serve it.
-    pub ours: Api,
+    pub ours: TargetApi,
 }
 
 /// A group and a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Api {
+pub struct TargetApi {
     /// Empty for the core group.
     pub group: &'static str,
     /// `v1` and the like.
     pub version: &'static str,
 }
 
-/// Group of the twins.
-pub const TWINS: Api = Api { group: "twin.drydock.test", version: "v1" };
+/// Group of the reference kinds.
+pub const REFERENCE_KINDS: TargetApi = TargetApi { group: "reference.drydock.test", version: "v1" };
 
 /// PodDisruptionBudget: spec and status, an atomic selector, int-or-string, conditions, generation.
-pub const BUDGET: Target =
-    Target::twin("PodDisruptionBudget", "poddisruptionbudgets", Api { group: "policy", version: "v1" });
+pub const BUDGET: TargetKind = TargetKind::reference_kind(
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    TargetApi { group: "policy", version: "v1" },
+);
 /// ServiceAccount: lists by key and atomic ones at the top, no spec, no status, no generation.
-pub const ACCOUNT: Target =
-    Target::twin("ServiceAccount", "serviceaccounts", Api { group: "", version: "v1" });
+pub const ACCOUNT: TargetKind =
+    TargetKind::reference_kind("ServiceAccount", "serviceaccounts", TargetApi { group: "", version: "v1" });
 /// ConfigMap: maps of texts and of bytes.
-pub const CONFIG_MAP: Target = Target::twin("ConfigMap", "configmaps", Api { group: "", version: "v1" });
+pub const CONFIG_MAP: TargetKind =
+    TargetKind::reference_kind("ConfigMap", "configmaps", TargetApi { group: "", version: "v1" });
 /// Lease: pointers, times of microseconds, and an update that may create.
-pub const LEASE: Target =
-    Target::twin("Lease", "leases", Api { group: "coordination.k8s.io", version: "v1" });
+pub const LEASE: TargetKind =
+    TargetKind::reference_kind("Lease", "leases", TargetApi { group: "coordination.k8s.io", version: "v1" });
 
 /// RuntimeClass: without a namespace, with a field that must be there, a map and a list that are atomic.
-pub const RUNTIME_CLASS: Target = Target {
+pub const RUNTIME_CLASS: TargetKind = TargetKind {
     namespaced: false,
-    ..Target::twin("RuntimeClass", "runtimeclasses", Api { group: "node.k8s.io", version: "v1" })
+    ..TargetKind::reference_kind(
+        "RuntimeClass",
+        "runtimeclasses",
+        TargetApi { group: "node.k8s.io", version: "v1" },
+    )
 };
 
 /// Group of the custom resources that have the schemas of our own kinds.
-pub const CUSTOM: Api = Api { group: "custom.drydock.test", version: "v1alpha1" };
+pub const CUSTOM: TargetApi = TargetApi { group: "custom.drydock.test", version: "v1alpha1" };
 /// Group of our own kinds.
-pub const OWN: Api = Api { group: drydock_api::GROUP, version: drydock_api::VERSION };
+pub const OWN: TargetApi = TargetApi { group: drydock_api::GROUP, version: drydock_api::VERSION };
 
 /// EvictionRequest, beside a custom resource of its schema.
-pub const REQUEST: Target = Target {
+pub const REQUEST: TargetKind = TargetKind {
     kind: "EvictionRequest",
     plural: drydock_api::eviction_request::RESOURCE,
     namespaced: true,
@@ -59,7 +67,7 @@ pub const REQUEST: Target = Target {
     ours: OWN,
 };
 /// NodeMaintenance, beside a custom resource of its schema.
-pub const MAINTENANCE: Target = Target {
+pub const MAINTENANCE: TargetKind = TargetKind {
     kind: "NodeMaintenance",
     plural: drydock_api::node_maintenance::RESOURCE,
     namespaced: false,
@@ -67,13 +75,13 @@ pub const MAINTENANCE: Target = Target {
     ours: OWN,
 };
 
-impl Target {
-    const fn twin(kind: &'static str, plural: &'static str, theirs: Api) -> Self {
-        Self { kind, plural, namespaced: true, theirs, ours: TWINS }
+impl TargetKind {
+    const fn reference_kind(kind: &'static str, plural: &'static str, theirs: TargetApi) -> Self {
+        Self { kind, plural, namespaced: true, theirs, ours: REFERENCE_KINDS }
     }
 }
 
-impl Api {
+impl TargetApi {
     /// `group/version`, or the version alone in the core group.
     pub fn api_version(self) -> String {
         if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }

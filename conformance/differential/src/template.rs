@@ -12,21 +12,21 @@
 
 use serde_json::Value;
 
-use crate::target::{Api, Target};
+use crate::target::{TargetApi, TargetKind};
 
 /// What the words stand for in one run.
-pub struct Scope<'a> {
+pub struct TemplateScope<'a> {
     /// The kind.
-    pub target: &'a Target,
+    pub target: &'a TargetKind,
     /// Where this server has it.
-    pub api: Api,
+    pub api: TargetApi,
     /// The run's namespace.
     pub namespace: &'a str,
     /// Bodies of the answers so far.
     pub bodies: &'a [Value],
 }
 
-impl Scope<'_> {
+impl TemplateScope<'_> {
     /// The text with everything put in.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
@@ -48,7 +48,7 @@ impl Scope<'_> {
     }
 
     fn word(&self, word: &str) -> Option<String> {
-        let Target { kind, plural, namespaced, .. } = self.target;
+        let TargetKind { kind, plural, namespaced, .. } = self.target;
         Some(match word {
             "apiVersion" => self.api.api_version(),
             "group" => self.api.group.into(),
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn words_stand_for_the_target_and_for_earlier_answers() {
         let bodies = [json!({"items": [{"metadata": {"uid": "u"}}]})];
-        let scope = Scope { target: &BUDGET, api: BUDGET.theirs, namespace: "n", bodies: &bodies };
+        let scope = TemplateScope { target: &BUDGET, api: BUDGET.theirs, namespace: "n", bodies: &bodies };
         assert_eq!(scope.fill("$(collection)/x"), "/apis/policy/v1/namespaces/n/poddisruptionbudgets/x");
         assert_eq!(scope.fill("a $(0.items.0.metadata.uid) $(1.x) $(no"), "a u $(1.x) $(no");
-        let scope = Scope { target: &ACCOUNT, api: ACCOUNT.theirs, ..scope };
+        let scope = TemplateScope { target: &ACCOUNT, api: ACCOUNT.theirs, ..scope };
         assert_eq!(scope.fill("$(root) $(apiVersion)"), "/api/v1 v1");
     }
 }

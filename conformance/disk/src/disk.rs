@@ -14,14 +14,14 @@ use rand::{RngExt, SeedableRng};
 use rusqlite::ffi;
 
 use crate::faults::Faults;
-use crate::memory::Pool;
-use crate::node::Node;
+use crate::memory::RegionPool;
+use crate::node::Inode;
 
 /// How long the closing of files is waited for when the power goes.
 const CLOSED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Is told of each write and sync by what it does (`wal-write`, `db-sync`), before it is done.
-pub type Hook = Box<dyn Fn(&'static str) + Send + Sync>;
+/// Called before each write and sync with what it does (`wal-write`, `db-sync`).
+pub type DiskHook = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// The disk.
 #[derive(Default)]
@@ -29,13 +29,13 @@ pub struct Disk {
     state: Mutex<State>,
     /// Somebody has closed a file.
     closed: Condvar,
-    hook: OnceLock<Hook>,
+    hook: OnceLock<DiskHook>,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub nodes: HashMap<PathBuf, Node>,
-    pub pool: Pool,
+    pub nodes: HashMap<PathBuf, Inode>,
+    pub pool: RegionPool,
     /// Deleted, and perhaps back when the power was lost: a deletion is durable with the next sync.
     removed: Vec<(PathBuf, Vec<u8>)>,
     faults: Faults,
@@ -55,7 +55,7 @@ pub fn disk() -> &'static Disk {
 
 impl Disk {
     /// Calls `hook` before each write and sync from now on.
-    pub fn on_change(&self, hook: Hook) {
+    pub fn on_change(&self, hook: DiskHook) {
         let _ = self.hook.set(hook);
     }
 
@@ -123,7 +123,7 @@ impl Disk {
         // One that was renamed is the same file: what was not synced under its old name is not durable under the new.
         let node = match known.and_then(|known| state.nodes.remove(&known)) {
             Some(node) => node,
-            None => Node::new(options)?,
+            None => Inode::new(options)?,
         };
         state.nodes.insert(path.to_owned(), node);
         if let Some(node) = state.nodes.get_mut(path) {

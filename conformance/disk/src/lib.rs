@@ -4,7 +4,7 @@
 //! ```text
 //!   SQLite ── sqlite3_vfs ──> raw ──> disk ──> real files   what the system shows
 //!                                      │ └──> node          what is durable, what is not yet
-//!                                      └──> locks, memory   of this process: nobody else opens these files
+//!                                      └──> locks, memory   of this process: no other opens these files
 //! ```
 //!
 //! `raw` alone is unsafe: SQLite has no safe interface for this, and the crates that make one want libclang to build.

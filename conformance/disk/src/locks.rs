@@ -17,11 +17,11 @@ const EXCLUSIVE: i32 = 4;
 #[derive(Default)]
 pub struct Locks {
     levels: HashMap<u64, i32>,
-    slots: [Slot; SLOTS],
+    slots: [LockSlot; SLOTS],
 }
 
 #[derive(Default)]
-struct Slot {
+struct LockSlot {
     readers: Vec<u64>,
     writer: Option<u64>,
 }
@@ -63,7 +63,7 @@ impl Locks {
     /// Locks slots of the memory; `false` if another one's lock is in the way.
     pub fn lock_slots(&mut self, who: u64, from: usize, count: usize, exclusive: bool) -> bool {
         let Some(slots) = self.slots.get_mut(from..from + count) else { return false };
-        let free = |slot: &Slot| {
+        let free = |slot: &LockSlot| {
             slot.writer.is_none_or(|writer| writer == who)
                 && (!exclusive || slot.readers.iter().all(|reader| *reader == who))
         };

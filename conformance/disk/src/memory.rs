@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// A piece of it.
 pub type Region = &'static [AtomicU8];
 
-/// Regions of which nobody makes use.
+/// Regions that are not in use.
 #[derive(Default)]
-pub struct Pool(Vec<Region>);
+pub struct RegionPool(Vec<Region>);
 
-impl Pool {
+impl RegionPool {
     /// A region of zeroes.
     pub fn take(&mut self, size: usize) -> Region {
         match self.0.iter().position(|region| region.len() == size) {

@@ -14,11 +14,11 @@ use crate::memory::Region;
 const SECTOR: usize = 512;
 
 /// A file that has been opened.
-pub struct Node {
+pub struct Inode {
     /// What the system shows.
     pub shown: File,
     durable: Vec<u8>,
-    pending: Vec<Change>,
+    pending: Vec<UnsyncedChange>,
     /// Locks of its connections.
     pub locks: Locks,
     /// Memory that they share.
@@ -27,12 +27,12 @@ pub struct Node {
     pub users: usize,
 }
 
-enum Change {
+enum UnsyncedChange {
     Write(u64, Vec<u8>),
     Truncate(u64),
 }
 
-impl Node {
+impl Inode {
     /// A file as it is: durable.
     pub fn new(shown: File) -> Result<Self> {
         let mut durable = vec![0; usize::try_from(shown.metadata()?.len()).unwrap_or(0)];
@@ -54,13 +54,13 @@ impl Node {
 
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.shown.write_all_at(bytes, at)?;
-        self.pending.push(Change::Write(at, bytes.to_vec()));
+        self.pending.push(UnsyncedChange::Write(at, bytes.to_vec()));
         Ok(())
     }
 
     pub fn truncate(&mut self, to: u64) -> Result<()> {
         self.shown.set_len(to)?;
-        self.pending.push(Change::Truncate(to));
+        self.pending.push(UnsyncedChange::Truncate(to));
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Node {
     }
 }
 
-impl Change {
+impl UnsyncedChange {
     fn apply(&self, to: &mut Vec<u8>) {
         match self {
             Self::Truncate(size) => to.resize(usize::try_from(*size).unwrap_or(0), 0),
@@ -149,7 +149,7 @@ mod tests {
             let path = std::env::temp_dir().join(format!("drydock-node-{}-{synced}", std::process::id()));
             std::fs::write(&path, "AA").unwrap();
             let file = File::options().read(true).write(true).open(&path).unwrap();
-            let mut node = Node::new(file).unwrap();
+            let mut node = Inode::new(file).unwrap();
             node.write(1, b"B").unwrap();
             if synced {
                 node.sync();

@@ -15,4 +15,4 @@
 pub mod kinds;
 pub mod targets;
 
-pub use targets::{TARGETS, Target, target};
+pub use targets::{FuzzTarget, TARGETS, target};

@@ -17,44 +17,44 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::inject::{FaultInjector, FaultKind};
 use crate::object::{GROUP, PREFIX, RESOURCE};
-use crate::place::Place;
-use crate::plant::{Plant, Planted};
+use crate::place::StorePlace;
 use crate::record::Rev;
 use crate::recorder::Recorder;
 
 /// One server's way to the store, from its opening to its end.
-pub struct Server {
+pub struct StoreServer {
     pub backend: Arc<dyn Backend>,
     pub store: Arc<dyn Storage>,
     pub cache: Arc<dyn Storage>,
     metrics: Arc<Metrics>,
-    /// Cancelled when it is taken down: whoever waits for an answer gets none.
+    /// Cancelled when it is taken down: requests that wait for an answer get none.
     pub gone: CancellationToken,
 }
 
 /// All that is shared.
-pub struct Context {
+pub struct HistoryContext {
     pub recorder: Recorder,
     /// All keys that are written.
     pub prefix: &'static str,
-    pub place: Arc<dyn Place>,
-    plant: Option<Arc<Plant>>,
-    servers: Vec<watch::Sender<Option<Arc<Server>>>>,
+    pub place: Arc<dyn StorePlace>,
+    inject: Option<Arc<FaultInjector>>,
+    servers: Vec<watch::Sender<Option<Arc<StoreServer>>>>,
     /// The version of each key that somebody saw last.
     known: Mutex<BTreeMap<String, Option<Rev>>>,
     /// How far the watch that sees everything has come: what it still needs is not compacted.
-    pub witnessed: AtomicU64,
+    pub observed: AtomicU64,
     /// Cancelled when no more is asked for.
     pub over: CancellationToken,
 }
 
-impl Context {
+impl HistoryContext {
     /// Opens every server of a place. Where the keys are ours alone, every revision is a write of theirs.
     pub async fn open(
-        place: Arc<dyn Place>,
+        place: Arc<dyn StorePlace>,
         prefix: &'static str,
-        planted: Option<Planted>,
+        injected: Option<FaultKind>,
     ) -> Result<Arc<Self>> {
         let servers = (0..place.servers()).map(|_| watch::Sender::new(None)).collect();
         let start = place.open(0).await?.current_revision().await?;
@@ -62,10 +62,10 @@ impl Context {
             recorder: Recorder::new(start.0, prefix == PREFIX),
             prefix,
             place,
-            plant: planted.map(|planted| Arc::new(Plant::new(planted))),
+            inject: injected.map(|injected| Arc::new(FaultInjector::new(injected))),
             servers,
             known: Mutex::default(),
-            witnessed: AtomicU64::new(start.0),
+            observed: AtomicU64::new(start.0),
             over: CancellationToken::new(),
         });
         for which in 0..context.servers.len() {
@@ -75,7 +75,7 @@ impl Context {
     }
 
     /// A server, once it is up.
-    pub async fn server(&self, which: usize) -> Arc<Server> {
+    pub async fn server(&self, which: usize) -> Arc<StoreServer> {
         let mut servers = self.servers[which % self.servers.len()].subscribe();
         loop {
             if let Some(server) = servers.borrow_and_update().clone() {
@@ -96,14 +96,14 @@ impl Context {
 
     async fn raise(&self, which: usize) -> Result<()> {
         let backend = self.place.open(which).await?;
-        let backend = match &self.plant {
-            Some(plant) => plant.over(backend),
+        let backend = match &self.inject {
+            Some(inject) => inject.over(backend),
             None => backend,
         };
         let store = || Store::new(backend.clone(), GROUP, RESOURCE);
         let cache = Cache::start(store(), Config::default());
         let (gone, metrics) = (CancellationToken::new(), cache.metrics());
-        let server = Server { metrics, store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
+        let server = StoreServer { metrics, store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
         self.servers[which].send_replace(Some(Arc::new(server)));
         Ok(())
     }
@@ -120,12 +120,12 @@ impl Context {
     }
 
     /// How far all has been witnessed.
-    pub fn witnessed(&self) -> Rev {
-        self.witnessed.load(SeqCst)
+    pub fn observed(&self) -> Rev {
+        self.observed.load(SeqCst)
     }
 }
 
-impl Server {
+impl StoreServer {
     /// Whether compaction overtook the cache, which was then filled anew and ended its watchers. It does so here and not
     /// in a server: turns of compaction keep an interval of minutes.
     pub fn was_filled_anew(&self) -> bool {

@@ -1,19 +1,19 @@
-//! Clients at random, faults in between, and a judge who believes nobody: whether the store keeps its promises.
+//! Clients at random, faults in between, and a check of all that they recorded: whether the store keeps its promises.
 //!
 //! ```text
 //!   clients, watchers ──> storage, three layers on two servers ──> SQLite or etcd <── faults
 //!          │ record
 //!          ▼
-//!       History ──> truth (the log of all writes) ──> check: writes, order, reads, watches, linearizability
+//!       History ──> model (the log of all writes) ──> check: writes, order, reads, watches, linearizability
 //! ```
 //!
 //! A seed gives the same requests and faults again; which of them meet is the scheduler's.
 
 mod check;
 mod context;
+mod inject;
 mod object;
 mod place;
-mod plant;
 mod record;
 mod recorder;
 mod run;
@@ -26,12 +26,12 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 
-use check::{Counts, Faults};
-use place::Place;
+use check::{CheckCounts, FoundFaults};
+use inject::FaultKind;
+use place::StorePlace;
 use place::etcd::Etcd;
 use place::servers::Servers;
 use place::sqlite::Sqlite;
-use plant::Planted;
 use run::Options;
 
 /// Stands before every key in etcd.
@@ -53,10 +53,10 @@ struct Flags {
     #[arg(long, default_value_t = 1)]
     runs: u64,
     #[arg(long, value_enum, hide = true)]
-    plant: Option<Planted>,
-    /// Plants each fault once, and fails if one is not found
+    inject: Option<FaultKind>,
+    /// Injects each fault once, and fails if one is not found
     #[arg(long, hide = true)]
-    plant_each: bool,
+    inject_each: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -72,21 +72,21 @@ enum On {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let flags = Flags::parse();
-    let plants = flags.plant_each || flags.plant.is_some();
+    let injects = flags.inject_each || flags.inject.is_some();
     let servers = flags.on.iter().any(|on| matches!(on, On::Servers));
-    ensure!(!(plants && servers), "--on servers: nothing can be planted into real API servers");
+    ensure!(!(injects && servers), "--on servers: nothing can be injected into real API servers");
     let first = flags.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let (mut right, mut total) = (true, Counts::default());
+    let (mut right, mut total) = (true, CheckCounts::default());
     for seed in first..first.saturating_add(flags.runs) {
         for on in &flags.on {
-            for planted in flags.planted() {
-                let mut options = Options { seed, length: Duration::from_secs(flags.seconds), planted };
+            for injected in flags.injected() {
+                let mut options = Options { seed, length: Duration::from_secs(flags.seconds), injected };
                 let mut is_right = false;
-                // A planted fault shows only where somebody happens to look: it gets three chances.
-                for _ in 0..if flags.plant_each { 3 } else { 1 } {
+                // An injected fault shows only where somebody happens to look: it gets three chances.
+                for _ in 0..if flags.inject_each { 3 } else { 1 } {
                     let (faults, counts) = one(*on, options).await?;
                     total.add(&counts);
-                    is_right = faults.0.is_empty() != flags.plant_each;
+                    is_right = faults.0.is_empty() != flags.inject_each;
                     if is_right {
                         break;
                     }
@@ -97,32 +97,32 @@ async fn main() -> Result<ExitCode> {
         }
     }
     println!("in all: {total}");
-    let verdict = match (flags.plant_each, right) {
+    let verdict = match (flags.inject_each, right) {
         (false, true) => "no fault was found",
         (false, false) => "faults were found: see above",
-        (true, true) => "every planted fault was found",
-        (true, false) => "a planted fault was not found",
+        (true, true) => "every injected fault was found",
+        (true, false) => "an injected fault was not found",
     };
     println!("{verdict}");
     Ok(if right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Flags {
-    fn planted(&self) -> Vec<Option<Planted>> {
-        match self.plant_each {
-            true => Planted::value_variants().iter().copied().map(Some).collect(),
-            false => vec![self.plant],
+    fn injected(&self) -> Vec<Option<FaultKind>> {
+        match self.inject_each {
+            true => FaultKind::value_variants().iter().copied().map(Some).collect(),
+            false => vec![self.inject],
         }
     }
 }
 
 /// One run, and what was found in it.
-async fn one(on: On, options: Options) -> Result<(Faults, Counts)> {
-    let planted = options.planted.map(|planted| format!(", planted: {planted:?}")).unwrap_or_default();
-    println!("{}, seed {}{planted}", on.name(), options.seed);
+async fn one(on: On, options: Options) -> Result<(FoundFaults, CheckCounts)> {
+    let injected = options.injected.map(|injected| format!(", injected: {injected:?}")).unwrap_or_default();
+    println!("{}, seed {}{injected}", on.name(), options.seed);
     let (faults, counts) = on.run(options).await?;
     println!("  {counts}");
-    let shown = if options.planted.is_some() { 1 } else { 20 };
+    let shown = if options.injected.is_some() { 1 } else { 20 };
     for fault in faults.0.iter().take(shown) {
         println!("  FAULT: {fault}");
     }
@@ -142,8 +142,8 @@ impl On {
         }
     }
 
-    async fn run(self, options: Options) -> Result<(Faults, Counts)> {
-        let place: Arc<dyn Place> = match self {
+    async fn run(self, options: Options) -> Result<(FoundFaults, CheckCounts)> {
+        let place: Arc<dyn StorePlace> = match self {
             Self::Sqlite => Arc::new(Sqlite::new()?),
             Self::Etcd => Etcd::start(1, 1, PREFIX).await?,
             Self::Cluster => Etcd::start(3, 2, PREFIX).await?,

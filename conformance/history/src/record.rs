@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A moment: greater is later.
-pub type Stamp = u64;
+pub type Moment = u64;
 /// A revision of the store.
 pub type Rev = u64;
 /// What a write wrote: no two write the same.
@@ -31,20 +31,20 @@ pub struct Pair {
 #[derive(Clone, Debug)]
 pub struct Op {
     /// Before it was made.
-    pub called: Stamp,
+    pub called: Moment,
     /// After its answer; none if there was none, or one that leaves open what happened.
-    pub returned: Option<Stamp>,
+    pub returned: Option<Moment>,
     /// Who asked, for messages.
     pub by: &'static str,
     /// What it was.
-    pub what: What,
+    pub what: RecordedOperation,
 }
 
 /// What was asked, and the answer.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum RecordedOperation {
     /// A compare-and-swap.
-    Write(Write),
+    Write(RecordedWrite),
     /// The latest state of one key.
     Get { key: String, found: Option<Pair>, revision: Option<Rev> },
     /// One key or more as of a revision that the answer names; `least` is what the reader asked for at least.
@@ -57,7 +57,7 @@ pub enum What {
 
 /// A compare-and-swap.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct RecordedWrite {
     /// The key.
     pub key: String,
     /// The version that it must have.
@@ -67,15 +67,15 @@ pub struct Write {
     /// Another key that must have this version.
     pub guard: Option<(String, Rev)>,
     /// What came of it.
-    pub outcome: Written,
+    pub outcome: RecordedOutcome,
 }
 
 /// What came of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum RecordedOutcome {
     /// It was made, at this revision.
     Committed(Rev),
-    /// It was made, and nobody said at which revision.
+    /// It was made, at an unknown revision.
     Made,
     /// It was not, because this stood there.
     Conflict(Present),
@@ -83,7 +83,7 @@ pub enum Written {
     Guarded,
     /// It was not.
     Refused,
-    /// Nobody knows.
+    /// It is unknown whether it was made.
     Unknown,
 }
 
@@ -98,40 +98,40 @@ pub enum Present {
 
 /// One watch, from its start to its end.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct RecordedWatch {
     /// Who watched, for messages.
     pub by: &'static str,
     /// The keys.
     pub keys: Range<String>,
     /// Where it starts.
-    pub from: From,
-    /// Whether it is told of even values only.
+    pub from: WatchStart,
+    /// Whether it gets even values only.
     pub even: bool,
-    /// Whether it is told of the version before.
+    /// Whether it gets the version before.
     pub tells_previous: bool,
     /// What came, and when.
-    pub items: Vec<(Stamp, Item)>,
+    pub items: Vec<(Moment, DeliveredItem)>,
 }
 
 /// Where a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum WatchStart {
     /// Above a revision.
     After(Rev),
     /// With the present objects, at least this new.
     Initial(Rev),
 }
 
-/// What a watcher is told.
+/// What a watcher gets.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum DeliveredItem {
     /// An object that was there at the start.
     Present(Pair),
     /// The end of those, which are the state at this revision.
     InitialEnd(Rev),
     /// A change.
-    Event(Event),
-    /// All up to here has been told.
+    Event(DeliveredEvent),
+    /// Everything up to here has been delivered.
     Progress(Rev),
     /// The history is gone.
     Expired,
@@ -141,14 +141,14 @@ pub enum Item {
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct DeliveredEvent {
     /// When.
     pub revision: Rev,
     /// Of which key.
     pub key: String,
     /// How it looks to the watcher.
-    pub kind: Kind,
-    /// The new value, or the last one of what is gone, where it is told.
+    pub kind: DeliveredKind,
+    /// The new value, or the last one of what is gone, where it is delivered.
     pub value: Option<Value>,
     /// The version before, where the layer tells.
     pub previous: Option<Pair>,
@@ -156,7 +156,7 @@ pub struct Event {
 
 /// How a change looks to a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeliveredKind {
     Added,
     Modified,
     Deleted,
@@ -164,16 +164,16 @@ pub enum Kind {
 
 /// A compaction that was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Compaction {
-    pub called: Stamp,
+pub struct RecordedCompaction {
+    pub called: Moment,
     pub at: Rev,
 }
 
 /// A read that failed.
 #[derive(Clone, Debug)]
-pub struct Unanswered {
-    pub called: Stamp,
-    pub returned: Stamp,
+pub struct UnansweredRead {
+    pub called: Moment,
+    pub returned: Moment,
     pub by: &'static str,
     pub why: String,
 }
@@ -182,15 +182,15 @@ pub struct Unanswered {
 #[derive(Debug, Default)]
 pub struct History {
     pub ops: Vec<Op>,
-    pub streams: Vec<Stream>,
-    pub compactions: Vec<Compaction>,
+    pub streams: Vec<RecordedWatch>,
+    pub compactions: Vec<RecordedCompaction>,
     /// The revision before everything, and whether all revisions above it are ours.
     pub start: Rev,
     pub exclusive: bool,
     /// Reads that got no answer in their time, and from when to when they were right to: while most of the store's members
     /// were gone. A store of one member is right at any time.
-    pub unanswered: Vec<Unanswered>,
-    pub outages: Option<Vec<(Stamp, Stamp)>>,
+    pub unanswered: Vec<UnansweredRead>,
+    pub outages: Option<Vec<(Moment, Moment)>>,
     /// How often what happened beside: faults by kind, requests that failed.
     pub counts: BTreeMap<&'static str, u64>,
 }

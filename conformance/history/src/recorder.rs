@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use parking_lot::Mutex;
 
-use crate::record::{Compaction, History, Op, Rev, Stamp, Stream, Unanswered, Value, What, Write, Written};
+use crate::record::{
+    History, Moment, Op, RecordedCompaction, RecordedOperation, RecordedOutcome, RecordedWatch,
+    RecordedWrite, Rev, UnansweredRead, Value,
+};
 
 /// Takes notes.
 #[derive(Default)]
@@ -26,19 +29,23 @@ impl Recorder {
     }
 
     /// Now.
-    pub fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> Moment {
         self.clock.fetch_add(1, SeqCst)
     }
 
-    /// A value that nobody wrote yet.
+    /// A value that has not been written yet.
     pub fn value(&self) -> Value {
         self.values.fetch_add(1, SeqCst)
     }
 
     /// Notes an operation.
-    pub fn op(&self, by: &'static str, called: Stamp, what: What) {
-        let open = matches!(&what, What::Write(write) if write.outcome == Written::Unknown);
-        if let What::Write(Write { outcome: Written::Committed(revision), .. }) = what {
+    pub fn op(&self, by: &'static str, called: Moment, what: RecordedOperation) {
+        let open =
+            matches!(&what, RecordedOperation::Write(write) if write.outcome == RecordedOutcome::Unknown);
+        if let RecordedOperation::Write(RecordedWrite {
+            outcome: RecordedOutcome::Committed(revision), ..
+        }) = what
+        {
             self.reached(revision);
         }
         let returned = (!open).then(|| self.stamp());
@@ -46,40 +53,40 @@ impl Recorder {
     }
 
     /// Notes a watch that is over.
-    pub fn stream(&self, stream: Stream) {
+    pub fn stream(&self, stream: RecordedWatch) {
         self.history.lock().streams.push(stream);
     }
 
     /// Notes a compaction before it is asked for.
     pub fn compaction(&self, at: Rev) {
         let called = self.stamp();
-        self.history.lock().compactions.push(Compaction { called, at });
+        self.history.lock().compactions.push(RecordedCompaction { called, at });
     }
 
     /// Notes a read that failed.
-    pub fn unanswered(&self, by: &'static str, called: Stamp, why: impl std::fmt::Display) {
+    pub fn unanswered(&self, by: &'static str, called: Moment, why: impl std::fmt::Display) {
         self.count("reads that failed");
         let (returned, why) = (self.stamp(), why.to_string());
-        self.history.lock().unanswered.push(Unanswered { called, returned, by, why });
+        self.history.lock().unanswered.push(UnansweredRead { called, returned, by, why });
     }
 
     /// Notes a time in which reads could not be answered.
-    pub fn outage(&self, from: Stamp) {
+    pub fn outage(&self, from: Moment) {
         let upto = self.stamp();
         self.history.lock().outages.get_or_insert_default().push((from, upto));
     }
 
-    /// The last fault was broken off: since it began nobody knows whether reads could be answered.
+    /// The last fault was broken off: since it began it is unknown whether reads could be answered.
     pub fn broken_off(&self) {
         let from = self.fault.load(SeqCst);
         let mut history = self.history.lock();
         if let Some(outages) = &mut history.outages {
-            outages.push((from, Stamp::MAX));
+            outages.push((from, Moment::MAX));
         }
     }
 
     /// A fault begins.
-    pub fn fault(&self) -> Stamp {
+    pub fn fault(&self) -> Moment {
         let now = self.stamp();
         self.fault.store(now, SeqCst);
         now

@@ -12,18 +12,18 @@ use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::check::{Counts, Faults, check, counts};
-use crate::context::Context;
+use crate::check::{CheckCounts, FoundFaults, check, counts};
+use crate::context::HistoryContext;
+use crate::inject::FaultKind;
 use crate::object::{self, PREFIX};
-use crate::place::Place;
+use crate::place::StorePlace;
 use crate::place::servers::Servers;
-use crate::plant::Planted;
-use crate::record::{History, Pair, Rev, Stamp, What};
-use crate::work::{self, http, typed::pair_of, witness};
+use crate::record::{History, Moment, Pair, RecordedOperation, Rev};
+use crate::work::{self, http, observer, typed::pair_of};
 
 /// Most operations of one run: what is checked has to end.
 const MOST: usize = 60_000;
-/// How long all that was written may take to be told.
+/// How long the watch may take to deliver all that was written.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
 /// What one run is.
@@ -31,14 +31,14 @@ const CATCH_UP: Duration = Duration::from_secs(60);
 pub struct Options {
     pub seed: u64,
     pub length: Duration,
-    pub planted: Option<Planted>,
+    pub injected: Option<FaultKind>,
 }
 
 /// Runs clients of storage itself and checks; returns what was found and how much was checked.
-pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Counts)> {
-    let context = Context::open(place, PREFIX, options.planted).await?;
+pub async fn run(place: Arc<dyn StorePlace>, options: Options) -> Result<(FoundFaults, CheckCounts)> {
+    let context = HistoryContext::open(place, PREFIX, options.injected).await?;
     let clients = work::start(&context, options.seed);
-    witnessed(&context, options, clients, faults(&context, options.seed), async {
+    observed(&context, options, clients, faults(&context, options.seed), async {
         for which in 0..context.place.servers() {
             context.restart(which).await?;
             last_look(&context, which).await?;
@@ -50,17 +50,17 @@ pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Cou
 
 /// The same by clients of real API servers.
 pub async fn run_servers(
-    place: Arc<dyn Place>,
+    place: Arc<dyn StorePlace>,
     servers: Arc<Servers>,
     options: Options,
-) -> Result<(Faults, Counts)> {
-    let context = Context::open(place, http::PREFIX, None).await?;
+) -> Result<(FoundFaults, CheckCounts)> {
+    let context = HistoryContext::open(place, http::PREFIX, None).await?;
     let clients = http::start(&context, &servers, work::rngs(options.seed));
     let made = server_faults(&context, &servers, options.seed);
-    witnessed(&context, options, clients, made, async {
+    observed(&context, options, clients, made, async {
         for which in 0..servers.count() {
             servers.ready(which).await?;
-            http::Asker { context: &context, servers: &servers, which }.look().await?;
+            http::HttpAsker { context: &context, servers: &servers, which }.look().await?;
         }
         look_at_bytes(&context, 0).await
     })
@@ -68,18 +68,18 @@ pub async fn run_servers(
 }
 
 /// Lets clients ask while faults are made, under a watch that sees everything; looks once more, and checks.
-async fn witnessed(
-    context: &Arc<Context>,
+async fn observed(
+    context: &Arc<HistoryContext>,
     options: Options,
     mut clients: JoinSet<()>,
     faults: impl Future<Output = Result<()>>,
     look: impl Future<Output = Result<()>>,
-) -> Result<(Faults, Counts)> {
+) -> Result<(FoundFaults, CheckCounts)> {
     if context.place.survives() {
         context.recorder.survives();
     }
     let enough = CancellationToken::new();
-    let witness = tokio::spawn(witness::run(context.clone(), enough.clone()));
+    let observer = tokio::spawn(observer::run(context.clone(), enough.clone()));
     tokio::select! {
         result = faults => result.context("a fault could not be made")?,
         () = tokio::time::sleep(options.length) => {}
@@ -95,19 +95,19 @@ async fn witnessed(
     look.await?;
     let late = catch_up(context).await;
     enough.cancel();
-    witness.await.context("the witness failed")?;
+    observer.await.context("the observer failed")?;
     let history = context.recorder.finish();
     let (mut faults, counts) = tokio::task::spawn_blocking(move || judged(history)).await?;
     faults.0.extend(late.err().map(|error| error.to_string()));
     Ok((faults, counts))
 }
 
-fn judged(history: History) -> (Faults, Counts) {
+fn judged(history: History) -> (FoundFaults, CheckCounts) {
     (check(&history), counts(&history))
 }
 
 /// Takes servers down and makes the place's own faults, for ever.
-async fn faults(context: &Context, seed: u64) -> Result<()> {
+async fn faults(context: &HistoryContext, seed: u64) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     loop {
         tokio::time::sleep(Duration::from_millis(rng.random_range(50..1_500))).await;
@@ -119,7 +119,7 @@ async fn faults(context: &Context, seed: u64) -> Result<()> {
 }
 
 /// Kills API servers and makes the place's own faults, for ever.
-async fn server_faults(context: &Context, servers: &Servers, seed: u64) -> Result<()> {
+async fn server_faults(context: &HistoryContext, servers: &Servers, seed: u64) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     loop {
         tokio::time::sleep(Duration::from_millis(rng.random_range(50..1_500))).await;
@@ -132,20 +132,20 @@ async fn server_faults(context: &Context, servers: &Servers, seed: u64) -> Resul
     }
 }
 
-async fn place_fault(context: &Context, rng: &mut StdRng) -> Result<bool> {
+async fn place_fault(context: &HistoryContext, rng: &mut StdRng) -> Result<bool> {
     let made = context.place.fault(rng, &context.recorder).await?;
     made.into_iter().for_each(|what| context.recorder.count(what));
     Ok(made.is_some())
 }
 
-async fn full(context: &Context) {
+async fn full(context: &HistoryContext) {
     while context.recorder.len() < MOST {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 /// Reads everything once more, by each layer of a server that was just opened.
-async fn last_look(context: &Context, which: usize) -> Result<()> {
+async fn last_look(context: &HistoryContext, which: usize) -> Result<()> {
     look_at_bytes(context, which).await?;
     let server = context.server(which).await;
     for storage in [&server.store, &server.cache] {
@@ -158,7 +158,7 @@ async fn last_look(context: &Context, which: usize) -> Result<()> {
     Ok(())
 }
 
-async fn look_at_bytes(context: &Context, which: usize) -> Result<()> {
+async fn look_at_bytes(context: &HistoryContext, which: usize) -> Result<()> {
     let server = context.server(which).await;
     let called = context.recorder.stamp();
     let all = server.backend.range(prefix_range(context.prefix), 0, None).await?;
@@ -167,23 +167,23 @@ async fn look_at_bytes(context: &Context, which: usize) -> Result<()> {
     Ok(())
 }
 
-fn looked(context: &Context, called: Stamp, found: Vec<Pair>, revision: Rev) {
+fn looked(context: &HistoryContext, called: Moment, found: Vec<Pair>, revision: Rev) {
     context.recorder.reached(revision);
     let keys = prefix_range(context.prefix);
-    let what = What::Range { keys, found, revision, latest: true, least: 0, whole: true };
+    let what = RecordedOperation::Range { keys, found, revision, latest: true, least: 0, whole: true };
     context.recorder.op("the last look", called, what);
 }
 
-/// Waits until the witness has been told of everything.
-async fn catch_up(context: &Context) -> Result<()> {
+/// Waits until the observer has everything.
+async fn catch_up(context: &HistoryContext) -> Result<()> {
     let newest = context.recorder.newest();
     let reached = async {
-        while context.witnessed() < newest {
+        while context.observed() < newest {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     if tokio::time::timeout(CATCH_UP, reached).await.is_err() {
-        bail!("the watch of everything stands at {} and never came to {newest}", context.witnessed());
+        bail!("the watch of everything stands at {} and never came to {newest}", context.observed());
     }
     Ok(())
 }

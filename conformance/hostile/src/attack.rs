@@ -3,10 +3,10 @@
 use anyhow::Result;
 use futures::future::LocalBoxFuture;
 
-use crate::field::Field;
+use crate::field::AttackField;
 
 /// What an attack does, on its field.
-pub type Run = fn(Field) -> LocalBoxFuture<'static, Result<Vec<Finding>>>;
+pub type AttackRun = fn(AttackField) -> LocalBoxFuture<'static, Result<Vec<AttackFinding>>>;
 
 /// One attack.
 pub struct Attack {
@@ -21,28 +21,28 @@ pub struct Attack {
     /// Whether our API server runs with a store that is soon short of space.
     pub small_store: bool,
     /// Does it, and judges what it alone can see.
-    pub run: Run,
+    pub run: AttackRun,
 }
 
 /// A fact that an attack has seen of itself.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct AttackFinding {
     /// Whether it is as it should be.
     pub good: bool,
     /// The fact.
     pub text: String,
 }
 
-impl Finding {
+impl AttackFinding {
     /// A fact.
-    pub fn new(good: bool, text: impl Into<String>) -> Finding {
-        Finding { good, text: text.into() }
+    pub fn new(good: bool, text: impl Into<String>) -> AttackFinding {
+        AttackFinding { good, text: text.into() }
     }
 }
 
 impl Attack {
     /// An attack of a tenant, after which the server may hold the usual memory.
-    pub const fn new(name: &'static str, what: &'static str, run: Run) -> Attack {
+    pub const fn new(name: &'static str, what: &'static str, run: AttackRun) -> Attack {
         Attack { name, what, memory: MEMORY, reviews: None, small_store: false, run }
     }
 

@@ -1,4 +1,4 @@
-//! What an attack has: the stage, a tenant to be, an address, and its time.
+//! What an attack has: the setup, a tenant to be, an address, and its time.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,8 +12,8 @@ use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
-use crate::door::{Answer, Ask, Door, Line, Windows, status_of};
-use crate::stage::{Account, Stage, Tenant};
+use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest, UserResponse, status_of};
+use crate::setup::{Account, AttackSetup, Tenant};
 
 /// Where attacks come from.
 pub const LAIR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -25,7 +25,7 @@ const REFUSAL: usize = 120;
 
 /// How much is thrown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum AttackSize {
     /// For each run of the tests.
     Short,
     /// For a soak.
@@ -34,13 +34,13 @@ pub enum Size {
 
 /// The field of one attack; a copy of it is the same field.
 #[derive(Clone)]
-pub struct Field {
+pub struct AttackField {
     /// Host and Drydock.
-    pub stage: Arc<Stage>,
-    /// Whoever attacks.
+    pub setup: Arc<AttackSetup>,
+    /// The attacker.
     pub tenant: Arc<Tenant>,
     /// How much is thrown.
-    pub size: Size,
+    pub size: AttackSize,
     length: Duration,
     end: Arc<OnceLock<Instant>>,
     answers: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -49,11 +49,16 @@ pub struct Field {
     refusal: Arc<OnceLock<String>>,
 }
 
-impl Field {
+impl AttackField {
     /// Of a tenant, for an attack of that length.
-    pub fn new(stage: Arc<Stage>, tenant: Arc<Tenant>, size: Size, length: Duration) -> Field {
-        Field {
-            stage,
+    pub fn new(
+        setup: Arc<AttackSetup>,
+        tenant: Arc<Tenant>,
+        size: AttackSize,
+        length: Duration,
+    ) -> AttackField {
+        AttackField {
+            setup,
             tenant,
             size,
             length,
@@ -66,13 +71,13 @@ impl Field {
     }
 
     /// The same field for another tenant.
-    pub fn of(&self, tenant: Arc<Tenant>) -> Field {
-        Field { tenant, ..self.clone() }
+    pub fn of(&self, tenant: Arc<Tenant>) -> AttackField {
+        AttackField { tenant, ..self.clone() }
     }
 
     /// The number for this size.
     pub fn pick<T>(&self, short: T, long: T) -> T {
-        if self.size == Size::Short { short } else { long }
+        if self.size == AttackSize::Short { short } else { long }
     }
 
     /// When the attack ends; its time begins when it first asks.
@@ -91,27 +96,27 @@ impl Field {
     }
 
     /// A connection of the tenant's first account from the lair, straight to our port.
-    pub async fn line(&self) -> Result<Line> {
-        self.line_of(self.tenant.account(), Windows::USUAL).await
+    pub async fn line(&self) -> Result<UserConnection> {
+        self.line_of(self.tenant.account(), FlowWindows::USUAL).await
     }
 
     /// The same of any account.
-    pub async fn line_of(&self, account: &Account, windows: Windows) -> Result<Line> {
-        account.line(&self.stage.direct, LAIR, windows).await
+    pub async fn line_of(&self, account: &Account, windows: FlowWindows) -> Result<UserConnection> {
+        account.line(&self.setup.direct, LAIR, windows).await
     }
 
     /// The same through the host's aggregator.
-    pub async fn line_through_host(&self) -> Result<Line> {
-        self.tenant.account().line(&self.stage.host, LAIR, Windows::USUAL).await
+    pub async fn line_through_host(&self) -> Result<UserConnection> {
+        self.tenant.account().line(&self.setup.host, LAIR, FlowWindows::USUAL).await
     }
 
     /// A connection without credentials.
-    pub async fn stranger(&self, door: &Door, from: Ipv4Addr) -> Result<Line> {
-        Line::open(door, from, None, Windows::USUAL).await
+    pub async fn stranger(&self, door: &ServerDoor, from: Ipv4Addr) -> Result<UserConnection> {
+        UserConnection::open(door, from, None, FlowWindows::USUAL).await
     }
 
     /// Counts an answer, or that there was none.
-    pub fn note(&self, answer: &Result<Answer>) {
+    pub fn note(&self, answer: &Result<UserResponse>) {
         match answer {
             Ok(answer) => {
                 self.count(answer.code.as_str());
@@ -208,10 +213,11 @@ impl Field {
     /// So many connections of the tenant ask until the time is over: `ask(lane, round)`.
     pub async fn ask_storm<A>(&self, lanes: usize, ask: A)
     where
-        A: Fn(usize, usize) -> Ask + Send + Sync + 'static,
+        A: Fn(usize, usize) -> UserRequest + Send + Sync + 'static,
     {
         let (field, ask) = (self.clone(), Arc::new(ask));
-        let lines: Arc<Vec<Mutex<Option<Line>>>> = Arc::new((0..lanes).map(|_| Mutex::default()).collect());
+        let lines: Arc<Vec<Mutex<Option<UserConnection>>>> =
+            Arc::new((0..lanes).map(|_| Mutex::default()).collect());
         self.storm(lanes, move |lane, round| {
             let (field, ask, lines) = (field.clone(), ask(lane, round), lines.clone());
             async move {
@@ -232,7 +238,7 @@ impl Field {
     }
 
     /// Each of these once, so many at a time; what comes of it is counted.
-    pub async fn each(&self, asks: Vec<Ask>, at_a_time: usize) -> Result<()> {
+    pub async fn each(&self, asks: Vec<UserRequest>, at_a_time: usize) -> Result<()> {
         let (queue, lanes) = (Arc::new(Mutex::new(asks.into_iter())), at_a_time.max(1));
         let lanes = (0..lanes).map(|_| {
             let (field, queue) = (self.clone(), queue.clone());
@@ -248,6 +254,6 @@ impl Field {
     }
 }
 
-fn next(queue: &Mutex<std::vec::IntoIter<Ask>>) -> Option<Ask> {
+fn next(queue: &Mutex<std::vec::IntoIter<UserRequest>>) -> Option<UserRequest> {
     queue.lock().next()
 }

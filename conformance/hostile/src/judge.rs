@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::attack::{Attack, Finding};
+use crate::attack::{Attack, AttackFinding};
 use crate::others::Fared;
 
 /// Reviews beside those that an attack may cause: bursts, and those that the others cause.
@@ -26,7 +26,7 @@ pub struct Happened {
     pub others: Fared,
     /// What the attack counted.
     pub told: String,
-    /// The first answer that told of a fault of ours (500).
+    /// The first answer with a fault of ours (500).
     pub fault: Option<String>,
     /// What is wrong with it, in words; nothing if it did no harm.
     pub harm: Vec<String>,
@@ -34,9 +34,9 @@ pub struct Happened {
 
 impl Happened {
     /// Judges: by counts, codes and bytes, never by time.
-    pub fn judge(mut self, attack: &Attack, findings: Vec<Finding>) -> Happened {
+    pub fn judge(mut self, attack: &Attack, findings: Vec<AttackFinding>) -> Happened {
         let (others, mut harm) = (&self.others, Vec::new());
-        let count = |who: &str, count: &crate::others::Count| {
+        let count = |who: &str, count: &crate::others::RequestCount| {
             let first = count.first.as_deref().unwrap_or_default();
             (count.failed > 0).then(|| format!("{} of {} {who} failed: {first}", count.failed, count.asked))
         };
@@ -82,7 +82,7 @@ impl Happened {
 mod tests {
     use super::*;
     use crate::attack::Attack;
-    use crate::others::{Count, Watched};
+    use crate::others::{RequestCount, WatchHealth};
 
     const ATTACK: Attack = Attack::new("a", "does this", |_| Box::pin(async { Ok(Vec::new()) }));
 
@@ -102,24 +102,25 @@ mod tests {
     }
 
     fn harm(happened: Happened, attack: &Attack) -> Vec<String> {
-        happened.judge(attack, vec![Finding::new(true, "all is well")]).harm
+        happened.judge(attack, vec![AttackFinding::new(true, "all is well")]).harm
     }
 
     #[test]
     fn slow_answers_and_reviews_that_are_not_judged_are_no_harm() {
-        let slow = Count { asked: 1, slowest: Duration::from_secs(20), ..Count::default() };
+        let slow = RequestCount { asked: 1, slowest: Duration::from_secs(20), ..RequestCount::default() };
         let others = Fared { probes: slow, ..Fared::default() };
         assert_eq!(harm(Happened { others, ..happened() }, &ATTACK), Vec::<String>::new());
     }
 
     #[test]
     fn each_harm_is_told() {
-        let failed = Count { asked: 2, failed: 1, first: Some("429".into()), ..Count::default() };
+        let failed =
+            RequestCount { asked: 2, failed: 1, first: Some("429".into()), ..RequestCount::default() };
         let with = |others| Happened { others, ..happened() };
-        let broken_stream = Watched { breaks: 2, ..Watched::default() };
-        let broken = Watched { breaks: 1, ..Watched::default() };
-        let missed = Watched { missed: Some(3), ..Watched::default() };
-        let drain = crate::others::Drained { failure: Some("late".into()), ..Default::default() };
+        let broken_stream = WatchHealth { breaks: 2, ..WatchHealth::default() };
+        let broken = WatchHealth { breaks: 1, ..WatchHealth::default() };
+        let missed = WatchHealth { missed: Some(3), ..WatchHealth::default() };
+        let drain = crate::others::SmallDrainResult { failure: Some("late".into()), ..Default::default() };
         let cases = [
             (Happened { survived: false, ..happened() }, "died"),
             (Happened { peak: 4_000, ..happened() }, "4000 MiB"),
@@ -147,7 +148,7 @@ mod tests {
         assert!(harm(Happened { reviews: 1_400, ..happened() }, &strangers).is_empty());
         let tenant = ATTACK.by_new_questions();
         assert!(harm(Happened { reviews: 1_400, ..happened() }, &tenant)[0].contains("more than 900"));
-        let bad = happened().judge(&ATTACK, vec![Finding::new(false, "a fact")]);
+        let bad = happened().judge(&ATTACK, vec![AttackFinding::new(false, "a fact")]);
         assert_eq!(bad.harm, ["a fact"]);
     }
 }

@@ -13,16 +13,16 @@ mod judge;
 mod others;
 mod report;
 mod run;
-mod stage;
+mod setup;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use drydock_conformance::drydock::Storage;
+use drydock_conformance::drydock::StorageChoice;
 
 use crate::attack::Attack;
-use crate::field::Size;
+use crate::field::AttackSize;
 
 /// Attacks Drydock as an ordinary tenant would, one attack after the other, beside others who must not be harmed.
 #[derive(Parser)]
@@ -46,7 +46,7 @@ struct Flags {
     seconds: u64,
     /// Where Drydock keeps its objects
     #[arg(long, value_enum, default_value_t)]
-    storage: Storage,
+    storage: StorageChoice,
 }
 
 #[tokio::main]
@@ -57,7 +57,7 @@ async fn main() -> Result<ExitCode> {
         chosen.iter().for_each(|attack| println!("{:<24} {}", attack.name, attack.what));
         return Ok(ExitCode::SUCCESS);
     }
-    let size = if flags.minutes.is_some() { Size::Long } else { Size::Short };
+    let size = if flags.minutes.is_some() { AttackSize::Long } else { AttackSize::Short };
     tokio::select! {
         good = run::run(&chosen, &flags, size) => Ok(if good? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         stopped = tokio::signal::ctrl_c() => {

@@ -50,7 +50,7 @@ pub fn table(all: &[Happened]) -> Result<bool> {
 
 fn row(happened: &Happened) -> [String; 12] {
     let others = &happened.others;
-    let of = |count: &crate::others::Count| format!("{}/{}", count.failed, count.asked);
+    let of = |count: &crate::others::RequestCount| format!("{}/{}", count.failed, count.asked);
     [
         happened.name.to_owned(),
         happened.peak.to_string(),

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::Flags;
-use crate::attack::{Attack, Finding};
-use crate::field::{Field, LAIR, Size};
+use crate::attack::{Attack, AttackFinding};
+use crate::field::{AttackField, AttackSize, LAIR};
 use crate::judge::Happened;
-use crate::others::{Drain, Observer, Others};
+use crate::others::{Others, SmallDrain, TenantObserver};
 use crate::report;
-use crate::stage::{HOME, Memory, Stage, Tenant};
+use crate::setup::{AttackSetup, HOME, MemoryGauge, Tenant};
 
 /// An attack that has not ended by then hangs: one of the short form, and one of the long form.
 const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
@@ -21,19 +21,19 @@ const HEAVY: u64 = 200;
 const CALM: Attack = Attack::new("calm", "nothing", |field| Box::pin(calm(field)));
 
 /// Runs them, and returns whether none did harm.
-pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> {
+pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<bool> {
     println!("starting a host and Drydock");
-    let stage = Arc::new(Stage::start(flags.storage).await?);
-    println!("logs are in {}/logs while this runs; DRYDOCK_KEEP=1 keeps them", stage.folder());
-    let observer = Arc::new(Observer::start(&stage).await?);
-    let drained = Arc::new(stage.tenant("drained", 1).await?);
+    let setup = Arc::new(AttackSetup::start(flags.storage).await?);
+    println!("logs are in {}/logs while this runs; DRYDOCK_KEEP=1 keeps them", setup.folder());
+    let observer = Arc::new(TenantObserver::start(&setup).await?);
+    let drained = Arc::new(setup.tenant("drained", 1).await?);
     let length = Duration::from_secs(flags.seconds);
     let until = Instant::now() + Duration::from_secs(60 * flags.minutes.unwrap_or_default());
     let mut all = Vec::new();
     for round in 0.. {
         for attack in [&CALM].into_iter().chain(attacks) {
-            let scene = Scene { stage: &stage, observer: &observer, drained: &drained, size, length, round };
-            let happened = scene.play(attack).await.with_context(|| stage.last_words())?;
+            let scene = Scene { setup: &setup, observer: &observer, drained: &drained, size, length, round };
+            let happened = scene.play(attack).await.with_context(|| setup.last_words())?;
             report::told(&happened);
             all.push(happened);
         }
@@ -44,7 +44,7 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> 
     report::table(&all)
 }
 
-async fn calm(field: Field) -> Result<Vec<Finding>> {
+async fn calm(field: AttackField) -> Result<Vec<AttackFinding>> {
     field.wait().await;
     field.say("nobody asked anything".into());
     Ok(Vec::new())
@@ -52,10 +52,10 @@ async fn calm(field: Field) -> Result<Vec<Finding>> {
 
 /// What attacks share.
 struct Scene<'s> {
-    stage: &'s Arc<Stage>,
-    observer: &'s Arc<Observer>,
+    setup: &'s Arc<AttackSetup>,
+    observer: &'s Arc<TenantObserver>,
     drained: &'s Arc<Tenant>,
-    size: Size,
+    size: AttackSize,
     length: Duration,
     round: usize,
 }
@@ -64,25 +64,25 @@ impl Scene<'_> {
     async fn play(&self, attack: &Attack) -> Result<Happened> {
         let name = format!("{}-{}", attack.name, self.round);
         if attack.small_store {
-            self.stage.restart_with_room().await?;
+            self.setup.restart_with_room().await?;
         }
-        let tenant = Arc::new(self.stage.tenant(&name, 1).await?);
-        let drain = Drain { name: format!("drain-{name}"), tenant: self.drained.clone() };
-        drain.prepare(self.stage).await?;
-        let field = Field::new(self.stage.clone(), tenant, self.size, self.length);
-        let memory = Memory::of(self.stage.pid().context("our API server does not run")?)?;
-        let (began, reviews) = (Instant::now(), self.stage.reviews().await?);
-        let panics = self.stage.panics();
-        let others = Others::start(self.stage, self.observer, drain, [HOME, LAIR]);
+        let tenant = Arc::new(self.setup.tenant(&name, 1).await?);
+        let drain = SmallDrain { name: format!("drain-{name}"), tenant: self.drained.clone() };
+        drain.prepare(self.setup).await?;
+        let field = AttackField::new(self.setup.clone(), tenant, self.size, self.length);
+        let memory = MemoryGauge::of(self.setup.pid().context("our API server does not run")?)?;
+        let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
+        let panics = self.setup.panics();
+        let others = Others::start(self.setup, self.observer, drain, [HOME, LAIR]);
         let findings = self.attack(attack, &field).await;
-        let attacked = (began.elapsed(), self.stage.reviews().await?);
+        let attacked = (began.elapsed(), self.setup.reviews().await?);
         let others = others.end().await?;
         let (peak, killed) = memory.peak();
         let happened = Happened {
             name: attack.name,
             peak,
-            panics: self.stage.panics().saturating_sub(panics),
-            survived: !killed && self.stage.pid().is_some(),
+            panics: self.setup.panics().saturating_sub(panics),
+            survived: !killed && self.setup.pid().is_some(),
             reviews: attacked.1 - reviews,
             length: attacked.0,
             others,
@@ -95,19 +95,21 @@ impl Scene<'_> {
         Ok(happened)
     }
 
-    async fn attack(&self, attack: &Attack, field: &Field) -> Vec<Finding> {
+    async fn attack(&self, attack: &Attack, field: &AttackField) -> Vec<AttackFinding> {
         let guard = field.pick(GUARD[0], GUARD[1]);
         match tokio::time::timeout(guard, (attack.run)(field.clone())).await {
             Ok(Ok(findings)) => findings,
-            Ok(Err(error)) => vec![Finding::new(false, format!("the attack could not go on: {error:#}"))],
-            Err(_) => vec![Finding::new(false, format!("the attack did not end within {guard:?}"))],
+            Ok(Err(error)) => {
+                vec![AttackFinding::new(false, format!("the attack could not go on: {error:#}"))]
+            }
+            Err(_) => vec![AttackFinding::new(false, format!("the attack did not end within {guard:?}"))],
         }
     }
 
     /// A server that was harmed is started anew too: the next attack is judged by itself.
     async fn tidy(&self, attack: &Attack, happened: &Happened) -> Result<()> {
-        if attack.small_store || !happened.harm.is_empty() || self.stage.resident() > HEAVY {
-            self.stage.restart().await?;
+        if attack.small_store || !happened.harm.is_empty() || self.setup.resident() > HEAVY {
+            self.setup.restart().await?;
         }
         Ok(())
     }

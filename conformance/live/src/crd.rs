@@ -8,7 +8,7 @@ use crate::host::Host;
 
 /// The names of a custom resource; the kind is that of the schema.
 #[derive(Clone, Copy, Debug)]
-pub struct Names {
+pub struct CustomNames {
     /// API group, none that the host serves.
     pub group: &'static str,
     /// Version.
@@ -22,7 +22,7 @@ pub struct Names {
 }
 
 /// The definition, with the schema that an OpenAPI document (v3) has for the kind.
-pub fn definition(names: &Names, document: &Value) -> Result<Value> {
+pub fn definition(names: &CustomNames, document: &Value) -> Result<Value> {
     let schemas = document["components"]["schemas"].as_object().context("no schemas in the document")?;
     let of_kind = |(name, _): &(&String, &Value)| name.ends_with(&format!(".{}", names.kind));
     let (_, whole) = schemas.iter().find(of_kind).with_context(|| format!("no schema of {}", names.kind))?;

@@ -17,13 +17,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A program that runs; it is killed when this is dropped.
 pub struct Daemon {
     child: Child,
-    said: Arc<Said>,
+    said: Arc<ProgramOutput>,
     reader: JoinHandle<()>,
 }
 
 /// How a program ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// Exit code.
     pub code: i32,
     /// The lines that it said.
@@ -31,7 +31,7 @@ pub struct Ended {
 }
 
 #[derive(Default)]
-struct Said {
+struct ProgramOutput {
     lines: Mutex<Vec<String>>,
     more: Notify,
 }
@@ -48,7 +48,7 @@ impl Daemon {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("{} does not start", program.display()))?;
-        let said = Arc::<Said>::default();
+        let said = Arc::<ProgramOutput>::default();
         let err = child.stderr.take().context("no stderr")?;
         let (heard, mut lines) = (said.clone(), BufReader::new(err).lines());
         let reader = tokio::spawn(async move {
@@ -85,13 +85,13 @@ impl Daemon {
     }
 
     /// Waits until it has ended by itself.
-    pub async fn ended(mut self) -> Result<Ended> {
+    pub async fn ended(mut self) -> Result<ProgramEnd> {
         let waited = tokio::time::timeout(LIMIT, self.child.wait()).await;
         let Ok(status) = waited else { bail!("it goes on: {:#?}", self.said.all()) };
         let code = status?.code().unwrap_or(-1);
         // What it said last may still be on its way.
         (&mut self.reader).await?;
-        Ok(Ended { code, lines: self.said.all() })
+        Ok(ProgramEnd { code, lines: self.said.all() })
     }
 
     /// Kills it on the spot.
@@ -132,7 +132,7 @@ impl Daemon {
     }
 }
 
-impl Said {
+impl ProgramOutput {
     fn all(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where the API server keeps its objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Storage {
+pub enum StorageChoice {
     /// The embedded store, in a file.
     #[default]
     Sqlite,
@@ -41,7 +41,7 @@ pub enum Storage {
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Storage of the API server.
-    pub storage: Storage,
+    pub storage: StorageChoice,
     /// `--heartbeat-deadline` of both programs, as they read it (`90s`); their own default if absent.
     pub heartbeat_deadline: Option<String>,
     /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
@@ -88,7 +88,7 @@ impl Drydock {
         if self.options.standby { &[MANAGER, STANDBY] } else { &[MANAGER] }
     }
 
-    /// The ends of both logs, for whoever has to tell why something failed.
+    /// The ends of both logs, for the message of a test that failed.
     pub fn last_words(&self) -> String {
         let said = |name| format!("--- {name} said last:\n{}\n", self.host.processes.last_words(name));
         format!("{}{}", said(APISERVER), said(MANAGER))
@@ -151,7 +151,7 @@ impl Drydock {
         self.direct_as(Kubeconfig::read_from(self.host.admin())?).await
     }
 
-    /// The client of whoever a kubeconfig is for, to our API server itself.
+    /// A client of our API server itself, as the user of a kubeconfig.
     pub async fn direct_as(&self, file: Kubeconfig) -> Result<Client> {
         self.direct_at(&self.url(), file).await
     }

@@ -1,4 +1,4 @@
-//! client-go at work: informers of conformance/host/clients, and what their handlers are told.
+//! client-go at work: informers of conformance/host/clients, and what their handlers get.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::host::repository;
 
-/// What is not told by then never will be.
+/// What is not delivered by then never will be.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// An informer that runs; it ends when this is dropped.
@@ -24,14 +24,14 @@ pub struct Informer {
     log: PathBuf,
     /// What each answer to it was written in, in order: `list` or `watch`, its media type, and what its bytes were.
     pub wire: Vec<[String; 3]>,
-    /// The step last told of each object.
+    /// The last delivered step of each object.
     steps: HashMap<String, String>,
     _child: Child,
 }
 
 /// How an informer is to get its objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct InformerWay {
     /// `dynamic`, `metadata` (in protobuf) or `rest`.
     pub client: &'static str,
     /// By one watch that begins with what is there, in place of a list and a watch.
@@ -40,7 +40,7 @@ pub struct Way {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct InformerEvents {
     event: String,
     name: String,
     step: String,
@@ -69,7 +69,7 @@ impl Informer {
         program: &Path,
         dir: &Path,
         kubeconfig: &Path,
-        way: Way,
+        way: InformerWay,
         resource: &str,
         selector: &str,
     ) -> Result<Self> {
@@ -94,7 +94,7 @@ impl Informer {
         Ok(Self { name, lines, log, wire: Vec::new(), steps: HashMap::new(), _child: child })
     }
 
-    /// Reads on until it has synced; the names of what it holds, and what its handlers were told until then.
+    /// Reads on until it has synced; the names of what it holds, and what its handlers got until then.
     pub async fn synced(&mut self) -> Result<(Vec<String>, Vec<String>)> {
         let mut events = Vec::new();
         loop {
@@ -106,7 +106,7 @@ impl Informer {
         }
     }
 
-    /// The next change that its handlers are told of, as `add NAME STEP`. An update that changes nothing that the test
+    /// The next change that its handlers get, as `add NAME STEP`. An update that changes nothing that the test
     /// wrote is the controllers' doing.
     pub async fn next(&mut self) -> Result<String> {
         loop {
@@ -122,8 +122,8 @@ impl Informer {
         Ok(std::fs::read_to_string(&self.log)?)
     }
 
-    fn change(&mut self, told: Told) -> Option<String> {
-        let Told { event, name, step, .. } = told;
+    fn change(&mut self, told: InformerEvents) -> Option<String> {
+        let InformerEvents { event, name, step, .. } = told;
         let before = match event.as_str() {
             "delete" => self.steps.remove(&name),
             _ => self.steps.insert(name.clone(), step.clone()),
@@ -131,7 +131,7 @@ impl Informer {
         (event != "update" || before.as_ref() != Some(&step)).then(|| format!("{event} {name} {step}"))
     }
 
-    async fn told(&mut self) -> Result<Told> {
+    async fn told(&mut self) -> Result<InformerEvents> {
         loop {
             let told = self.line().await?;
             if told.event != "wire" {
@@ -141,7 +141,7 @@ impl Informer {
         }
     }
 
-    async fn line(&mut self) -> Result<Told> {
+    async fn line(&mut self) -> Result<InformerEvents> {
         let Ok(line) = tokio::time::timeout(LIMIT, self.lines.next_line()).await else {
             bail!("{}: nothing is told in time: {}", self.name, self.log()?);
         };

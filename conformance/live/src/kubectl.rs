@@ -26,7 +26,7 @@ pub struct Kubectl {
 
 /// What kubectl said, and with which code it exited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct KubectlOutput {
     /// Exit code.
     pub code: i32,
     /// stdout.
@@ -36,7 +36,7 @@ pub struct Said {
 }
 
 /// A kubectl that goes on printing, as `get --watch` does; it ends when it is dropped.
-pub struct Following {
+pub struct FollowedKubectl {
     lines: Lines<BufReader<ChildStdout>>,
     _child: Child,
 }
@@ -72,14 +72,14 @@ impl Kubectl {
     }
 
     /// Runs it to its end, however that is.
-    pub async fn run(&self, args: &[&str], stdin: &str) -> Result<Said> {
+    pub async fn run(&self, args: &[&str], stdin: &str) -> Result<KubectlOutput> {
         let mut child = self.command(args).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut input = child.stdin.take().context("no stdin")?;
         // kubectl may refuse its command line and be gone before it has read anything.
         let _ = input.write_all(stdin.as_bytes()).await;
         drop(input);
         let ended = tokio::time::timeout(LIMIT, child.wait_with_output()).await;
-        Ok(Said::of(&ended.with_context(|| format!("kubectl {} did not end", args.join(" ")))??))
+        Ok(KubectlOutput::of(&ended.with_context(|| format!("kubectl {} did not end", args.join(" ")))??))
     }
 
     /// What it printed; an error if it failed.
@@ -112,21 +112,21 @@ impl Kubectl {
     }
 
     /// Runs a script of bash in a folder, with this kubectl on its PATH; what it printed, and how it exits.
-    pub async fn script(&self, folder: &Path, script: &str) -> Result<Said> {
+    pub async fn script(&self, folder: &Path, script: &str) -> Result<KubectlOutput> {
         let path = self.program.parent().context("kubectl is in no folder")?.display();
         let path = format!("{path}:{}", std::env::var("PATH").unwrap_or_default());
         let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder);
         bash.env("PATH", path).env("KUBECONFIG", &self.kubeconfig).env("HOME", &self.home).kill_on_drop(true);
         let ended = tokio::time::timeout(LIMIT, bash.output()).await;
-        Ok(Said::of(&ended.context("the script did not end")??))
+        Ok(KubectlOutput::of(&ended.context("the script did not end")??))
     }
 
     /// Starts it and reads what it prints, line by line.
-    pub fn follow(&self, args: &[&str]) -> Result<Following> {
+    pub fn follow(&self, args: &[&str]) -> Result<FollowedKubectl> {
         let mut child = self.command(args).stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let out = child.stdout.take().context("no stdout")?;
-        Ok(Following { lines: BufReader::new(out).lines(), _child: child })
+        Ok(FollowedKubectl { lines: BufReader::new(out).lines(), _child: child })
     }
 
     /// The same with an input; what it said instead.
@@ -151,9 +151,9 @@ impl Kubectl {
     }
 }
 
-impl Said {
-    fn of(out: &Output) -> Said {
-        Said {
+impl KubectlOutput {
+    fn of(out: &Output) -> KubectlOutput {
+        KubectlOutput {
             code: out.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&out.stdout).into_owned(),
             err: String::from_utf8_lossy(&out.stderr).into_owned(),
@@ -161,7 +161,7 @@ impl Said {
     }
 }
 
-impl Following {
+impl FollowedKubectl {
     /// Reads on to the first line that holds all of the words.
     pub async fn line_with(&mut self, words: &[&str]) -> Result<String> {
         let mut seen = Vec::new();

@@ -102,7 +102,7 @@ pub async fn api_available(client: &Client, name: &str, limit: Duration) -> Resu
     until(Api::all(client.clone()), name, limit, "available", available).await.map(drop)
 }
 
-/// Watches an APIService until the aggregator finds that nobody serves it.
+/// Watches an APIService until the aggregator finds that it is not served.
 pub async fn api_unavailable(client: &Client, name: &str, limit: Duration) -> Result<()> {
     let unavailable = |service: Option<&APIService>| is_available(service) == Some(false);
     until(Api::all(client.clone()), name, limit, "unavailable", unavailable).await.map(drop)

@@ -10,7 +10,7 @@ use tokio::task::LocalSet;
 
 /// When a load ends: at whichever comes first.
 #[derive(Clone, Copy, Debug)]
-pub struct Limit {
+pub struct LoadLimit {
     /// Most operations of all clients together.
     pub operations: u64,
     /// Longest time.
@@ -18,14 +18,14 @@ pub struct Limit {
 }
 
 /// What clients saw.
-pub struct Load {
+pub struct ClientLoad {
     /// Latencies in nanoseconds.
     pub latency: Histogram<u64>,
     /// From the first request to the last answer.
     pub elapsed: Duration,
 }
 
-impl Load {
+impl ClientLoad {
     /// A percentile in microseconds.
     pub fn percentile(&self, percent: f64) -> f64 {
         self.latency.value_at_percentile(percent) as f64 / 1000.0
@@ -33,7 +33,7 @@ impl Load {
 }
 
 /// Lets `clients` repeat `operation(client, number)`; numbers are given out once. The first error ends it all.
-pub async fn drive<F, R>(clients: usize, limit: Limit, operation: F) -> Result<Load>
+pub async fn drive<F, R>(clients: usize, limit: LoadLimit, operation: F) -> Result<ClientLoad>
 where
     F: Fn(usize, u64) -> R + Clone + 'static,
     R: Future<Output = Result<()>> + 'static,
@@ -42,7 +42,7 @@ where
     local.run_until(run(clients, limit, operation)).await
 }
 
-async fn run<F, R>(clients: usize, limit: Limit, operation: F) -> Result<Load>
+async fn run<F, R>(clients: usize, limit: LoadLimit, operation: F) -> Result<ClientLoad>
 where
     F: Fn(usize, u64) -> R + Clone + 'static,
     R: Future<Output = Result<()>> + 'static,
@@ -66,5 +66,5 @@ where
     for task in tasks {
         latency.add(task.await??)?;
     }
-    Ok(Load { latency, elapsed: began.elapsed() })
+    Ok(ClientLoad { latency, elapsed: began.elapsed() })
 }

@@ -29,7 +29,7 @@ pub fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> Result<T>) -> Result<T> {
     started
 }
 
-/// Median time of an fdatasync after a small append, in the folder where the contenders write.
+/// Median time of an fdatasync after a small append, in the folder where the subjects write.
 pub fn fdatasync(dir: &Path) -> Result<Duration> {
     let path = dir.join("fdatasync");
     let mut file = File::create(&path)?;

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //!   rows       what is measured, one file each, and what it should come to
-//!   contender  who is measured: processes and flags          client    how it is spoken to
+//!   subject    who is measured: processes and flags          client    how it is spoken to
 //!   load       clients in a closed loop, histograms          proc      CPU and memory of processes
-//!   run        rounds, contenders in turn                    report    Markdown, JSON, SVG
+//!   run        rounds, subjects in turn                      report    Markdown, JSON, SVG
 //! ```
 
 mod client;
-mod contender;
 mod load;
 mod machine;
 mod object;
@@ -17,13 +16,14 @@ mod report;
 mod rows;
 mod run;
 mod sample;
+mod subject;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
 
-use crate::contender::Who;
+use crate::subject::Who;
 
 /// Measures Drydock (D) beside kube-apiserver with a CRD (K), sample-apiserver (G), raw etcd (E) and the libraries
 /// under Drydock by themselves (F).
@@ -35,8 +35,8 @@ pub struct Arguments {
     pub rows: Vec<u8>,
     /// Who takes part
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = Who::ALL)]
-    pub contenders: Vec<Who>,
-    /// How often each contender is measured, in turn with the others
+    pub servers: Vec<Who>,
+    /// How often each subject is measured, in turn with the others
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Longest time of one measurement

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Which API the objects belong to.
 #[derive(Clone, Copy, Debug)]
-pub struct Api {
+pub struct ObjectApi {
     /// Group.
     pub group: &'static str,
     /// Version.
@@ -31,7 +31,7 @@ pub const LARGE: usize = 2048;
 const PADDING: &str = "drydock.example.com/padding";
 const BEAT: &str = "bench.example.com/beat";
 
-impl Api {
+impl ObjectApi {
     /// Path of the collection.
     pub fn collection(&self) -> String {
         let Self { group, version, resource, .. } = self;
@@ -147,7 +147,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const API: Api = Api {
+    const API: ObjectApi = ObjectApi {
         group: "g",
         version: "v1",
         kind: "K",
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn an_object_tells_its_beat_and_its_revision() {
         for has_status in [true, false] {
-            let sent = Api { has_status, ..API }.beating(&name(7), 41, Some("12")).unwrap();
+            let sent = ObjectApi { has_status, ..API }.beating(&name(7), 41, Some("12")).unwrap();
             assert_eq!(beat(&serde_json::from_slice(&sent).unwrap()), Some(41));
             assert_eq!(text(&sent, "resourceVersion"), Some("12"));
         }

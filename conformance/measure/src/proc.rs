@@ -16,7 +16,7 @@ pub fn cpu(pid: u32) -> Result<Duration> {
 
 /// Resident memory of a process in KiB, now and at its peak.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Memory {
+pub struct ResidentMemory {
     /// Now.
     pub resident: u64,
     /// Most since the start, or since [`forget_peak`].
@@ -24,13 +24,13 @@ pub struct Memory {
 }
 
 /// The memory of a process.
-pub fn memory(pid: u32) -> Result<Memory> {
+pub fn memory(pid: u32) -> Result<ResidentMemory> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or_default()
     };
-    Ok(Memory { resident: field("VmRSS:"), peak: field("VmHWM:") })
+    Ok(ResidentMemory { resident: field("VmRSS:"), peak: field("VmHWM:") })
 }
 
 /// Starts the peak anew.

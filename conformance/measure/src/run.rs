@@ -1,21 +1,21 @@
-//! A run: row by row, each with contenders that were started for it; within a row, rounds; within a round, everyone
+//! A run: row by row, each with subjects that were started for it; within a row, rounds; within a round, everyone
 //! in turn. So whatever else the machine does meets all of them alike.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::Arguments;
-use crate::contender::{Fleet, Settings, Who};
 use crate::machine;
-use crate::rows::{self, Goal, Row, Subject};
+use crate::rows::{self, BenchRow, FigureGoal, Subject};
 use crate::sample::Sample;
+use crate::subject::{Fleet, Settings, Who};
 
 /// All that was measured.
 #[derive(Serialize)]
 pub struct Results {
     /// The processor.
     pub machine: String,
-    /// Median time of one fdatasync where the contenders write.
+    /// Median time of one fdatasync where the subjects write.
     pub fdatasync_us: f64,
     /// Rounds of each measurement.
     pub rounds: usize,
@@ -32,7 +32,7 @@ pub struct Measured {
     pub title: String,
     /// What it should come to.
     #[serde(skip)]
-    pub goals: Vec<Goal>,
+    pub goals: Vec<FigureGoal>,
     /// Samples in the order of the rounds.
     pub samples: Vec<(Who, Vec<Sample>)>,
 }
@@ -51,25 +51,25 @@ pub async fn all(arguments: &Arguments, machine: String) -> Result<Results> {
     Ok(Results { machine, fdatasync_us: fdatasync.as_secs_f64() * 1e6, rounds: arguments.rounds, rows })
 }
 
-async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
+async fn one(row: &dyn BenchRow, arguments: &Arguments) -> Result<Measured> {
     say(&format!("row {}: {}", row.number(), row.title()));
-    let who: Vec<Who> = arguments.contenders.iter().copied().filter(|who| row.takes(*who)).collect();
+    let who: Vec<Who> = arguments.servers.iter().copied().filter(|who| row.takes(*who)).collect();
     let fleet = Fleet::start(&who, Settings::of(arguments, row)).await?;
     let mut subjects = Vec::new();
-    for contender in fleet.contenders {
-        let client = contender.connect(row.lanes()).await?;
-        subjects.push(Subject { contender, client });
+    for server in fleet.servers {
+        let client = server.connect(row.lanes()).await?;
+        subjects.push(Subject { server, client });
     }
     for subject in &mut subjects {
         subject.reconnect(row.lanes()).await?;
-        say(&format!("  {}: preparing", subject.contender.who.title()));
-        row.prepare(subject).await.with_context(|| subject.contender.who.title())?;
+        say(&format!("  {}: preparing", subject.server.who.title()));
+        row.prepare(subject).await.with_context(|| subject.server.who.title())?;
     }
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
     for round in 0..arguments.rounds {
         for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
             subject.reconnect(row.lanes()).await?;
-            let who = subject.contender.who.title();
+            let who = subject.server.who.title();
             let sample = row.measure(subject).await.with_context(|| who)?;
             let Sample { cpu_us, p50_us, p99_us, .. } = sample;
             say(&format!(
@@ -81,9 +81,9 @@ async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
     }
     for subject in &mut subjects {
         subject.reconnect(row.lanes()).await?;
-        row.verify(subject).await.with_context(|| subject.contender.who.title())?;
+        row.verify(subject).await.with_context(|| subject.server.who.title())?;
     }
-    let samples = subjects.iter().map(|s| s.contender.who).zip(samples).collect();
+    let samples = subjects.iter().map(|s| s.server.who).zip(samples).collect();
     Ok(Measured { row: row.number(), title: row.title(), goals: row.goals(), samples })
 }
 

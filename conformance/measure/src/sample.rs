@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// One measurement of one contender.
+/// One measurement of one subject.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sample {
     /// Operations that were answered.
@@ -30,7 +30,7 @@ pub struct Sample {
 /// A number of a sample that goals speak of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Figure {
+pub enum SampleFigure {
     /// CPU time for one operation.
     Cpu,
     /// Median latency.
@@ -45,7 +45,7 @@ pub enum Figure {
     More(&'static str),
 }
 
-impl Figure {
+impl SampleFigure {
     /// The number.
     pub fn of(self, sample: &Sample) -> f64 {
         match self {
@@ -73,7 +73,7 @@ impl Figure {
 
 /// Median, least and most.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Spread {
+pub struct SampleSpread {
     /// Half are below.
     pub median: f64,
     /// Least.
@@ -82,7 +82,7 @@ pub struct Spread {
     pub most: f64,
 }
 
-impl Spread {
+impl SampleSpread {
     /// Of some numbers; zeros if there are none.
     pub fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let mut all: Vec<f64> = numbers.collect();

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, find, patch,
-    run_workers,
+    ApiErrorKind, Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue, WorkError, classify,
+    clock, find, patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::labels;
-use crate::machine::{Config, Decision, Target, Warning, step};
+use crate::machine::{Config, RequestDecision, TargetPod, Warning, step};
 use crate::metrics::RequestMetrics;
 use crate::removal::Removals;
-use crate::telling::{report, tell, tell_of_beginning};
+use crate::request_events::{publish_start, publish_warnings, report};
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";
@@ -75,8 +75,8 @@ impl WorkError for Error {
 }
 
 /// Runs until shutdown. Pods and EvictionRequests must be among the caches that are fed.
-pub async fn run(context: Context, options: Options) {
-    let queue = Queue::new("evictionrequests", &context.metrics, Backoff::WRITES);
+pub async fn run(context: ControllerContext, options: Options) {
+    let queue = WorkQueue::new("evictionrequests", &context.metrics, ExponentialBackoff::WRITES);
     RequestMetrics::register(&context, options.aggregate_metrics);
     context.caches.pods.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
@@ -84,26 +84,27 @@ pub async fn run(context: Context, options: Options) {
     subscribe(&context, &queue, &removals);
     let stop = context.shutdown.clone();
     let parallel = options.parallel;
-    let worker = Arc::new(Worker { context, config: options.config, removals: removals.clone() });
+    let reconciler =
+        Arc::new(RequestReconciler { context, config: options.config, removals: removals.clone() });
     let work = move |key| {
-        let worker = worker.clone();
-        async move { worker.reconcile(key).await }.boxed()
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(key).await }.boxed()
     };
     futures::future::join(run_workers(queue, parallel, stop, work), removals.run()).await;
 }
 
 /// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
-fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
+fn subscribe(context: &ControllerContext, queue: &WorkQueue<ObjectKey>, removals: &Removals) {
     let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
-    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+    context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
         removals.note(change);
-        tell_of_beginning(&teller, change);
+        publish_start(&teller, change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }
     });
     let (pods, known) = (queue.clone(), context.caches.requests.clone());
-    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+    context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
         for pod in change.both() {
             let key = ObjectKey::new(&pod.namespace, &pod.uid);
             if known.get(&key).is_some() {
@@ -113,19 +114,19 @@ fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
     });
 }
 
-struct Worker {
-    context: Context,
+struct RequestReconciler {
+    context: ControllerContext,
     config: Config,
     removals: Removals,
 }
 
-impl Worker {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
+impl RequestReconciler {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
         let decision = self.decide(&request).await?;
         if decision.delete {
             self.removals.add(key);
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         }
         if !self.context.may_write() {
             return Err(Error::NoLease);
@@ -142,18 +143,18 @@ impl Worker {
 
     /// Decides at the time at which the pod was last seen: a live read may take long, and the API server refuses times
     /// that are not the present.
-    async fn decide(&self, request: &EvictionRequest) -> Result<Decision, Error> {
-        let Some(target) = request.spec.target.pod.as_ref() else { return Ok(Decision::default()) };
+    async fn decide(&self, request: &EvictionRequest) -> Result<RequestDecision, Error> {
+        let Some(target) = request.spec.target.pod.as_ref() else { return Ok(RequestDecision::default()) };
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
         let cached = cached.filter(|pod| pod.uid == target.uid);
-        let seen = cached.as_deref().map_or(Target::NotCached, Target::Present);
+        let seen = cached.as_deref().map_or(TargetPod::NotCached, TargetPod::Present);
         let decision = step(request, seen, clock::now(), &self.config);
         // One that was taken up is never held back, nor one that a finalizer keeps: somebody waits for its end.
         let may_end = decision.confirm || decision.ends;
         let is_awaited = request.is_taken_up() || request.is_being_deleted();
         if may_end && !is_awaited && self.removals.holds_back(&request.key()) {
-            return Ok(Decision::default());
+            return Ok(RequestDecision::default());
         }
         if !decision.confirm {
             return Ok(decision);
@@ -161,11 +162,11 @@ impl Worker {
         let live = find(&api::<Pod>(&self.context.client, namespace), &target.name).await;
         let live = live.map_err(Error::ReadPod)?.map(|wire| wire.object);
         let seen = match &live {
-            Some(pod) if pod.uid == target.uid => Target::Present(pod),
-            Some(other) => Target::Replaced(&other.uid),
-            None => Target::Absent,
+            Some(pod) if pod.uid == target.uid => TargetPod::Present(pod),
+            Some(other) => TargetPod::Replaced(&other.uid),
+            None => TargetPod::Absent,
         };
-        let found = matches!(seen, Target::Present(_));
+        let found = matches!(seen, TargetPod::Present(_));
         debug!(request = %request.key(), found, "asked for a pod that is not cached");
         Ok(step(request, seen, clock::now(), &self.config))
     }
@@ -175,7 +176,7 @@ impl Worker {
         request: &EvictionRequest,
         status: &EvictionRequestStatus,
         warnings: Vec<Warning>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Requeue, Error> {
         let key = request.key();
         let patch = status_patch(request, status);
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
@@ -183,12 +184,12 @@ impl Worker {
         match api.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
             Ok(_) => {
                 report(&key, &request.status, status);
-                tell(&self.context, request, status, warnings);
-                Ok(Outcome::Done)
+                publish_warnings(&self.context, request, status, warnings);
+                Ok(Requeue::Never)
             }
             Err(error) => {
-                if classify(&error) == Failure::Invalid {
-                    self.context.skew.tell(&self.context, request).await;
+                if classify(&error) == ApiErrorKind::Invalid {
+                    self.context.skew.report(&self.context, request).await;
                 }
                 stale(&error).ok_or(Error::WriteStatus(error))
             }
@@ -200,7 +201,7 @@ impl Worker {
         request: &EvictionRequest,
         of_pod: &std::collections::BTreeMap<String, String>,
         wake: Option<Timestamp>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Requeue, Error> {
         let key = request.key();
         // The UID keeps the apply from making a request that was deleted meanwhile.
         let body = json!({
@@ -223,18 +224,18 @@ impl Worker {
 pub(crate) const STALE: Duration = Duration::from_secs(30);
 
 /// What follows from a write that was decided on an old state, if it was. The cache tells when a request is gone.
-pub(crate) fn stale(error: &kube::Error) -> Option<Outcome> {
+pub(crate) fn stale(error: &kube::Error) -> Option<Requeue> {
     match classify(error) {
-        Failure::NotFound => Some(Outcome::Retry),
-        Failure::Conflict => Some(Outcome::After(STALE)),
+        ApiErrorKind::NotFound => Some(Requeue::WithBackoff),
+        ApiErrorKind::Conflict => Some(Requeue::After(STALE)),
         _ => None,
     }
 }
 
-fn come_back(wake: Option<Timestamp>) -> Outcome {
+fn come_back(wake: Option<Timestamp>) -> Requeue {
     // A little later rather than a little too early.
     let until = |at: Timestamp| Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
-    wake.map_or(Outcome::Done, |at| Outcome::After(until(at) + Duration::from_millis(20)))
+    wake.map_or(Requeue::Never, |at| Requeue::After(until(at) + Duration::from_millis(20)))
 }
 
 /// The controller's own fields that differ. The entries of interceptors are theirs once they are there.

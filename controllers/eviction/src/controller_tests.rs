@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};
-use drydock_runtime::Caches;
-use drydock_runtime::cache::Phase;
+use drydock_runtime::HostCaches;
+use drydock_runtime::cache::PodPhase;
 use drydock_runtime::testing::{context, context_ahead, failure, unknown_path};
 use jiff::SignedDuration;
 use parking_lot::Mutex;
@@ -62,15 +62,15 @@ fn patch_initialises_the_entries_with_the_targets() {
 }
 
 /// A worker with one request that is wanted, whose pod is not cached, and its key.
-fn worker(context: Context) -> (Worker, ObjectKey) {
+fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
     let mut fresh = EvictionRequest::named("ns", "uid");
     fresh.spec.target.pod = serde_json::from_value(json!({ "name": "p", "uid": "uid" })).unwrap();
     fresh.spec.requesters = serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
     let key = fresh.key();
     context.caches.requests.apply(fresh);
-    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let removals = Removals::new(&context, &Config::default(), &turns);
-    (Worker { context, config: Config::default(), removals }, key)
+    (RequestReconciler { context, config: Config::default(), removals }, key)
 }
 
 /// The clock was read before the pod was: behind a host that took more than ten seconds each first turn was refused, and
@@ -79,7 +79,7 @@ fn worker(context: Context) -> (Worker, ObjectKey) {
 async fn the_time_of_a_turn_is_read_after_the_pod_was() {
     let (read, written) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
     let (at_read, at_write) = (read.clone(), written.clone());
-    let (worker, key) = worker(context(move |method, path, body| {
+    let (reconciler, key) = reconciler(context(move |method, path, body| {
         if method == "PATCH" {
             *at_write.lock() = body["status"]["activationTime"].as_str().map(ToOwned::to_owned);
             return (200, serde_json::to_value(request()).unwrap());
@@ -88,7 +88,7 @@ async fn the_time_of_a_turn_is_read_after_the_pod_was() {
         *at_read.lock() = Some(clock::now());
         (200, json!({ "metadata": { "name": "p", "namespace": "ns", "uid": "uid" }, "spec": {} }))
     }));
-    assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);
+    assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
     let written: Timestamp = written.lock().as_ref().expect("the first turn is written").parse().unwrap();
     assert!(written >= drydock_api::time::truncate_to_micros(read.lock().unwrap()), "{written}");
 }
@@ -97,19 +97,19 @@ async fn the_time_of_a_turn_is_read_after_the_pod_was() {
 #[tokio::test]
 async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
     let refuses = |method: &str, _: &str, _: Value| failure(if method == "PATCH" { 422 } else { 200 }, "");
-    let (worker, key) = worker(context_ahead(SignedDuration::from_secs(42), refuses));
+    let (reconciler, key) = reconciler(context_ahead(SignedDuration::from_secs(42), refuses));
     let pod = Pod {
         name: "p".into(),
         namespace: "ns".into(),
         uid: "uid".into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         ..Pod::default()
     };
-    worker.context.caches.pods.apply(pod);
+    reconciler.context.caches.pods.apply(pod);
     for _ in 0..3 {
-        assert!(worker.reconcile(key.clone()).await.is_err());
+        assert!(reconciler.reconcile(key.clone()).await.is_err());
     }
-    let events = worker.context.recorder.take_all();
+    let events = reconciler.context.recorder.take_all();
     assert!(
         matches!(events.as_slice(), [("ClockSkew", message)] if message.contains("s ahead of")),
         "{events:?}"
@@ -120,46 +120,46 @@ async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
 /// taken for one that is gone, and nobody looked at it again.
 #[tokio::test]
 async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_request() {
-    let (worker, key) = worker(context(|method, _, _| match method {
+    let (reconciler, key) = reconciler(context(|method, _, _| match method {
         "PATCH" => unknown_path(),
         _ => failure(404, "NotFound"),
     }));
-    assert!(worker.reconcile(key.clone()).await.is_err());
-    worker.context.caches.requests.remove(&key);
-    assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);
+    assert!(reconciler.reconcile(key.clone()).await.is_err());
+    reconciler.context.caches.requests.remove(&key);
+    assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
 }
 
 /// Its request was ended: whoever answers for the host for a moment, and knows no pods, was believed that this one is gone.
 #[tokio::test]
 async fn a_pod_is_gone_only_where_the_host_says_so_of_this_pod() {
-    let (worker, key) = worker(context(|method, _, _| {
+    let (reconciler, key) = reconciler(context(|method, _, _| {
         assert_eq!(method, "GET", "nothing is decided");
         unknown_path()
     }));
-    assert!(worker.reconcile(key).await.is_err());
+    assert!(reconciler.reconcile(key).await.is_err());
 }
 
 /// It was tried again after 5, 10 and 20 ms, as often as the cache took to show what had changed.
 #[tokio::test]
 async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_newer_one() {
-    let (worker, key) = worker(context(|method, _, _| match method {
+    let (reconciler, key) = reconciler(context(|method, _, _| match method {
         "PATCH" => failure(409, "Conflict"),
         _ => failure(404, "NotFound"),
     }));
-    assert_eq!(worker.reconcile(key.clone()).await.unwrap(), Outcome::After(STALE));
-    let turns = Queue::new("woken", &worker.context.metrics, Backoff::WRITES);
-    subscribe(&worker.context, &turns, &worker.removals);
+    assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE));
+    let turns = WorkQueue::new("woken", &reconciler.context.metrics, ExponentialBackoff::WRITES);
+    subscribe(&reconciler.context, &turns, &reconciler.removals);
     assert_eq!(turns.get().await, Some(key.clone()));
     turns.done(&key);
-    let mut newer = (*worker.context.caches.requests.get(&key).unwrap()).clone();
+    let mut newer = (*reconciler.context.caches.requests.get(&key).unwrap()).clone();
     newer.metadata.resource_version = "8".into();
-    worker.context.caches.requests.apply(newer);
+    reconciler.context.caches.requests.apply(newer);
     assert_eq!(turns.depth(), 1);
 }
 
 /// What an API server keeps, as the cache shows it. DELETE is refused while `removes` is not set.
-fn api_server(removes: &Arc<AtomicBool>) -> Context {
-    let caches = Arc::new(OnceLock::<Caches>::new());
+fn api_server(removes: &Arc<AtomicBool>) -> ControllerContext {
+    let caches = Arc::new(OnceLock::<HostCaches>::new());
     let (stored, removes) = (caches.clone(), removes.clone());
     let context = context(move |method, path, body| {
         let requests = &stored.get().expect("it runs").requests;
@@ -192,7 +192,7 @@ fn api_server(removes: &Arc<AtomicBool>) -> Context {
 async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     let removes = Arc::new(AtomicBool::new(false));
     let context = api_server(&removes);
-    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let config = Config { max_finished: 10, ..Config::default() };
     let removals = Removals::new(&context, &config, &turns);
     subscribe(&context, &turns, &removals);
@@ -203,22 +203,22 @@ async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
         request.spec.target.pod = serde_json::from_value(json!({ "name": "p", "uid": "uid" })).unwrap();
         context.caches.requests.apply(request);
     }
-    let worker = Worker { context: context.clone(), config, removals: removals.clone() };
+    let reconciler = RequestReconciler { context: context.clone(), config, removals: removals.clone() };
     let finished = || context.caches.requests.all().iter().filter(|request| request.is_finished()).count();
-    work_off(&turns, &worker).await;
+    work_off(&turns, &reconciler).await;
     assert_eq!(finished(), 111, "those that are kept, and those that may wait to be removed");
     removes.store(true, SeqCst);
     while removals.remove_next().await {
-        work_off(&turns, &worker).await;
+        work_off(&turns, &reconciler).await;
         assert!(finished() <= 111, "{}", finished());
     }
     assert_eq!((finished(), context.caches.requests.len()), (10, 10), "all have ended");
 }
 
-async fn work_off(turns: &Queue<ObjectKey>, worker: &Worker) {
+async fn work_off(turns: &WorkQueue<ObjectKey>, reconciler: &RequestReconciler) {
     while turns.depth() > 0 {
         let key = turns.get().await.unwrap();
-        worker.reconcile(key.clone()).await.unwrap();
+        reconciler.reconcile(key.clone()).await.unwrap();
         turns.done(&key);
     }
 }

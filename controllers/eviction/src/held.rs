@@ -10,8 +10,8 @@ const BEHIND: usize = 100;
 
 /// Held requests, by namespace. They are among those that the API server has a quota for.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
-    namespaces: HashMap<Arc<str>, Names>,
+pub(crate) struct HeldRequests {
+    namespaces: HashMap<Arc<str>, HeldNames>,
     /// How many have been held, ever.
     count: u64,
 }
@@ -19,12 +19,12 @@ pub(crate) struct Held {
 /// The names of a namespace. They leave in the order in which they came, and not in that of the names, which are a tenant's
 /// choice: later ones could keep one from ever leaving.
 #[derive(Debug, Default)]
-struct Names {
+struct HeldNames {
     by_age: BTreeMap<u64, Arc<str>>,
     ages: HashMap<Arc<str>, u64>,
 }
 
-impl Held {
+impl HeldRequests {
     /// Holds a request if so many finished ones of its namespace wait for their removal; returns whether it does.
     pub(crate) fn hold(&mut self, key: &ObjectKey, behind: usize) -> bool {
         if behind <= BEHIND {
@@ -65,7 +65,7 @@ impl Held {
     }
 }
 
-impl Names {
+impl HeldNames {
     fn pop_oldest(&mut self) -> Option<Arc<str>> {
         let (_, name) = self.by_age.pop_first()?;
         self.ages.remove(&name);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn requests_are_held_while_the_removal_is_behind_and_let_go_as_it_catches_up() {
-        let mut held = Held::default();
+        let mut held = HeldRequests::default();
         let key = |name: usize| ObjectKey::new("ns", &name.to_string());
         assert!(!held.hold(&key(0), BEHIND));
         (0..300).for_each(|name| assert!(held.hold(&key(name), BEHIND + 1)));
@@ -90,10 +90,10 @@ mod tests {
         assert!(held.namespaces.is_empty());
     }
 
-    /// Whoever made requests whose names come first kept the others from their end.
+    /// A tenant who made requests whose names come first kept the others from ending.
     #[test]
     fn requests_are_let_go_in_the_order_in_which_they_came() {
-        let mut held = Held::default();
+        let mut held = HeldRequests::default();
         let key = |name: &str| ObjectKey::new("ns", name);
         for name in ["z", "a", "z", "b"] {
             held.hold(&key(name), BEHIND + 1);

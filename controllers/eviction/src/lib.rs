@@ -4,8 +4,7 @@
 
 pub mod machine;
 
-mod cleanup;
-mod conditions;
+mod ending;
 mod held;
 mod labels;
 mod surplus;
@@ -13,7 +12,7 @@ mod surplus;
 pub mod controller;
 mod metrics;
 mod removal;
-mod telling;
+mod request_events;
 
 pub use controller::{Options, run};
-pub use machine::{Config, Decision, Target, step};
+pub use machine::{Config, RequestDecision, TargetPod, step};

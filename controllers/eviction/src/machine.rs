@@ -8,7 +8,7 @@
 //!   └──▶ Canceled
 //! ```
 //!
-//! A request that was deleted and is kept by a finalizer is ended all the same: whoever holds it waits for the end.
+//! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer waits for the end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,11 +24,10 @@ use drydock_api::time::{format_seconds, truncate_to_micros};
 use drydock_runtime::{Pod, events::reasons};
 use jiff::Timestamp;
 
-use crate::cleanup;
-use crate::conditions::{self, Verdict};
+use crate::ending::{self, TerminalCondition};
 use crate::labels;
 
-/// Most entries of a pod's list that are told of: its annotations may hold thousands that are wrong.
+/// Most wrong entries of a pod's annotations that get an event: there may be thousands.
 const MAX_WARNINGS: usize = 20;
 
 /// What the decisions depend on besides.
@@ -38,7 +37,7 @@ pub struct Config {
     pub heartbeat_deadline: Duration,
     /// How long finished requests are kept for requesters that do not withdraw; none keeps them.
     pub retention: Option<Duration>,
-    /// How long canceled requests are kept: those that nobody wants any more, and those that failed validation.
+    /// How long canceled requests are kept: those without requesters, and those that failed validation.
     pub canceled_grace: Duration,
     /// How many finished requests of a namespace are kept; the oldest beyond are removed at once.
     pub max_finished: usize,
@@ -60,7 +59,7 @@ impl Default for Config {
 
 /// What is known of the target pod, by its name and UID.
 #[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
+pub enum TargetPod<'a> {
     /// It is there.
     Present(&'a Pod),
     /// The cache does not have it, or has another pod under its name. The cache may lag.
@@ -73,7 +72,7 @@ pub enum Target<'a> {
 
 /// What is to be done. Nothing at all is the default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct RequestDecision {
     /// The status to write, if it is to change.
     pub status: Option<EvictionRequestStatus>,
     /// The labels to apply, all of the pod's, if one of them is to change.
@@ -86,7 +85,7 @@ pub struct Decision {
     pub delete: bool,
     /// Whether the API server is to be asked for the pod before anything is decided.
     pub confirm: bool,
-    /// What the pod's owner is told once the status is written; one Warning event each.
+    /// Warning events for the pod's owner, published once the status is written.
     pub warnings: Vec<Warning>,
 }
 
@@ -100,15 +99,20 @@ pub struct Warning {
 }
 
 /// Decides.
-pub fn step(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
+pub fn step(
+    request: &EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
     let mut decision = if request.is_finished() {
-        cleanup::after_the_end(request, now, config)
+        ending::after_the_end(request, now, config)
     } else if request.status.target_interceptors.is_empty() {
         begin(request, target, now, config)
     } else {
         go_on(request, target, now, config)
     };
-    if let Target::Present(pod) = target
+    if let TargetPod::Present(pod) = target
         && !request.is_finished()
         && !decision.ends
     {
@@ -131,26 +135,35 @@ fn observed(
 }
 
 /// Validation, and the first turn.
-fn begin(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
+fn begin(
+    request: &EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
     let name = pod_name(request);
     if request.spec.requesters.is_empty() {
-        return end(request, &Verdict::no_requesters(), now);
+        return end(request, &TerminalCondition::no_requesters(), now);
     }
     match target {
-        Target::NotCached => Decision { confirm: true, ..Decision::default() },
-        Target::Absent => end(request, &Verdict::not_found(name), now),
-        Target::Replaced(uid) => {
+        TargetPod::NotCached => RequestDecision { confirm: true, ..RequestDecision::default() },
+        TargetPod::Absent => end(request, &TerminalCondition::not_found(name), now),
+        TargetPod::Replaced(uid) => {
             let asked = request.spec.target.pod.as_ref().map_or("", |pod| pod.uid.as_str());
-            end(request, &Verdict::replaced(name, asked, uid), now)
+            end(request, &TerminalCondition::replaced(name, asked, uid), now)
         }
-        Target::Present(pod) if pod.is_terminal() => end(request, &Verdict::terminated(name), now),
-        Target::Present(_) if request.is_being_deleted() => end(request, &Verdict::request_deleted(), now),
-        Target::Present(pod) if pod.in_group => end(request, &Verdict::in_group(name), now),
-        Target::Present(pod) => first_turn(request, pod, now, config),
+        TargetPod::Present(pod) if pod.is_terminal() => {
+            end(request, &TerminalCondition::terminated(name), now)
+        }
+        TargetPod::Present(_) if request.is_being_deleted() => {
+            end(request, &TerminalCondition::request_deleted(), now)
+        }
+        TargetPod::Present(pod) if pod.in_group => end(request, &TerminalCondition::in_group(name), now),
+        TargetPod::Present(pod) => first_turn(request, pod, now, config),
     }
 }
 
-fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> Decision {
+fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> RequestDecision {
     let selection = select(&facts(pod), &config.allowed);
     let mut status = request.status.clone();
     let named = |name: &String| Interceptor { name: name.clone() };
@@ -162,7 +175,7 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.pod_info = Some(pod_info(pod));
     let ignored = |message| Warning { reason: reasons::INVALID_INTERCEPTOR, message };
     let warnings = selection.warnings.into_iter().take(MAX_WARNINGS).map(ignored).collect();
-    Decision { status: Some(status), warnings, ..Decision::default() }
+    RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
 fn pod_info(pod: &Pod) -> PodInfo {
@@ -186,28 +199,37 @@ fn facts(pod: &Pod) -> PodFacts<'_> {
 }
 
 /// The end of the pod, the end of the wish, or the next turn.
-fn go_on(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
+fn go_on(
+    request: &EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
     let name = pod_name(request);
     let pod = match target {
-        Target::NotCached => return Decision { confirm: true, ..Decision::default() },
-        Target::Absent | Target::Replaced(_) => return end(request, &Verdict::deleted(name), now),
-        Target::Present(pod) if pod.is_terminal() => return end(request, &Verdict::terminated(name), now),
-        Target::Present(pod) => pod,
+        TargetPod::NotCached => return RequestDecision { confirm: true, ..RequestDecision::default() },
+        TargetPod::Absent | TargetPod::Replaced(_) => {
+            return end(request, &TerminalCondition::deleted(name), now);
+        }
+        TargetPod::Present(pod) if pod.is_terminal() => {
+            return end(request, &TerminalCondition::terminated(name), now);
+        }
+        TargetPod::Present(pod) => pod,
     };
     if request.spec.requesters.is_empty() {
-        return end(request, &Verdict::no_requesters(), now);
+        return end(request, &TerminalCondition::no_requesters(), now);
     }
     if request.is_being_deleted() {
-        return end(request, &Verdict::request_deleted(), now);
+        return end(request, &TerminalCondition::request_deleted(), now);
     }
     match turn_over_at(request, pod, config) {
         Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),
-        wake => Decision { wake, ..Decision::default() },
+        wake => RequestDecision { wake, ..RequestDecision::default() },
     }
 }
 
 /// When the active interceptor's turn is over: once it has completed or been silent too long, but not while the pod's
-/// own grace period runs. None if nobody comes after it.
+/// own grace period runs. None if no interceptor comes after it.
 fn turn_over_at(request: &EvictionRequest, pod: &Pod, config: &Config) -> Option<Timestamp> {
     next_interceptor(&request.status)?;
     let due = match request.active_interceptor() {
@@ -225,17 +247,17 @@ fn may_take_turn(request: &EvictionRequest, config: &Config, now: Timestamp) -> 
     request.active_interceptor().is_none() || may_advance(request, config.heartbeat_deadline, now)
 }
 
-fn next_turn(request: &EvictionRequest, now: Timestamp) -> Decision {
+fn next_turn(request: &EvictionRequest, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
     let next = next_interceptor(&request.status).map(str::to_owned);
     retire_active(&mut status);
     status.active_interceptors = next.into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
     let warnings = timed_out(request).into_iter().collect();
-    Decision { status: Some(status), warnings, ..Decision::default() }
+    RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
-/// What is told when the active interceptor loses its turn, if it has not completed it.
+/// The warning that the active interceptor loses its turn, if it has not completed it.
 fn timed_out(request: &EvictionRequest) -> Option<Warning> {
     let active = request.active_interceptor_status().filter(|active| active.completion_time.is_none())?;
     let said = match (active.heartbeat_time, request.status.activation_time) {
@@ -248,15 +270,15 @@ fn timed_out(request: &EvictionRequest) -> Option<Warning> {
     Some(Warning { reason: reasons::INTERCEPTOR_TIMED_OUT, message })
 }
 
-/// A terminal condition; nobody is active any more.
-fn end(request: &EvictionRequest, verdict: &Verdict, now: Timestamp) -> Decision {
+/// Sets a terminal condition; no interceptor stays active.
+fn end(request: &EvictionRequest, ending: &TerminalCondition, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
     retire_active(&mut status);
-    conditions::set(&mut status, verdict, request.metadata.generation, now);
-    Decision { status: Some(status), ends: true, ..Decision::default() }
+    ending::set(&mut status, ending, request.metadata.generation, now);
+    RequestDecision { status: Some(status), ends: true, ..RequestDecision::default() }
 }
 
-/// Nobody is active any more; whoever was had a turn.
+/// Moves the active interceptor to the processed ones.
 pub(crate) fn retire_active(status: &mut EvictionRequestStatus) {
     for active in std::mem::take(&mut status.active_interceptors) {
         if !status.processed_interceptors.contains(&active) {
@@ -273,7 +295,7 @@ fn pod_name(request: &EvictionRequest) -> &str {
 #[path = "machine_end_tests.rs"]
 mod end_tests;
 #[cfg(test)]
-#[path = "machine_properties.rs"]
+#[path = "machine_property_tests.rs"]
 mod properties;
 #[cfg(test)]
 #[path = "machine_tests.rs"]

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::meta::Condition;
-use drydock_runtime::cache::Phase;
+use drydock_runtime::cache::PodPhase;
 
 use super::tests::{A, B, advance, at, begun, pod, reason, request};
 use super::*;
@@ -25,26 +25,26 @@ fn ended(type_: &str, reason: &str, requesters: usize) -> EvictionRequest {
 #[test]
 fn evicted_request_goes_when_its_last_requester_withdraws_or_after_the_retention() {
     let config = Config::default();
-    let kept = step(&ended("Evicted", "PodDeleted", 1), Target::NotCached, at(10), &config);
+    let kept = step(&ended("Evicted", "PodDeleted", 1), TargetPod::NotCached, at(10), &config);
     assert_eq!((kept.delete, kept.wake), (false, Some(at(86_400))));
-    assert!(step(&ended("Evicted", "PodDeleted", 1), Target::NotCached, at(86_400), &config).delete);
-    assert!(step(&ended("Evicted", "PodDeleted", 0), Target::NotCached, at(10), &config).delete);
+    assert!(step(&ended("Evicted", "PodDeleted", 1), TargetPod::NotCached, at(86_400), &config).delete);
+    assert!(step(&ended("Evicted", "PodDeleted", 0), TargetPod::NotCached, at(10), &config).delete);
 }
 
 #[test]
 fn zero_retention_keeps_evicted_requests_of_requesters_that_stay() {
     let config = Config { retention: None, ..Config::default() };
-    let kept = step(&ended("Evicted", "PodDeleted", 1), Target::NotCached, at(10_000_000), &config);
-    assert_eq!(kept, Decision::default());
+    let kept = step(&ended("Evicted", "PodDeleted", 1), TargetPod::NotCached, at(10_000_000), &config);
+    assert_eq!(kept, RequestDecision::default());
 }
 
 #[test]
 fn withdrawn_request_goes_after_a_short_grace() {
     let config = Config::default();
     let request = ended("Canceled", "NoRequesters", 0);
-    let kept = step(&request, Target::NotCached, at(299), &config);
+    let kept = step(&request, TargetPod::NotCached, at(299), &config);
     assert_eq!((kept.delete, kept.wake), (false, Some(at(300))));
-    assert!(step(&request, Target::NotCached, at(300), &config).delete);
+    assert!(step(&request, TargetPod::NotCached, at(300), &config).delete);
 }
 
 /// A mistyped pod name under the right UID shut every other requester out of that pod: for the whole retention, and for
@@ -54,9 +54,9 @@ fn request_that_failed_validation_goes_after_a_short_grace_whatever_the_retentio
     for retention in [None, Some(Duration::from_secs(24 * 3600))] {
         let config = Config { retention, ..Config::default() };
         let request = ended("Canceled", "ValidationFailed", 1);
-        let kept = step(&request, Target::NotCached, at(299), &config);
+        let kept = step(&request, TargetPod::NotCached, at(299), &config);
         assert_eq!((kept.delete, kept.wake), (false, Some(at(300))));
-        assert!(step(&request, Target::NotCached, at(300), &config).delete);
+        assert!(step(&request, TargetPod::NotCached, at(300), &config).delete);
     }
 }
 
@@ -64,7 +64,7 @@ fn request_that_failed_validation_goes_after_a_short_grace_whatever_the_retentio
 fn finished_request_still_observes_generations() {
     let mut request = ended("Evicted", "PodDeleted", 1);
     request.metadata.generation = 4;
-    let decision = step(&request, Target::NotCached, at(10), &Config::default());
+    let decision = step(&request, TargetPod::NotCached, at(10), &Config::default());
     assert_eq!(decision.status.unwrap().observed_generation, 4);
 }
 
@@ -76,26 +76,27 @@ fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
     let mut request = begun(&pod);
     request.metadata.deletion_timestamp = Some(at(1));
     request.status.interceptors[0].completion_time = Some(at(1));
-    let decision = advance(&mut request, Target::Present(&pod), at(2));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(2));
     assert_eq!((decision.labels, decision.wake), (None, None));
     assert_eq!(reason(&request, "Canceled").unwrap().0, "RequestDeleted");
     assert_eq!(request.status.processed_interceptors, [A]);
     assert!(request.status.active_interceptors.is_empty());
     let config = Config::default();
     assert_eq!(
-        step(&request, Target::Present(&pod), at(1_000_000), &config),
-        Decision::default(),
+        step(&request, TargetPod::Present(&pod), at(1_000_000), &config),
+        RequestDecision::default(),
         "it is over"
     );
 }
 
 #[test]
 fn request_that_is_being_deleted_is_evicted_when_its_pod_is_gone_or_terminal() {
-    let terminal = Pod { phase: Phase::Failed, ..pod(&[A]) };
-    for (target, why) in [(Target::Absent, "PodDeleted"), (Target::Present(&terminal), "PodTerminated")] {
+    let terminal = Pod { phase: PodPhase::Failed, ..pod(&[A]) };
+    for (target, why) in [(TargetPod::Absent, "PodDeleted"), (TargetPod::Present(&terminal), "PodTerminated")]
+    {
         let mut request = begun(&pod(&[A]));
         request.metadata.deletion_timestamp = Some(at(1));
-        assert!(advance(&mut request, Target::NotCached, at(2)).confirm, "a cache may lag");
+        assert!(advance(&mut request, TargetPod::NotCached, at(2)).confirm, "a cache may lag");
         advance(&mut request, target, at(2));
         assert_eq!(reason(&request, "Evicted").unwrap().0, why);
         assert!(request.status.active_interceptors.is_empty());
@@ -105,7 +106,9 @@ fn request_that_is_being_deleted_is_evicted_when_its_pod_is_gone_or_terminal() {
 #[test]
 fn request_that_is_deleted_before_it_is_taken_up_never_gets_a_first_turn() {
     let pod = pod(&[A]);
-    for (target, why) in [(Target::Present(&pod), "RequestDeleted"), (Target::Absent, "ValidationFailed")] {
+    for (target, why) in
+        [(TargetPod::Present(&pod), "RequestDeleted"), (TargetPod::Absent, "ValidationFailed")]
+    {
         let mut request = request();
         request.metadata.deletion_timestamp = Some(at(1));
         advance(&mut request, target, at(2));
@@ -118,7 +121,10 @@ fn request_that_is_deleted_before_it_is_taken_up_never_gets_a_first_turn() {
 fn finished_request_that_is_being_deleted_is_not_deleted_again() {
     let mut request = ended("Evicted", "PodDeleted", 0);
     request.metadata.deletion_timestamp = Some(at(1));
-    assert_eq!(step(&request, Target::Absent, at(1_000_000), &Config::default()), Decision::default());
+    assert_eq!(
+        step(&request, TargetPod::Absent, at(1_000_000), &Config::default()),
+        RequestDecision::default()
+    );
 }
 
 /// Whoever may write a terminal condition need not clear the turn: the controller did, and the interceptor stood nowhere.
@@ -126,7 +132,7 @@ fn finished_request_that_is_being_deleted_is_not_deleted_again() {
 fn the_turn_that_a_terminal_write_of_another_leaves_is_over_and_was_one() {
     let mut request = begun(&pod(&[A]));
     request.status.conditions = ended("Evicted", "PodDeleted", 1).status.conditions;
-    advance(&mut request, Target::Absent, at(1));
+    advance(&mut request, TargetPod::Absent, at(1));
     assert_eq!(
         (request.active_interceptor(), request.status.processed_interceptors.as_slice()),
         (None, &[A.into()][..])

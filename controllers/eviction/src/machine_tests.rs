@@ -6,7 +6,7 @@ use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
 use drydock_api::meta::find_condition;
-use drydock_runtime::cache::{OwnerRef, Phase};
+use drydock_runtime::cache::{OwnerRef, PodPhase};
 use serde_json::json;
 
 use super::*;
@@ -25,7 +25,7 @@ pub(super) fn pod(interceptors: &[&str]) -> Pod {
         uid: "uid".into(),
         resource_version: "1".into(),
         interceptors: Some(interceptors.iter().map(|s| (*s).to_owned()).collect()),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         ..Default::default()
     }
 }
@@ -41,7 +41,11 @@ pub(super) fn request() -> EvictionRequest {
 }
 
 /// Decides, checks the written status by the rules of admission, and writes it.
-pub(super) fn advance(request: &mut EvictionRequest, target: Target<'_>, now: Timestamp) -> Decision {
+pub(super) fn advance(
+    request: &mut EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+) -> RequestDecision {
     let config = Config::default();
     let decision = step(request, target, now, &config);
     if let Some(status) = decision.status.clone() {
@@ -61,7 +65,7 @@ pub(super) fn advance(request: &mut EvictionRequest, target: Target<'_>, now: Ti
 
 pub(super) fn begun(pod: &Pod) -> EvictionRequest {
     let mut request = request();
-    advance(&mut request, Target::Present(pod), at(0));
+    advance(&mut request, TargetPod::Present(pod), at(0));
     request
 }
 
@@ -94,7 +98,7 @@ fn first_pass_says_where_the_pod_is_and_what_it_is_and_nothing_changes_that() {
     assert_eq!(of(Pod { controller: Some(owner), ..here() }), info("DaemonSet"));
     assert_eq!(of(Pod { annotations: mirror, ..here() }), info("Static"));
     let mut request = begun(&here());
-    advance(&mut request, Target::Present(&Pod { priority: 8, ..here() }), at(3600));
+    advance(&mut request, TargetPod::Present(&Pod { priority: 8, ..here() }), at(3600));
     assert_eq!(
         (request.status.pod_info.clone(), request.active_interceptor()),
         (Some(info("Default")), Some(IMPERATIVE_EVICTION))
@@ -114,7 +118,7 @@ fn daemon_set_pod_gets_its_own_interceptor_before_the_last() {
 fn of_many_invalid_interceptors_the_first_are_warned_of() {
     let names: Vec<String> = (0..1000).map(|i| format!("n{i}")).collect();
     let pod = pod(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let decision = advance(&mut request(), Target::Present(&pod), at(0));
+    let decision = advance(&mut request(), TargetPod::Present(&pod), at(0));
     assert_eq!(decision.warnings.len(), 20);
 }
 
@@ -122,21 +126,21 @@ fn of_many_invalid_interceptors_the_first_are_warned_of() {
 fn invalid_interceptor_is_warned_of_and_the_rest_proceeds() {
     let pod = pod(&["not-qualified", A, "made-up.k8s.io"]);
     let mut request = request();
-    let decision = advance(&mut request, Target::Present(&pod), at(0));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(0));
     assert_eq!(decision.warnings.len(), 2);
     assert_eq!(request.active_interceptor(), Some(A));
 }
 
 #[test]
 fn missing_pod_is_confirmed_before_anything_is_said() {
-    let decision = step(&request(), Target::NotCached, at(0), &Config::default());
-    assert_eq!(decision, Decision { confirm: true, ..Decision::default() });
+    let decision = step(&request(), TargetPod::NotCached, at(0), &Config::default());
+    assert_eq!(decision, RequestDecision { confirm: true, ..RequestDecision::default() });
 }
 
 #[test]
 fn pod_that_never_was_cancels_with_the_words_of_the_kep() {
     let mut request = request();
-    advance(&mut request, Target::Absent, at(0));
+    advance(&mut request, TargetPod::Absent, at(0));
     let expected = ("ValidationFailed".into(), "Target Pod p was not found.".into());
     assert_eq!(reason(&request, "Canceled"), Some(expected));
 }
@@ -145,7 +149,7 @@ fn pod_that_never_was_cancels_with_the_words_of_the_kep() {
 #[test]
 fn a_pod_that_has_been_replaced_under_its_name_is_told_of_with_both_uids() {
     let mut request = request();
-    advance(&mut request, Target::Replaced("other"), at(0));
+    advance(&mut request, TargetPod::Replaced("other"), at(0));
     let told = "Target Pod p with UID uid was not found: the pod of this name has UID other.";
     assert_eq!(reason(&request, "Canceled"), Some(("ValidationFailed".into(), told.into())));
 }
@@ -154,7 +158,7 @@ fn a_pod_that_has_been_replaced_under_its_name_is_told_of_with_both_uids() {
 fn pod_of_a_group_cancels_with_the_words_of_the_kep() {
     let pod = Pod { in_group: true, ..pod(&[]) };
     let mut request = request();
-    advance(&mut request, Target::Present(&pod), at(0));
+    advance(&mut request, TargetPod::Present(&pod), at(0));
     let message =
         "Target Pod p is part of a Workload/PodGroup. Eviction of such pods is currently not supported.";
     assert_eq!(reason(&request, "Canceled"), Some(("ValidationFailed".into(), message.into())));
@@ -162,7 +166,7 @@ fn pod_of_a_group_cancels_with_the_words_of_the_kep() {
 
 #[test]
 fn terminal_pod_is_evicted_from_the_start() {
-    for phase in [Phase::Succeeded, Phase::Failed] {
+    for phase in [PodPhase::Succeeded, PodPhase::Failed] {
         let pod = Pod { phase, ..pod(&[]) };
         let request = begun(&pod);
         assert_eq!(reason(&request, "Evicted").unwrap().0, "PodTerminated");
@@ -173,8 +177,8 @@ fn terminal_pod_is_evicted_from_the_start() {
 #[test]
 fn vanished_pod_is_evicted_once_confirmed_and_no_completion_is_invented() {
     let mut request = begun(&pod(&[A]));
-    assert!(advance(&mut request, Target::NotCached, at(5)).confirm);
-    advance(&mut request, Target::Absent, at(5));
+    assert!(advance(&mut request, TargetPod::NotCached, at(5)).confirm);
+    advance(&mut request, TargetPod::Absent, at(5));
     assert_eq!(reason(&request, "Evicted").unwrap().0, "PodDeleted");
     assert_eq!(request.status.processed_interceptors, [A]);
     assert!(request.status.active_interceptors.is_empty());
@@ -185,7 +189,7 @@ fn vanished_pod_is_evicted_once_confirmed_and_no_completion_is_invented() {
 fn evicted_wins_over_a_withdrawal_that_came_as_late_as_the_end() {
     let mut request = begun(&pod(&[A]));
     request.spec.requesters.clear();
-    advance(&mut request, Target::Absent, at(5));
+    advance(&mut request, TargetPod::Absent, at(5));
     assert!(request.is_evicted() && !request.is_canceled());
 }
 
@@ -195,7 +199,7 @@ fn last_withdrawal_cancels_and_clears_the_turn() {
     let mut request = begun(&pod);
     request.spec.requesters.clear();
     request.metadata.generation = 2;
-    advance(&mut request, Target::Present(&pod), at(5));
+    advance(&mut request, TargetPod::Present(&pod), at(5));
     assert_eq!(reason(&request, "Canceled").unwrap().0, "NoRequesters");
     assert!(request.status.active_interceptors.is_empty());
     assert_eq!(request.status.activation_time, Some(at(0)));
@@ -207,16 +211,16 @@ fn withdrawal_of_one_of_two_requesters_changes_nothing() {
     let pod = pod(&[A]);
     let mut request = begun(&pod);
     request.spec.requesters.push(Requester { name: "s.example.com".into() });
-    assert_eq!(advance(&mut request, Target::Present(&pod), at(5)).status, None);
+    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(5)).status, None);
 }
 
 #[test]
 fn silent_interceptor_is_passed_over_at_its_deadline_and_never_before() {
     let pod = pod(&[A, B]);
     let mut request = begun(&pod);
-    let decision = advance(&mut request, Target::Present(&pod), at(1199));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(1199));
     assert_eq!((decision.status, decision.wake), (None, Some(at(1200))));
-    let decision = advance(&mut request, Target::Present(&pod), at(1200));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(1200));
     assert_eq!(request.active_interceptor(), Some(B));
     assert_eq!(request.status.processed_interceptors, [A]);
     let told = format!(
@@ -225,7 +229,7 @@ fn silent_interceptor_is_passed_over_at_its_deadline_and_never_before() {
     );
     assert_eq!(decision.warnings, [Warning { reason: "InterceptorTimedOut", message: told }]);
     assert_eq!(request.status.activation_time, Some(at(1200)));
-    let decision = advance(&mut request, Target::Present(&pod), at(1201));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(1201));
     assert_eq!(decision.wake, Some(at(2400)), "the second one has its own twenty minutes");
 }
 
@@ -234,7 +238,7 @@ fn heartbeat_moves_the_deadline() {
     let pod = pod(&[A]);
     let mut request = begun(&pod);
     request.status.interceptors[0].heartbeat_time = Some(at(600));
-    let decision = advance(&mut request, Target::Present(&pod), at(1500));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(1500));
     assert_eq!((decision.status, decision.wake), (None, Some(at(1800))));
 }
 
@@ -243,7 +247,7 @@ fn completion_hands_over_at_once() {
     let pod = pod(&[A, B]);
     let mut request = begun(&pod);
     request.status.interceptors[0].completion_time = Some(at(3));
-    let decision = advance(&mut request, Target::Present(&pod), at(4));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(4));
     assert_eq!((request.active_interceptor(), decision.warnings), (Some(B), vec![]));
     assert_eq!(request.interceptor(A).unwrap().completion_time, Some(at(3)));
 }
@@ -254,9 +258,9 @@ fn terminating_pod_keeps_the_turn_until_its_grace_period_is_over() {
     let mut request = begun(&running);
     request.status.interceptors[0].completion_time = Some(at(3));
     let terminating = Pod { deletion_timestamp: Some(at(33)), ..running };
-    let decision = advance(&mut request, Target::Present(&terminating), at(4));
+    let decision = advance(&mut request, TargetPod::Present(&terminating), at(4));
     assert_eq!((decision.status, decision.wake), (None, Some(at(33))));
-    advance(&mut request, Target::Present(&terminating), at(33));
+    advance(&mut request, TargetPod::Present(&terminating), at(33));
     assert_eq!(request.active_interceptor(), Some(B));
 }
 
@@ -265,8 +269,8 @@ fn last_interceptor_has_no_deadline() {
     let pod = pod(&[]);
     let mut request = begun(&pod);
     assert_eq!(request.active_interceptor(), Some(IMPERATIVE_EVICTION));
-    let decision = advance(&mut request, Target::Present(&pod), at(100_000));
-    assert_eq!(decision, Decision::default());
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(100_000));
+    assert_eq!(decision, RequestDecision::default());
 }
 
 #[test]
@@ -276,15 +280,15 @@ fn labels_of_the_pod_win_and_absent_ones_leave_only_if_they_came_from_the_pod() 
     let mut request = begun(&pod);
     request.metadata.labels =
         [("app", "old"), ("own", "kept"), ("gone", "x")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-    let decision = advance(&mut request, Target::Present(&pod), at(1));
+    let decision = advance(&mut request, TargetPod::Present(&pod), at(1));
     assert_eq!(decision.labels, Some(pod.labels.clone()));
     request.metadata.labels.insert("app".into(), "new".into());
-    assert_eq!(advance(&mut request, Target::Present(&pod), at(1)).labels, None);
+    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels, None);
     request.metadata.managed_fields = vec![json!({
         "manager": labels::MANAGER, "operation": "Apply",
         "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}, "f:gone": {}}}}
     })];
-    assert_eq!(advance(&mut request, Target::Present(&pod), at(1)).labels, Some(pod.labels.clone()));
+    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels, Some(pod.labels.clone()));
 }
 
 /// A pod may have labels of a megabyte in all: the controller copied them onto the request, which then had no room left
@@ -294,9 +298,9 @@ fn labels_of_the_pod_are_synchronized_up_to_a_bound() {
     let mut pod = pod(&[A]);
     pod.labels = (0..10_000).map(|i| (format!("example.com/{i:05}"), "v".repeat(63))).collect();
     let mut request = begun(&pod);
-    let applied = advance(&mut request, Target::Present(&pod), at(1)).labels.unwrap();
+    let applied = advance(&mut request, TargetPod::Present(&pod), at(1)).labels.unwrap();
     let bytes: usize = applied.iter().map(|(key, value)| key.len() + value.len()).sum();
     assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
     request.metadata.labels = applied;
-    assert_eq!(advance(&mut request, Target::Present(&pod), at(1)).labels, None, "it comes to rest");
+    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels, None, "it comes to rest");
 }

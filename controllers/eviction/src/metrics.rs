@@ -5,9 +5,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::metrics::fair::{self, SERIES};
-use drydock_runtime::metrics::{Metrics, Shown};
-use drydock_runtime::{Caches, Context};
+use drydock_runtime::metrics::series::{self, SERIES};
+use drydock_runtime::metrics::{Metrics, SnapshotMetric};
+use drydock_runtime::{ControllerContext, HostCaches};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -28,35 +28,35 @@ struct OfRequester {
     requester: String,
 }
 
-type Gauges<L> = Family<L, Gauge>;
+type RequestGauges<L> = Family<L, Gauge>;
 
 /// The gauges. Together they show at most [`SERIES`].
 pub(crate) struct RequestMetrics {
-    active: Shown<Gauges<OfInterceptor>>,
-    processed: Shown<Gauges<OfInterceptor>>,
-    requesters: Shown<Gauges<OfRequester>>,
-    of_pod: Shown<Gauges<OfInterceptor>>,
+    active: SnapshotMetric<RequestGauges<OfInterceptor>>,
+    processed: SnapshotMetric<RequestGauges<OfInterceptor>>,
+    requesters: SnapshotMetric<RequestGauges<OfRequester>>,
+    of_pod: SnapshotMetric<RequestGauges<OfInterceptor>>,
     left_out: Gauge,
 }
 
 /// What one scrape shows.
 #[derive(Default)]
-struct Counted {
-    active: Gauges<OfInterceptor>,
-    processed: Gauges<OfInterceptor>,
-    requesters: Gauges<OfRequester>,
-    of_pod: Gauges<OfInterceptor>,
+struct RequestCounts {
+    active: RequestGauges<OfInterceptor>,
+    processed: RequestGauges<OfInterceptor>,
+    requesters: RequestGauges<OfRequester>,
+    of_pod: RequestGauges<OfInterceptor>,
 }
 
 /// The room of one scrape.
-struct Room {
+struct SeriesRoom {
     left: usize,
     left_out: usize,
 }
 
 impl RequestMetrics {
     /// Registers the gauges; with `aggregate` they count by namespace, with empty names.
-    pub(crate) fn register(context: &Context, aggregate: bool) {
+    pub(crate) fn register(context: &ControllerContext, aggregate: bool) {
         let gauges = Self::add(&context.metrics);
         let caches = context.caches.clone();
         context.metrics.before_scrape(move || gauges.refresh(&caches, aggregate));
@@ -87,21 +87,21 @@ impl RequestMetrics {
         }
     }
 
-    fn refresh(&self, caches: &Caches, aggregate: bool) {
+    fn refresh(&self, caches: &HostCaches, aggregate: bool) {
         let requests = caches.requests.all().into_iter().filter(|request| !request.is_finished());
         self.show(requests, aggregate, SERIES);
     }
 
     /// Shows these requests in at most so many series.
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
-        let (counted, mut room) = (Counted::default(), Room { left: series, left_out: 0 });
+        let (counted, mut room) = (RequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
         let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
-        fair::each(requests, |request| {
+        series::each(requests, |request| {
             let before = room.left;
             counted.count(&request, aggregate, &mut room);
             before - room.left
         });
-        let Counted { active, processed, requesters, of_pod } = counted;
+        let RequestCounts { active, processed, requesters, of_pod } = counted;
         self.active.replace(active);
         self.processed.replace(processed);
         self.requesters.replace(requesters);
@@ -110,8 +110,8 @@ impl RequestMetrics {
     }
 }
 
-impl Counted {
-    fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut Room) {
+impl RequestCounts {
+    fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut SeriesRoom) {
         if room.left == 0 && !aggregate {
             room.left_out += values(request);
             return;
@@ -148,7 +148,7 @@ impl Counted {
     }
 }
 
-impl Room {
+impl SeriesRoom {
     /// Counts one more under a label, if it has a series or there is room for one.
     fn count<L: Clone + Eq + Hash>(&mut self, family: &Family<L, Gauge>, label: &L) {
         if let Some(gauge) = family.get(label) {

@@ -1,25 +1,25 @@
 //! Removes finished requests: those whose time is over, and the oldest that a namespace has too many of.
 //!
-//! They have a queue and workers of their own: thousands of them in a namespace delay nobody's turn, and few deletes are
+//! They have a queue and workers of their own: thousands of them in a namespace delay no turn, and few deletes are
 //! sent at a time. While a namespace has too many that are not removed yet, no more of its requests are ended that were
-//! never taken up: else whoever makes requests faster than they are removed would fill the store.
+//! never taken up: otherwise a client that makes requests faster than they are removed would fill the store.
 
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
-use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Cacheable, Change, Context, ObjectKey, Outcome, clock, run_workers};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Requeue, clock, run_workers};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::debug;
 
-use crate::cleanup::{ended_at, is_due};
 use crate::controller::{Error, stale};
-use crate::held::Held;
+use crate::ending::{ended_at, is_due};
+use crate::held::HeldRequests;
 use crate::machine::Config;
-use crate::surplus::Surplus;
+use crate::surplus::SurplusRequests;
 
 /// Requests that are removed at a time.
 const PARALLEL: usize = 8;
@@ -27,25 +27,26 @@ const PARALLEL: usize = 8;
 /// What removes. Clones share the queue.
 #[derive(Clone)]
 pub(crate) struct Removals {
-    context: Context,
+    context: ControllerContext,
     config: Config,
-    queue: Queue<ObjectKey>,
+    queue: WorkQueue<ObjectKey>,
     /// The controller's queue, to which requests are given back that were held back.
-    turns: Queue<ObjectKey>,
+    turns: WorkQueue<ObjectKey>,
     stock: Arc<Mutex<Stock>>,
 }
 
 /// The finished requests that are beyond the limit, and the requests that are not ended because of them.
 struct Stock {
-    surplus: Surplus,
-    held: Held,
+    surplus: SurplusRequests,
+    held: HeldRequests,
 }
 
 impl Removals {
     /// An empty queue; `turns` is the controller's.
-    pub(crate) fn new(context: &Context, config: &Config, turns: &Queue<ObjectKey>) -> Self {
-        let stock = Stock { surplus: Surplus::new(config.max_finished), held: Held::default() };
-        let queue = Queue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);
+    pub(crate) fn new(context: &ControllerContext, config: &Config, turns: &WorkQueue<ObjectKey>) -> Self {
+        let stock =
+            Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
+        let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, ExponentialBackoff::WRITES);
         Self {
             context: context.clone(),
             config: config.clone(),
@@ -61,7 +62,7 @@ impl Removals {
     }
 
     /// Takes in a change of a request: one that ends may be one too many, and one that goes makes room.
-    pub(crate) fn note(&self, change: &Change<EvictionRequest>) {
+    pub(crate) fn note(&self, change: &ObjectChange<EvictionRequest>) {
         let Some(request) = change.latest() else { return };
         // One that is being deleted waits for somebody's finalizer: there is nothing left to remove.
         let counts = |request: &&Arc<EvictionRequest>| !request.is_being_deleted();
@@ -100,10 +101,10 @@ impl Removals {
         run_workers(queue, PARALLEL, stop, work).await;
     }
 
-    async fn remove(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
+    async fn remove(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
         if !self.is_due(&key, &request) {
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         }
         if !self.context.may_write() {
             return Err(Error::NoLease);
@@ -116,7 +117,7 @@ impl Removals {
         match api.delete(&key.name, &params).await {
             Ok(_) => {
                 debug!(request = %key, "removed a finished request");
-                Ok(Outcome::Done)
+                Ok(Requeue::Never)
             }
             Err(error) => stale(&error).ok_or(Error::Delete(error)),
         }

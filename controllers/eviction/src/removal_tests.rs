@@ -32,8 +32,8 @@ fn keeping(most: usize) -> Config {
     Config { retention: None, max_finished: most, ..Config::default() }
 }
 
-fn of(context: &Context, most: usize) -> Removals {
-    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+fn of(context: &ControllerContext, most: usize) -> Removals {
+    let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     Removals::new(context, &keeping(most), &turns)
 }
 
@@ -65,7 +65,7 @@ async fn the_oldest_beyond_the_limit_are_removed_few_at_a_time_on_the_state_that
     for age in 0..40 {
         let request = evicted(&format!("{age:02}"), age);
         context.caches.requests.apply(request.clone());
-        removals.note(&Change { old: None, new: Some(Arc::new(request)) });
+        removals.note(&ObjectChange { old: None, new: Some(Arc::new(request)) });
     }
     assert_eq!(removals.queue.depth(), 30);
     let running = tokio::spawn(removals.clone().run());
@@ -94,11 +94,11 @@ async fn what_is_no_longer_surplus_stays() {
     let (old, new) = (evicted("old", 9), evicted("new", 1));
     for request in [&old, &new] {
         context.caches.requests.apply(request.clone());
-        removals.note(&Change { old: None, new: Some(Arc::new(request.clone())) });
+        removals.note(&ObjectChange { old: None, new: Some(Arc::new(request.clone())) });
     }
     assert_eq!(removals.queue.depth(), 1);
-    removals.note(&Change { old: Some(Arc::new(new)), new: None });
-    assert_eq!(removals.remove(old.key()).await.unwrap(), Outcome::Done);
+    removals.note(&ObjectChange { old: Some(Arc::new(new)), new: None });
+    assert_eq!(removals.remove(old.key()).await.unwrap(), Requeue::Never);
     assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
 
@@ -108,11 +108,11 @@ async fn a_removal_that_lost_a_race_is_decided_again_when_the_cache_shows_what_h
     let removals = of(&context, 0);
     let request = evicted("a", 1);
     context.caches.requests.apply(request.clone());
-    removals.note(&Change { old: None, new: Some(Arc::new(request.clone())) });
+    removals.note(&ObjectChange { old: None, new: Some(Arc::new(request.clone())) });
     let key = removals.queue.get().await.unwrap();
-    assert_eq!(removals.remove(key.clone()).await.unwrap(), Outcome::After(STALE));
+    assert_eq!(removals.remove(key.clone()).await.unwrap(), Requeue::After(STALE));
     removals.queue.done(&key);
     assert_eq!(removals.queue.depth(), 0);
-    removals.note(&Change { old: Some(Arc::new(request.clone())), new: Some(Arc::new(request)) });
+    removals.note(&ObjectChange { old: Some(Arc::new(request.clone())), new: Some(Arc::new(request)) });
     assert_eq!(removals.queue.depth(), 1);
 }

@@ -8,22 +8,22 @@ use jiff::Timestamp;
 
 /// The finished requests of all namespaces, by when they ended. A change costs the logarithm of their number.
 #[derive(Debug)]
-pub(crate) struct Surplus {
+pub(crate) struct SurplusRequests {
     most: usize,
-    namespaces: HashMap<Arc<str>, Finished>,
+    namespaces: HashMap<Arc<str>, FinishedOfNamespace>,
     ended: HashMap<ObjectKey, Timestamp>,
 }
 
 /// Of one namespace. Each in `surplus` ended before each in `kept`, and is there only while `kept` is full.
 #[derive(Debug, Default)]
-struct Finished {
-    kept: BTreeSet<Ended>,
-    surplus: BTreeSet<Ended>,
+struct FinishedOfNamespace {
+    kept: BTreeSet<EndedRequest>,
+    surplus: BTreeSet<EndedRequest>,
 }
 
-type Ended = (Timestamp, Arc<str>);
+type EndedRequest = (Timestamp, Arc<str>);
 
-impl Surplus {
+impl SurplusRequests {
     /// Nothing yet; each namespace keeps `most`.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, namespaces: HashMap::new(), ended: HashMap::new() }
@@ -63,15 +63,15 @@ impl Surplus {
     }
 }
 
-impl Finished {
-    fn insert(&mut self, ended: Ended, most: usize) -> Option<Ended> {
+impl FinishedOfNamespace {
+    fn insert(&mut self, ended: EndedRequest, most: usize) -> Option<EndedRequest> {
         self.kept.insert(ended);
         let oldest = if self.kept.len() > most { self.kept.pop_first() } else { None };
         self.surplus.extend(oldest.clone());
         oldest
     }
 
-    fn remove(&mut self, ended: &Ended, most: usize) {
+    fn remove(&mut self, ended: &EndedRequest, most: usize) {
         if !self.surplus.remove(ended) {
             self.kept.remove(ended);
         }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_oldest_beyond_the_limit_is_told_of_and_another_namespace_is_not_touched() {
-        let mut surplus = Surplus::new(2);
+        let mut surplus = SurplusRequests::new(2);
         for name in 1..=2 {
             assert_eq!(surplus.note(&key(0, name), Some(at(i64::from(name)))), None);
             assert_eq!(surplus.note(&key(1, name), Some(at(0))), None);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_forgotten() {
-        let mut surplus = Surplus::new(1);
+        let mut surplus = SurplusRequests::new(1);
         (1..=3).for_each(|name| drop(surplus.note(&key(0, name), Some(at(i64::from(name))))));
         (1..=3).for_each(|name| assert_eq!(surplus.note(&key(0, name), None), None));
         assert!(surplus.namespaces.is_empty() && surplus.ended.is_empty());
@@ -124,7 +124,7 @@ mod tests {
             most in 0usize..6,
             changes in prop::collection::vec((0u8..2, 0u8..12, prop::option::of(0i64..20)), 0..80),
         ) {
-            let mut surplus = Surplus::new(most);
+            let mut surplus = SurplusRequests::new(most);
             let mut model = HashMap::new();
             for (namespace, name, ended) in changes {
                 surplus.note(&key(namespace, name), ended.map(at));

@@ -13,7 +13,7 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
 };
 use drydock_interceptors::daemonset;
-use drydock_runtime::cache::{Caches, OwnerRef};
+use drydock_runtime::cache::{HostCaches, OwnerRef};
 use drydock_runtime::{Node, ObjectKey, Pod, testing};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ async fn main() {
     let arguments: Vec<usize> = std::env::args().skip(1).map(|a| a.parse().unwrap()).collect();
     let argument = |i: usize, default| arguments.get(i).copied().unwrap_or(default);
     let (nodes, pods, maintenances) = (argument(0, 4000), argument(1, 10), argument(2, 12));
-    let (caches, writes) = (Arc::new(OnceLock::<Caches>::new()), Arc::new(AtomicUsize::new(0)));
+    let (caches, writes) = (Arc::new(OnceLock::<HostCaches>::new()), Arc::new(AtomicUsize::new(0)));
     let (stored, counted) = (caches.clone(), writes.clone());
     let context = testing::context(move |method, path, body| {
         counted.fetch_add(1, SeqCst);
@@ -51,7 +51,7 @@ async fn main() {
 }
 
 /// Nodes whose pods are all covered, each named by half of the maintenances.
-fn fill(caches: &Caches, nodes: usize, pods: usize, maintenances: usize) {
+fn fill(caches: &HostCaches, nodes: usize, pods: usize, maintenances: usize) {
     let name = |n: usize| format!("node-{n:05}");
     for n in 0..nodes {
         caches.nodes.apply(node(&name(n)));

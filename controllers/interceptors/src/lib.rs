@@ -8,8 +8,7 @@ pub mod report;
 
 mod owner_notice;
 mod reporter;
-mod responsible;
-mod terminating;
+mod target_pod;
 #[cfg(test)]
 mod testing;
 

@@ -1,4 +1,4 @@
-//! When the owner of a blocked pod is told. A pod in the queue of a budget that lets others go is on its way; one that
+//! When the owner of a blocked pod gets an event. A pod in the queue of a budget that lets others go is on its way; one that
 //! nothing will let go, or behind a budget that has stood still, is not. Pure.
 
 use drydock_api::eviction_request::blocked::{
@@ -7,30 +7,30 @@ use drydock_api::eviction_request::blocked::{
 use drydock_api::eviction_request::{Blocked, InterceptorStatus};
 use jiff::{SignedDuration, Timestamp};
 
-/// How long a budget may let nothing go before those who wait for it are told.
+/// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
 pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What blocks the eviction of a pod, and what its owner was told. Of what has not been told, a standstill begins anew at a
+/// What blocks the eviction of a pod, and which event its owner got last. Of what had no event, a standstill begins anew at a
 /// restart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnerNotice {
     /// What blocks now.
-    now: Option<Cause>,
-    /// What the owner was told last, as it was then.
+    now: Option<BlockedSince>,
+    /// The block of the owner's last event, as it was then.
     last: Option<Blocked>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Cause {
+struct BlockedSince {
     reason: String,
     name: String,
     since: Timestamp,
     is_told: bool,
 }
 
-/// What is to be told now.
+/// The event that is to be published now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tell {
+pub(crate) enum OwnerEvent {
     /// Nothing is new.
     Nothing,
     /// What blocks; once for each cause.
@@ -42,13 +42,13 @@ pub(crate) enum Tell {
 }
 
 impl OwnerNotice {
-    /// What an entry says was told.
+    /// Restored from the last block that an entry records.
     pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
         let last = entry.last_blocked.as_deref().cloned();
         let is_now = |last: &&Blocked| {
             entry.blocked.as_ref().is_some_and(|now| (&now.reason, &now.name) == (&last.reason, &last.name))
         };
-        let now = last.as_ref().filter(is_now).map(|last| Cause {
+        let now = last.as_ref().filter(is_now).map(|last| BlockedSince {
             reason: last.reason.clone(),
             name: last.name.clone(),
             since: Timestamp::MIN,
@@ -57,26 +57,26 @@ impl OwnerNotice {
         Self { now, last }
     }
 
-    /// What the owner was told last, in the state in which it was told.
+    /// The block of the owner's last event, in the state that it had then.
     pub(crate) fn last(&self) -> Option<&Blocked> {
         self.last.as_ref()
     }
 
-    /// Takes in what blocks; `let_go` is when its budget let an eviction go last.
+    /// Takes in what blocks; `last_eviction` is when its budget let an eviction go last.
     pub(crate) fn update(
         &mut self,
         blocked: Option<&Blocked>,
-        let_go: Option<Timestamp>,
+        last_eviction: Option<Timestamp>,
         now: Timestamp,
-    ) -> Tell {
+    ) -> OwnerEvent {
         let Some(blocked) = blocked else {
             let knew = self.now.take().is_some_and(|cause| cause.is_told);
-            return if knew { Tell::Unblocked } else { Tell::Nothing };
+            return if knew { OwnerEvent::Unblocked } else { OwnerEvent::Nothing };
         };
-        let is_same = |cause: &Cause| (&cause.reason, &cause.name) == (&blocked.reason, &blocked.name);
+        let is_same = |cause: &BlockedSince| (&cause.reason, &cause.name) == (&blocked.reason, &blocked.name);
         let cause = match self.now.take().filter(is_same) {
             Some(cause) => cause,
-            None => Cause {
+            None => BlockedSince {
                 reason: blocked.reason.clone(),
                 name: blocked.name.clone(),
                 since: now,
@@ -85,16 +85,16 @@ impl OwnerNotice {
         };
         let cause = self.now.insert(cause);
         if cause.is_told {
-            return Tell::Nothing;
+            return OwnerEvent::Nothing;
         }
-        let stands_since = let_go.map_or(cause.since, |at| at.max(cause.since));
+        let stands_since = last_eviction.map_or(cause.since, |at| at.max(cause.since));
         let due = stands_since.checked_add(STANDSTILL).unwrap_or(Timestamp::MAX);
         if now < due && !lasts(blocked) {
-            return Tell::Later(due);
+            return OwnerEvent::Later(due);
         }
         cause.is_told = true;
         self.last = Some(blocked.clone());
-        Tell::Blocked
+        OwnerEvent::Blocked
     }
 }
 
@@ -123,33 +123,37 @@ mod tests {
     #[test]
     fn a_pod_in_the_queue_of_a_budget_that_lets_others_go_is_not_told_of() {
         let (mut told, short) = (OwnerNotice::default(), by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW));
-        assert_eq!(told.update(Some(&short), None, at(0)), Tell::Later(at(60)));
-        assert_eq!(told.update(Some(&short), Some(at(50)), at(60)), Tell::Later(at(110)));
-        assert_eq!(told.update(Some(&short), Some(at(50)), at(109)), Tell::Later(at(110)));
-        assert_eq!(told.update(Some(&short), Some(at(50)), at(110)), Tell::Blocked);
-        assert_eq!(told.update(Some(&short), Some(at(111)), at(500)), Tell::Nothing, "once for each cause");
-        assert_eq!(told.update(None, None, at(501)), Tell::Unblocked);
-        assert_eq!(told.update(None, None, at(502)), Tell::Nothing);
+        assert_eq!(told.update(Some(&short), None, at(0)), OwnerEvent::Later(at(60)));
+        assert_eq!(told.update(Some(&short), Some(at(50)), at(60)), OwnerEvent::Later(at(110)));
+        assert_eq!(told.update(Some(&short), Some(at(50)), at(109)), OwnerEvent::Later(at(110)));
+        assert_eq!(told.update(Some(&short), Some(at(50)), at(110)), OwnerEvent::Blocked);
+        assert_eq!(
+            told.update(Some(&short), Some(at(111)), at(500)),
+            OwnerEvent::Nothing,
+            "once for each cause"
+        );
+        assert_eq!(told.update(None, None, at(501)), OwnerEvent::Unblocked);
+        assert_eq!(told.update(None, None, at(502)), OwnerEvent::Nothing);
     }
 
     #[test]
     fn what_does_not_end_by_itself_is_told_of_at_once_and_another_cause_again() {
         let mut told = OwnerNotice::default();
         let never = by(POD_DISRUPTION_BUDGET, "b", NEVER_ALLOWS);
-        assert_eq!(told.update(Some(&never), Some(at(0)), at(1)), Tell::Blocked);
-        assert_eq!(told.update(Some(&by(ADMISSION_WEBHOOK, "w", "")), None, at(2)), Tell::Blocked);
-        assert_eq!(told.update(Some(&by(FINALIZER, "f", "")), None, at(3)), Tell::Blocked);
+        assert_eq!(told.update(Some(&never), Some(at(0)), at(1)), OwnerEvent::Blocked);
+        assert_eq!(told.update(Some(&by(ADMISSION_WEBHOOK, "w", "")), None, at(2)), OwnerEvent::Blocked);
+        assert_eq!(told.update(Some(&by(FINALIZER, "f", "")), None, at(3)), OwnerEvent::Blocked);
     }
 
     #[test]
     fn a_pod_that_goes_at_once_and_one_that_waits_shortly_are_never_told_of() {
         let mut told = OwnerNotice::default();
-        assert_eq!(told.update(None, None, at(0)), Tell::Nothing);
+        assert_eq!(told.update(None, None, at(0)), OwnerEvent::Nothing);
         assert_eq!(
             told.update(Some(&by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW)), None, at(0)),
-            Tell::Later(at(60))
+            OwnerEvent::Later(at(60))
         );
-        assert_eq!(told.update(None, None, at(59)), Tell::Nothing);
+        assert_eq!(told.update(None, None, at(59)), OwnerEvent::Nothing);
     }
 
     #[test]
@@ -160,14 +164,14 @@ mod tests {
             ..Default::default()
         };
         let webhook = by(ADMISSION_WEBHOOK, "w", "");
-        for (stored, expected) in [("w", Tell::Nothing), ("another", Tell::Blocked)] {
+        for (stored, expected) in [("w", OwnerEvent::Nothing), ("another", OwnerEvent::Blocked)] {
             let mut told = OwnerNotice::stored(&entry("w", stored));
             assert_eq!(told.update(Some(&webhook), None, at(0)), expected);
             assert_eq!(told.last(), Some(&webhook));
         }
         let free = InterceptorStatus { blocked: None, ..entry("w", "w") };
         let mut told = OwnerNotice::stored(&free);
-        assert_eq!(told.update(None, None, at(0)), Tell::Nothing);
+        assert_eq!(told.update(None, None, at(0)), OwnerEvent::Nothing);
         assert_eq!(told.last(), Some(&webhook));
     }
 
@@ -176,9 +180,9 @@ mod tests {
     fn what_was_told_stays_as_it_was_told() {
         let mut told = OwnerNotice::default();
         let state = |state| by(POD_DISRUPTION_BUDGET, "b", state);
-        assert_eq!(told.update(Some(&state(NEVER_ALLOWS)), None, at(0)), Tell::Blocked);
-        assert_eq!(told.update(Some(&state(SHORT_NOW)), None, at(1)), Tell::Nothing);
-        assert_eq!(told.update(None, None, at(2)), Tell::Unblocked);
+        assert_eq!(told.update(Some(&state(NEVER_ALLOWS)), None, at(0)), OwnerEvent::Blocked);
+        assert_eq!(told.update(Some(&state(SHORT_NOW)), None, at(1)), OwnerEvent::Nothing);
+        assert_eq!(told.update(None, None, at(2)), OwnerEvent::Unblocked);
         assert_eq!(told.last(), Some(&state(NEVER_ALLOWS)));
     }
 
@@ -186,7 +190,7 @@ mod tests {
     fn several_budgets_are_told_of_with_their_names() {
         let several = |names| by(POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS);
         let mut told = OwnerNotice::default();
-        assert_eq!(told.update(Some(&several("")), None, at(0)), Tell::Later(at(60)));
-        assert_eq!(told.update(Some(&several("a,b")), None, at(1)), Tell::Blocked);
+        assert_eq!(told.update(Some(&several("")), None, at(0)), OwnerEvent::Later(at(60)));
+        assert_eq!(told.update(Some(&several("a,b")), None, at(1)), OwnerEvent::Blocked);
     }
 }

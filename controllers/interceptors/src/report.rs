@@ -10,7 +10,7 @@ use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
 use drydock_runtime::error::with_causes;
-use drydock_runtime::{Cacheable, Context, Failure, classify, target};
+use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify, target};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -24,9 +24,9 @@ pub const HEARTBEAT: SignedDuration = SignedDuration::from_secs(180);
 /// A report that was refused is looked at again after this: the turn may be over, which the cache then says.
 pub const REFUSED: Duration = Duration::from_secs(30);
 
-/// News of an interceptor.
+/// Progress of an interceptor, as it is to be reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct ProgressReport {
     /// For people.
     pub message: String,
     /// When the pod is expected to be gone.
@@ -35,11 +35,11 @@ pub struct News {
     pub completed: bool,
     /// What keeps it from evicting the pod; the time is that of the entry.
     pub blocked: Option<Blocked>,
-    /// What the pod's owner was told last, now or before; without the time.
+    /// The block of the owner's last event, now or before; without the time.
     pub told: Option<Blocked>,
 }
 
-impl News {
+impl ProgressReport {
     /// The same, with why there is a request at the beginning of the message, in words of its annotation.
     pub fn of(self, request: &EvictionRequest) -> Self {
         let message = with_clause(&clause_of(request), &self.message);
@@ -50,41 +50,45 @@ impl News {
 /// The entry to apply over `old`, or none if there is nothing new to say. While the same thing blocks, a message that only
 /// counts on is no news: it goes with the next heartbeat. A budget that hundreds of pods wait for would cause hundreds of
 /// writes with each eviction.
-pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<InterceptorStatus> {
+pub fn entry(
+    old: &InterceptorStatus,
+    progress: &ProgressReport,
+    now: Timestamp,
+) -> Option<InterceptorStatus> {
     // A pod that is not cached is known to be gone only if we had to do with it before; the cache may lag.
-    let never_began = news.completed && old.start_time.is_none();
+    let never_began = progress.completed && old.start_time.is_none();
     if old.completion_time.is_some() || never_began {
         return None;
     }
     let now = truncate_to_seconds(now);
     let mut entry = old.clone();
-    // The API refuses a longer one, and nobody would be told.
-    entry.message = cut(&news.message, MAX_MESSAGE);
-    entry.blocked = news
+    // The API refuses a longer one, and the report would be lost.
+    entry.message = cut(&progress.message, MAX_MESSAGE);
+    entry.blocked = progress
         .blocked
         .clone()
         .map(|blocked| Blocked { since_time: Some(since(old, &blocked, now)), ..blocked });
-    if let Some(told) = &news.told {
+    if let Some(told) = &progress.told {
         let last = old.last_blocked.as_deref().filter(|last| is_same_state(last, told));
         let since_time = last.or(entry.blocked.as_ref()).and_then(|blocked| blocked.since_time);
         entry.last_blocked = Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..told.clone() }));
     }
     // A time that has passed may stay, but not be set.
-    let expected = news.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
-    entry.expected_finish_time = expected.or(news.expected_finish.and(old.expected_finish_time));
-    if news.completed {
+    let expected = progress.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
+    entry.expected_finish_time = expected.or(progress.expected_finish.and(old.expected_finish_time));
+    if progress.completed {
         entry.completion_time = Some(now);
     }
     let counts_on = entry.blocked.is_some()
         && InterceptorStatus { message: old.message.clone(), ..entry.clone() } == *old;
-    let is_news = (entry != *old && !counts_on) || old.start_time.is_none();
+    let is_new = (entry != *old && !counts_on) || old.start_time.is_none();
     let since_heartbeat = old.heartbeat_time.map(|last| now.duration_since(last));
-    let due = since_heartbeat.is_none_or(|d| d >= if is_news { MIN_HEARTBEAT } else { HEARTBEAT });
+    let due = since_heartbeat.is_none_or(|d| d >= if is_new { MIN_HEARTBEAT } else { HEARTBEAT });
     if due {
         entry.heartbeat_time = Some(now);
         entry.start_time = entry.start_time.or(Some(now));
     }
-    (is_news || due).then_some(entry)
+    (is_new || due).then_some(entry)
 }
 
 /// Since when the same reason and name block.
@@ -114,9 +118,9 @@ pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
     entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()
 }
 
-/// How a report ended.
+/// How the write of an entry ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum EntryWrite {
     /// It is written.
     Written,
     /// It is no longer our turn, or the request is gone.
@@ -125,10 +129,10 @@ pub enum Sent {
 
 /// Writes an entry.
 pub async fn send(
-    context: &Context,
+    context: &ControllerContext,
     request: &EvictionRequest,
     entry: &InterceptorStatus,
-) -> Result<Sent, kube::Error> {
+) -> Result<EntryWrite, kube::Error> {
     let key = request.key();
     // The UID keeps the apply from another request of the same name.
     let body = json!({
@@ -142,15 +146,15 @@ pub async fn send(
     match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
         Ok(_) => {
             debug!(target: target::WRITES, request = %key, interceptor = entry.name, "reported: {}", entry.message);
-            Ok(Sent::Written)
+            Ok(EntryWrite::Written)
         }
         Err(error) => match classify(&error) {
-            failure @ (Failure::NotFound | Failure::Conflict | Failure::Invalid) => {
-                if failure == Failure::Invalid {
-                    context.skew.tell(context, request).await;
+            failure @ (ApiErrorKind::NotFound | ApiErrorKind::Conflict | ApiErrorKind::Invalid) => {
+                if failure == ApiErrorKind::Invalid {
+                    context.skew.report(context, request).await;
                 }
                 debug!(request = %key, error = with_causes(&error), "report refused");
-                Ok(Sent::NotOurs)
+                Ok(EntryWrite::NotOurs)
             }
             _ => Err(error),
         },
@@ -167,12 +171,12 @@ mod tests {
         Timestamp::from_second(1000 + second).unwrap()
     }
 
-    fn news(message: &str) -> News {
-        News { message: message.into(), ..Default::default() }
+    fn progress(message: &str) -> ProgressReport {
+        ProgressReport { message: message.into(), ..Default::default() }
     }
 
     fn started() -> InterceptorStatus {
-        entry(&InterceptorStatus::default(), &news("m"), at(0)).unwrap()
+        entry(&InterceptorStatus::default(), &progress("m"), at(0)).unwrap()
     }
 
     #[test]
@@ -182,22 +186,22 @@ mod tests {
 
     #[test]
     fn news_within_a_minute_goes_without_a_heartbeat() {
-        let next = entry(&started(), &news("n"), at(59)).unwrap();
+        let next = entry(&started(), &progress("n"), at(59)).unwrap();
         assert_eq!((next.message.as_str(), next.heartbeat_time), ("n", Some(at(0))));
-        let next = entry(&started(), &news("n"), at(60)).unwrap();
+        let next = entry(&started(), &progress("n"), at(60)).unwrap();
         assert_eq!(next.heartbeat_time, Some(at(60)));
     }
 
     #[test]
     fn without_news_only_a_heartbeat_that_is_due_is_sent() {
-        assert_eq!(entry(&started(), &news("m"), at(179)), None);
-        assert_eq!(entry(&started(), &news("m"), at(180)).unwrap().heartbeat_time, Some(at(180)));
+        assert_eq!(entry(&started(), &progress("m"), at(179)), None);
+        assert_eq!(entry(&started(), &progress("m"), at(180)).unwrap().heartbeat_time, Some(at(180)));
         assert_eq!(next_heartbeat(&started()), Some(at(180)));
     }
 
     #[test]
     fn expected_finish_is_never_set_to_the_past_but_may_stay() {
-        let late = News { expected_finish: Some(at(5)), ..news("m") };
+        let late = ProgressReport { expected_finish: Some(at(5)), ..progress("m") };
         assert_eq!(entry(&started(), &late, at(6)), None);
         let early = entry(&started(), &late, at(4)).unwrap();
         assert_eq!(early.expected_finish_time, Some(at(5)));
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn pod_that_was_never_dealt_with_is_not_reported_as_terminated() {
-        let done = News { completed: true, ..news("m") };
+        let done = ProgressReport { completed: true, ..progress("m") };
         assert_eq!(entry(&InterceptorStatus::default(), &done, at(0)), None);
     }
 
@@ -220,7 +224,7 @@ mod tests {
     /// The finalizers of a pod make a message of a megabyte.
     #[test]
     fn a_message_that_is_too_long_is_cut_and_is_no_news_twice() {
-        let long = news(&"\u{e9}".repeat(MAX_MESSAGE + 1));
+        let long = progress(&"\u{e9}".repeat(MAX_MESSAGE + 1));
         let first = entry(&InterceptorStatus::default(), &long, at(0)).unwrap();
         assert_eq!(first.message.chars().count(), MAX_MESSAGE);
         assert_eq!(entry(&first, &long, at(1)), None);
@@ -230,14 +234,14 @@ mod tests {
 
     #[test]
     fn completed_entry_is_never_touched_again() {
-        let done = entry(&started(), &News { completed: true, ..news("m") }, at(9)).unwrap();
+        let done = entry(&started(), &ProgressReport { completed: true, ..progress("m") }, at(9)).unwrap();
         assert_eq!(done.completion_time, Some(at(9)));
-        assert_eq!(entry(&done, &news("other"), at(500)), None);
+        assert_eq!(entry(&done, &progress("other"), at(500)), None);
     }
 
-    fn refused(by: &str, message: &str) -> News {
+    fn refused(by: &str, message: &str) -> ProgressReport {
         let blocked = Blocked { reason: "PodDisruptionBudget".into(), name: by.into(), ..Default::default() };
-        News { blocked: Some(blocked), ..news(message) }
+        ProgressReport { blocked: Some(blocked), ..progress(message) }
     }
 
     /// Each eviction that a budget let go had the message of all others written that tried too.
@@ -260,7 +264,7 @@ mod tests {
         assert_eq!(way.blocked.as_ref().unwrap().since_time, Some(at(5)), "the same one in another way");
         let other = entry(&way, &refused("c", "m"), at(7)).unwrap();
         assert_eq!(other.blocked.as_ref().unwrap().since_time, Some(at(7)));
-        let free = entry(&other, &news("accepted"), at(8)).unwrap();
+        let free = entry(&other, &progress("accepted"), at(8)).unwrap();
         assert_eq!((free.blocked.as_ref(), free.message.as_str()), (None, "accepted"));
         assert_eq!(decline(&other, "none of ours".into(), at(8)).unwrap().blocked, None);
     }
@@ -269,7 +273,7 @@ mod tests {
     fn what_the_owner_was_told_stays_when_nothing_blocks_any_more() {
         let queued = entry(&started(), &refused("b", "m"), at(5)).unwrap();
         assert_eq!(queued.last_blocked, None);
-        let told = News { told: refused("b", "m").blocked, ..refused("b", "m") };
+        let told = ProgressReport { told: refused("b", "m").blocked, ..refused("b", "m") };
         let entry_of_told = entry(&queued, &told, at(65)).unwrap();
         assert_eq!(entry_of_told.last_blocked.as_deref(), queued.blocked.as_ref());
         assert_eq!(entry(&entry_of_told, &told, at(66)), None);
@@ -277,7 +281,7 @@ mod tests {
         other_state.blocked.as_mut().unwrap().state = "ShortNow".into();
         let in_other_state = entry(&entry_of_told, &other_state, at(67)).unwrap();
         assert_eq!(in_other_state.last_blocked, entry_of_told.last_blocked, "as it was told");
-        let free = entry(&entry_of_told, &news("accepted"), at(67)).unwrap();
+        let free = entry(&entry_of_told, &progress("accepted"), at(67)).unwrap();
         assert_eq!((free.blocked.as_ref(), &free.last_blocked), (None, &entry_of_told.last_blocked));
         assert_eq!(decline(&free, "none of ours".into(), at(68)).unwrap().last_blocked, free.last_blocked);
     }
@@ -287,8 +291,8 @@ mod tests {
         let mut request = EvictionRequest::named("ns", "u");
         let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
         request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
-        let news = || News { message: "it goes".into(), ..Default::default() };
-        assert_eq!(news().of(&request).message, "for NodeMaintenance tidy (RAM swap): it goes");
-        assert_eq!(news().of(&EvictionRequest::named("ns", "u")), news());
+        let progress = || ProgressReport { message: "it goes".into(), ..Default::default() };
+        assert_eq!(progress().of(&request).message, "for NodeMaintenance tidy (RAM swap): it goes");
+        assert_eq!(progress().of(&EvictionRequest::named("ns", "u")), progress());
     }
 }

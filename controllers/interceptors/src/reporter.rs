@@ -7,28 +7,28 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
-use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, WorkError};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Requeue, WorkError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::owner_notice::{OwnerNotice, Tell};
-use crate::report::{self, News, Sent};
+use crate::owner_notice::{OwnerEvent, OwnerNotice};
+use crate::report::{self, EntryWrite, ProgressReport};
 
-/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry yet, and
-/// one that is made from the one before would start the turn again, which is refused.
+/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry
+/// yet, and one that is made from the one before would start the turn again, which is refused.
 pub(crate) struct Reporter {
-    context: Context,
+    context: ControllerContext,
     /// Name of the interceptor.
     name: &'static str,
     /// Reports of one request are not closer than this, but for the last.
     interval: Duration,
     /// No more than there are requests that are the interceptor's to act on.
-    memories: Mutex<HashMap<ObjectKey, Memory>>,
+    memories: Mutex<HashMap<ObjectKey, LastReport>>,
 }
 
 /// What is remembered of a request.
-struct Memory {
+struct LastReport {
     /// UID of the request: one that was made anew under the name has none of the entries that were written to the one before,
     /// which may have gone while the watch was broken off.
     uid: String,
@@ -36,14 +36,14 @@ struct Memory {
     written: Option<InterceptorStatus>,
     /// When.
     written_at: Option<Instant>,
-    /// What the pod's owner was told of what blocks.
+    /// Which blocks the pod's owner has events about.
     notice: OwnerNotice,
 }
 
-/// Whom news concerns.
+/// Whom a report concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Whoever reads the request: what blocks is a matter of the node or of the DaemonSet.
+    /// Readers of the request alone: what blocks is a matter of the node or of the DaemonSet.
     Readers,
     /// The owner of the pod too, by events: what blocks holds this pod, and somebody has to do something.
     Owner,
@@ -51,7 +51,7 @@ pub(crate) enum Audience {
 
 /// How a report ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reported {
+pub(crate) struct ReportOutcome {
     /// When to look again, if nothing changes before.
     pub(crate) wake: Option<Timestamp>,
     /// Whether the entry was refused. If the turn is over, the cache says so soon; else it knows better what stands there.
@@ -77,7 +77,7 @@ impl WorkError for Error {
 }
 
 impl Reporter {
-    pub(crate) fn new(context: Context, name: &'static str, interval: Duration) -> Self {
+    pub(crate) fn new(context: ControllerContext, name: &'static str, interval: Duration) -> Self {
         Self { context, name, interval, memories: Mutex::default() }
     }
 
@@ -91,26 +91,27 @@ impl Reporter {
         self.memories.lock().remove(key);
     }
 
-    /// Tells the pod's owner what concerns him, whoever has the turn; and reports, if it is the interceptor's. `words` are those of
-    /// the event that something blocks, if they are not the message; `let_go` is when its budget let an eviction go last.
-    pub(crate) async fn tell(
+    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry. `words` are
+    /// those of the event that something blocks, if they are not the message; `last_eviction` is when its budget let an
+    /// eviction go last.
+    pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
-        mut news: News,
+        mut progress: ProgressReport,
         audience: Audience,
         words: Option<String>,
-        let_go: Option<Timestamp>,
+        last_eviction: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Reported, Error> {
+    ) -> Result<ReportOutcome, Error> {
         let tell = self.remember(request, |memory| {
-            let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
-            let tell = memory.notice.update(blocked, let_go, now);
-            news.told = memory.notice.last().cloned();
+            let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
+            let tell = memory.notice.update(blocked, last_eviction, now);
+            progress.told = memory.notice.last().cloned();
             tell
         });
-        let later = self.record(request, tell, words.as_ref().unwrap_or(&news.message), &news);
-        let reported = self.report(request, news, now).await?;
-        Ok(Reported { wake: earliest(later, reported.wake), ..reported })
+        let later = self.record(request, tell, words.as_ref().unwrap_or(&progress.message), &progress);
+        let reported = self.report(request, progress, now).await?;
+        Ok(ReportOutcome { wake: earliest(later, reported.wake), ..reported })
     }
 
     /// Passes the turn on.
@@ -119,47 +120,58 @@ impl Reporter {
         request: &EvictionRequest,
         why: &str,
         now: Timestamp,
-    ) -> Result<Reported, Error> {
+    ) -> Result<ReportOutcome, Error> {
         let why = with_clause(&clause_of(request), why);
         match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
             Some(entry) => self.send(request, entry).await,
-            None => Ok(Reported::until(None)),
+            None => Ok(ReportOutcome::until(None)),
         }
     }
 
     /// Events: once when something blocks, and again when something else does, on the request and on its pod, whose owner has
     /// to know; on the request alone when nothing does any more, as the pod goes then. Returns when to come back for one.
-    fn record(&self, request: &EvictionRequest, tell: Tell, words: &str, news: &News) -> Option<Timestamp> {
+    fn record(
+        &self,
+        request: &EvictionRequest,
+        tell: OwnerEvent,
+        words: &str,
+        progress: &ProgressReport,
+    ) -> Option<Timestamp> {
         let recorder = &self.context.recorder;
         match tell {
-            Tell::Nothing => {}
-            Tell::Later(at) => return Some(at),
-            Tell::Blocked => {
-                let blocked = news.blocked.as_ref();
+            OwnerEvent::Nothing => {}
+            OwnerEvent::Later(at) => return Some(at),
+            OwnerEvent::Blocked => {
+                let blocked = progress.blocked.as_ref();
                 blocked
                     .into_iter()
-                    .for_each(|blocked| recorder.tell_owner_what_blocks(request, blocked, words));
+                    .for_each(|blocked| recorder.publish_block_to_owner(request, blocked, words));
             }
-            Tell::Unblocked => {
-                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &news.message);
+            OwnerEvent::Unblocked => {
+                recorder.publish_to_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &progress.message);
             }
         }
         None
     }
 
     /// Writes what is new, while the turn is the interceptor's.
-    async fn report(&self, request: &EvictionRequest, news: News, now: Timestamp) -> Result<Reported, Error> {
-        let Some(old) = self.entry(request) else { return Ok(Reported::until(None)) };
-        let is_last = news.completed;
-        let Some(entry) = report::entry(&old, &news.of(request), now) else {
-            return Ok(Reported::until(report::next_heartbeat(&old)));
+    async fn report(
+        &self,
+        request: &EvictionRequest,
+        progress: ProgressReport,
+        now: Timestamp,
+    ) -> Result<ReportOutcome, Error> {
+        let Some(old) = self.entry(request) else { return Ok(ReportOutcome::until(None)) };
+        let is_last = progress.completed;
+        let Some(entry) = report::entry(&old, &progress.of(request), now) else {
+            return Ok(ReportOutcome::until(report::next_heartbeat(&old)));
         };
         let written_at = self.remember(request, |memory| memory.written_at);
         let wait = written_at.map_or(Duration::ZERO, |at| self.interval.saturating_sub(at.elapsed()));
         if wait.is_zero() || is_last {
             self.send(request, entry).await
         } else {
-            Ok(Reported::until(now.checked_add(wait).ok()))
+            Ok(ReportOutcome::until(now.checked_add(wait).ok()))
         }
     }
 
@@ -171,29 +183,33 @@ impl Reporter {
         Some(memory.and_then(|memory| memory.written.as_ref()).unwrap_or(shown).clone())
     }
 
-    async fn send(&self, request: &EvictionRequest, entry: InterceptorStatus) -> Result<Reported, Error> {
+    async fn send(
+        &self,
+        request: &EvictionRequest,
+        entry: InterceptorStatus,
+    ) -> Result<ReportOutcome, Error> {
         if !self.context.may_write() {
             return Err(Error::NoLease);
         }
         match report::send(&self.context, request, &entry).await.map_err(Error::Report)? {
-            Sent::Written => {
+            EntryWrite::Written => {
                 let next = report::next_heartbeat(&entry);
                 self.remember(request, |memory| {
                     (memory.written, memory.written_at) = (Some(entry), Some(Instant::now()));
                 });
-                Ok(Reported::until(next))
+                Ok(ReportOutcome::until(next))
             }
-            Sent::NotOurs => {
+            EntryWrite::NotOurs => {
                 self.remember(request, |memory| memory.written = None);
-                Ok(Reported { wake: None, is_refused: true })
+                Ok(ReportOutcome { wake: None, is_refused: true })
             }
         }
     }
 
-    fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut Memory) -> R) -> R {
+    fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut LastReport) -> R) -> R {
         let new = || {
             let notice = request.interceptor(self.name).map(OwnerNotice::stored).unwrap_or_default();
-            Memory { uid: request.metadata.uid.clone(), written: None, written_at: None, notice }
+            LastReport { uid: request.metadata.uid.clone(), written: None, written_at: None, notice }
         };
         let mut memories = self.memories.lock();
         let memory = memories.entry(request.key()).or_insert_with(new);
@@ -204,7 +220,7 @@ impl Reporter {
     }
 }
 
-impl Reported {
+impl ReportOutcome {
     fn until(wake: Option<Timestamp>) -> Self {
         Self { wake, is_refused: false }
     }
@@ -216,9 +232,9 @@ pub(crate) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Tim
 }
 
 /// When to look again; never, if there is no such time.
-pub(crate) fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
+pub(crate) fn at(wake: Option<Timestamp>, now: Timestamp) -> Requeue {
     let wait = |wake: Timestamp| wake.duration_since(now).max(SignedDuration::from_millis(10));
-    wake.map_or(Outcome::Done, |wake| Outcome::After(Duration::try_from(wait(wake)).unwrap_or_default()))
+    wake.map_or(Requeue::Never, |wake| Requeue::After(Duration::try_from(wait(wake)).unwrap_or_default()))
 }
 
 #[cfg(test)]

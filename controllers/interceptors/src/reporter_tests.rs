@@ -9,7 +9,7 @@ use drydock_runtime::testing::{context, failure, unknown_path};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{at_second, news, reporter, request};
+use crate::testing::{at_second, progress, reporter, request};
 
 /// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
 /// the turn was ours until its heartbeat deadline of twenty minutes.
@@ -30,9 +30,18 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
     });
     let reporter = reporter(&context);
     let stale = request();
-    reporter.tell(&stale, news("one"), Audience::Readers, None, None, at_second(0)).await.unwrap();
-    reporter.tell(&stale, news("two"), Audience::Readers, None, None, at_second(5)).await.unwrap();
-    reporter.tell(&stale, news("two"), Audience::Readers, None, None, at_second(6)).await.unwrap();
+    reporter
+        .publish_and_report(&stale, progress("one"), Audience::Readers, None, None, at_second(0))
+        .await
+        .unwrap();
+    reporter
+        .publish_and_report(&stale, progress("two"), Audience::Readers, None, None, at_second(5))
+        .await
+        .unwrap();
+    reporter
+        .publish_and_report(&stale, progress("two"), Audience::Readers, None, None, at_second(6))
+        .await
+        .unwrap();
     let sent = sent.lock().clone();
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert_eq!(sent[1]["message"], "two");
@@ -45,8 +54,10 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
 async fn what_was_refused_is_forgotten_and_tried_again_soon() {
     let context = context(|_, _, _| failure(422, "Invalid"));
     let reporter = reporter(&context);
-    let outcome =
-        reporter.tell(&request(), news("one"), Audience::Readers, None, None, at_second(0)).await.unwrap();
+    let outcome = reporter
+        .publish_and_report(&request(), progress("one"), Audience::Readers, None, None, at_second(0))
+        .await
+        .unwrap();
     assert!(outcome.is_refused && outcome.wake.is_none());
     assert_eq!(reporter.entry(&request()), request().interceptor(NAME).cloned(), "the cache knows better");
 }
@@ -60,12 +71,14 @@ async fn a_report_waits_for_the_interval_and_the_last_one_does_not() {
         (200, json!({"metadata": {"name": "uid"}}))
     });
     let reporter = Reporter::new(context, NAME, Duration::from_secs(100));
-    let tell = async |news| {
-        let told = reporter.tell(&request(), news, Audience::Readers, None, None, at_second(0)).await;
+    let tell = async |progress| {
+        let told = reporter
+            .publish_and_report(&request(), progress, Audience::Readers, None, None, at_second(0))
+            .await;
         told.unwrap().wake.unwrap_or_default() < at_second(101)
     };
-    assert!(!tell(news("one")).await, "a heartbeat");
-    assert!(tell(news("two")).await, "when the interval is over");
-    tell(News { completed: true, ..news("three") }).await;
+    assert!(!tell(progress("one")).await, "a heartbeat");
+    assert!(tell(progress("two")).await, "when the interval is over");
+    tell(ProgressReport { completed: true, ..progress("three") }).await;
     assert_eq!(*sent.lock(), ["one", "three"]);
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, Requester};
-use drydock_runtime::Context;
+use drydock_runtime::ControllerContext;
 use jiff::Timestamp;
 
-use crate::report::News;
+use crate::report::ProgressReport;
 use crate::reporter::Reporter;
 
 pub(crate) fn request() -> EvictionRequest {
@@ -21,11 +21,11 @@ pub(crate) fn request() -> EvictionRequest {
     request
 }
 
-pub(crate) fn news(message: &str) -> News {
-    News { message: message.into(), ..News::default() }
+pub(crate) fn progress(message: &str) -> ProgressReport {
+    ProgressReport { message: message.into(), ..ProgressReport::default() }
 }
 
-pub(crate) fn reporter(context: &Context) -> Reporter {
+pub(crate) fn reporter(context: &ControllerContext) -> Reporter {
     Reporter::new(context.clone(), DAEMON_SET, Duration::ZERO)
 }
 

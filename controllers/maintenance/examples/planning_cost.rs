@@ -11,7 +11,9 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
-use drydock_maintenance::{Action, Config, Located, Memory, REQUESTER, RequestChange, Task, World, step};
+use drydock_maintenance::{
+    Action, Config, MachineMemory, PodLocation, REQUESTER, RequestChange, Task, World, step,
+};
 use drydock_runtime::{Node, Pod};
 use serde_json::json;
 
@@ -21,7 +23,7 @@ fn main() {
     let (nodes, pods, entries) = (argument(0, 4000), argument(1, 30), argument(2, 0));
     let mut world = world(nodes, pods, entries);
     let (mut memory, config, now) =
-        (Memory::default(), Config::default(), "2026-01-01T00:00:00Z".parse().unwrap());
+        (MachineMemory::default(), Config::default(), "2026-01-01T00:00:00Z".parse().unwrap());
     for round in ["first", "with requests", "again"] {
         let began = Instant::now();
         let decision = step(&world, &mut memory, now, &config);
@@ -39,7 +41,7 @@ fn world(nodes: usize, pods: usize, entries: usize) -> World {
         world.nodes.insert(name.clone(), Arc::new(node));
         world.pods.insert(name.clone(), (0..pods).map(|p| pod(&name, n * pods + p)).collect());
     }
-    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), Located::of(p)));
+    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), PodLocation::of(p)));
     world.located = Arc::new(located.collect());
     world
 }

@@ -1,4 +1,4 @@
-//! What the machine wants written, and what it wants told.
+//! The writes and the events that a step decides on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,7 +58,7 @@ pub enum Action {
         /// UID of the node.
         uid: String,
         /// To be set.
-        set: Vec<NodeCondition>,
+        set: Vec<NodeConditionChange>,
         /// Types to be removed.
         remove: Vec<&'static str>,
         /// Up to which type a live read must first confirm that no pods are left on the node, because Drained turns True.
@@ -73,7 +73,7 @@ pub enum Action {
         /// What is to be done.
         change: RequestChange,
         /// With whom it takes turns.
-        turn: Turn,
+        flow: RequestFlow,
     },
     /// Writes a maintenance's status.
     Status {
@@ -83,14 +83,14 @@ pub enum Action {
         status: Box<NodeMaintenanceStatus>,
         /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
         confirm: BTreeMap<String, PodType>,
-        /// Told when it is written.
-        notes: Vec<Note>,
+        /// Published when it is written.
+        events: Vec<EventDraft>,
     },
     /// Removes our finalizer.
     Finalizer {
         /// The maintenance as seen.
         maintenance: Arc<NodeMaintenance>,
-        /// Told when it is removed.
+        /// The message of the event that is published when it is removed.
         message: String,
     },
 }
@@ -150,7 +150,7 @@ pub enum RequestChange {
 /// With whom the write of a request takes turns: maintenances with each other, and within each its nodes. What no
 /// maintenance wants takes turns by namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct RequestFlow {
     /// The maintenance for which it is written, empty if there is none.
     pub maintenance: String,
     /// The node of the pod, or the namespace of the request.
@@ -159,7 +159,7 @@ pub struct Turn {
 
 /// A condition of a node that is to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeCondition {
+pub struct NodeConditionChange {
     /// Type.
     pub type_: &'static str,
     /// `True` or `False`.
@@ -175,60 +175,60 @@ pub struct NodeCondition {
 
 /// Something to tell, as an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct EventDraft {
     /// Whom it is about.
-    pub about: About,
+    pub about: EventSubject,
     /// Whether somebody should look.
     pub severity: Severity,
     /// Reason of the event.
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// Whether the log has a line of it. It has none where another note says the same, or the log of its subject does.
+    /// Whether the log has a line of it. It has none where another event says the same, or the log of its subject does.
     pub is_logged: bool,
 }
 
-impl Note {
-    /// A note about a maintenance.
+impl EventDraft {
+    /// An event about a maintenance.
     pub(crate) fn of(
         maintenance: &NodeMaintenance,
         severity: Severity,
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        let about = About::Maintenance(maintenance.metadata.name.clone());
+        let about = EventSubject::Maintenance(maintenance.metadata.name.clone());
         Self { about, severity, reason, message: message.into(), is_logged: true }
     }
 
-    /// A note about a node, which is told of its maintenances too: those have the line of the log.
+    /// An event about a node; its maintenances get the same, and with it the line of the log.
     pub(crate) fn of_node(node: &str, severity: Severity, reason: &'static str, message: String) -> Self {
-        Self { about: About::Node(node.to_owned()), severity, reason, message, is_logged: false }
+        Self { about: EventSubject::Node(node.to_owned()), severity, reason, message, is_logged: false }
     }
 }
 
-/// Whom or what a note is about, by name.
+/// Whom or what an event is about, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum EventSubject {
     /// A node.
     Node(String),
     /// A maintenance.
     Maintenance(String),
-    /// An eviction, by namespace and the pod's UID: the owner of the pod is told, too.
+    /// An eviction, by namespace and the pod's UID: the event goes to the owner of the pod, too.
     Eviction(String, String),
 }
 
 /// The outcome of one step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct MaintenanceDecision {
     /// Everything that is to be written and is not yet.
     pub actions: BTreeMap<Task, Action>,
-    /// Told once.
-    pub notes: Vec<Note>,
+    /// Published once.
+    pub events: Vec<EventDraft>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,
 }
 
-impl Decision {
+impl MaintenanceDecision {
     /// Adds an action, under what it is about.
     pub(crate) fn add(&mut self, action: Action) {
         self.actions.insert(action.task(), action);
@@ -244,11 +244,11 @@ impl Decision {
         message: impl Fn(&str) -> String,
     ) {
         let named = message(&format!("Node {node}"));
-        let told: Vec<Note> =
-            maintenances.map(|m| Note::of(m, Severity::Warning, reason, named.as_str())).collect();
-        let of_node = Note::of_node(node, Severity::Warning, reason, message("The node"));
-        self.notes.push(Note { is_logged: told.is_empty(), ..of_node });
-        self.notes.extend(told);
+        let told: Vec<EventDraft> =
+            maintenances.map(|m| EventDraft::of(m, Severity::Warning, reason, named.as_str())).collect();
+        let of_node = EventDraft::of_node(node, Severity::Warning, reason, message("The node"));
+        self.events.push(EventDraft { is_logged: told.is_empty(), ..of_node });
+        self.events.extend(told);
     }
 
     /// Looks again at `at` at the latest.

@@ -1,11 +1,20 @@
-//! How the machine is set up, and which pods count.
+//! How the machine is set up: the names under which it writes, what flags set, and which pods count.
 
 use std::time::Duration;
 
 use drydock_api::eviction_request::retention::FIRST_REPORT;
 use drydock_runtime::Pod;
 
-/// What the machine is told once.
+/// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
+pub const REQUESTER: &str = "nodemaintenance.k8s.io";
+/// Annotation on a node under maintenance: who made it unschedulable, [`OURS`] or [`OTHERS`].
+pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
+/// The node was schedulable when its maintenance began: it becomes schedulable again.
+pub(crate) const OURS: &str = "nodemaintenance.k8s.io";
+/// The node was already unschedulable: it stays so.
+pub(crate) const OTHERS: &str = "other";
+
+/// The settings of the machine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Whether nodes of an Idle maintenance get the MaintenancePlanned condition.
@@ -16,7 +25,7 @@ pub struct Config {
     pub agent: String,
     /// How long an interceptor may be silent before its turn passes on (`--heartbeat-deadline`).
     pub heartbeat_deadline: Duration,
-    /// How long a request is kept for the pod's owner when the pod is gone, if the owner was told of it
+    /// How long a request is kept for the pod's owner when the pod is gone, if the owner had an event about it
     /// (`--blocked-request-retention`).
     pub request_retention: Duration,
 }
@@ -40,7 +49,7 @@ impl Config {
         Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
     }
 
-    /// How long an interceptor that has not begun may be silent before people are told that it has never reported.
+    /// How long an interceptor that has not begun may be silent before a blocker says that it has never reported.
     pub(crate) fn first_report_within(&self) -> Duration {
         self.silent_after().min(FIRST_REPORT)
     }

@@ -13,8 +13,8 @@
 //! written; [`run`] looks and hands the difference to workers. Every write follows from what is seen, so that a
 //! lost one is decided again.
 //!
-//! The modules are layers: none uses, over others, one that uses it. Within each group below that order is open; no group uses a
-//! later one. conformance/architecture keeps the modules free of cycles.
+//! The modules are layers: none uses, over others, one that uses it. Within each group below that order is open; no group
+//! uses a later one. conformance/architecture keeps the modules free of cycles.
 
 // What is seen, in the caches and between two looks at them.
 mod config;
@@ -25,7 +25,7 @@ mod world;
 mod actions;
 mod remembered;
 
-// What is decided: of nodes and requests, of what keeps pods, and what is told of it.
+// What is decided: of nodes and requests, of what keeps pods, and which events say so.
 mod blockers;
 mod milestones;
 mod nodes;
@@ -40,17 +40,9 @@ mod machine;
 mod io;
 
 pub use actions::{Action, RequestChange, Task};
-pub use config::Config;
+pub(crate) use config::{CORDONED_BY, OTHERS, OURS};
+pub use config::{Config, REQUESTER};
 pub use io::controller::{Options, run};
-pub use machine::{Memory, step};
-pub use observed::Located;
+pub use machine::{MachineMemory, step};
+pub use observed::PodLocation;
 pub use world::World;
-
-/// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
-pub const REQUESTER: &str = "nodemaintenance.k8s.io";
-/// Annotation on a node under maintenance: who made it unschedulable, [`OURS`] or [`OTHERS`].
-pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
-/// The node was schedulable when its maintenance began: it becomes schedulable again.
-pub(crate) const OURS: &str = "nodemaintenance.k8s.io";
-/// The node was already unschedulable: it stays so.
-pub(crate) const OTHERS: &str = "other";

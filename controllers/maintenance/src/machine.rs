@@ -2,56 +2,65 @@
 
 use jiff::Timestamp;
 
-use crate::actions::Decision;
-use crate::blockers::{Blockers, Known};
+use crate::actions::MaintenanceDecision;
+use crate::blockers::{Blockers, CauseContext};
 use crate::config::Config;
 use crate::milestones::Milestones;
-use crate::nodes::cordon::Flips;
-use crate::nodes::emptied::Emptied;
-use crate::nodes::gone::Gone;
-use crate::nodes::uncordoned::Uncordoned;
+use crate::nodes::conditions::ConfirmedEmpty;
+use crate::nodes::cordon::UncordonConflicts;
+use crate::nodes::gone::GoneNodes;
+use crate::nodes::uncordoned::NotCordoned;
 use crate::nodes::{conditions, cordon};
-use crate::requests::failures::Failures;
+use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
-use crate::requests::returns::Returns;
-use crate::status::{Sources, StatusMemory};
-use crate::world::View;
+use crate::requests::returns::PodReturns;
+use crate::status::{StatusMemory, StatusSources};
 use crate::world::World;
+use crate::world::WorldView;
 use crate::{release, requests, status};
 
 /// What is remembered between steps. A new one picks up what matters from the objects.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
-    pub(crate) flips: Flips,
-    pub(crate) uncordoned: Uncordoned,
-    pub(crate) emptied: Emptied,
-    pub(crate) gone: Gone,
+pub struct MachineMemory {
+    pub(crate) uncordon_conflicts: UncordonConflicts,
+    pub(crate) uncordoned: NotCordoned,
+    pub(crate) emptied: ConfirmedEmpty,
+    pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,
-    pub(crate) returns: Returns,
-    pub(crate) failures: Failures,
+    pub(crate) returns: PodReturns,
+    pub(crate) failures: RequestFailures,
     pub(crate) outcomes: Outcomes,
     pub(crate) status: StatusMemory,
     pub(crate) milestones: Milestones,
 }
 
 /// One step over all maintenances.
-pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> Decision {
-    let mut decision = Decision::default();
-    let mut view = View::new(world, config, now, memory.status.left_out.clone());
+pub fn step(
+    world: &World,
+    memory: &mut MachineMemory,
+    now: Timestamp,
+    config: &Config,
+) -> MaintenanceDecision {
+    let mut decision = MaintenanceDecision::default();
+    let mut view = WorldView::new(world, config, now, memory.status.left_out.clone());
     view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
     memory.failures.update(&view);
     memory.emptied.update(&view);
     memory.gone.update(&view, &memory.emptied);
-    cordon::decide(&view, &mut memory.flips, &mut decision);
+    cordon::decide(&view, &mut memory.uncordon_conflicts, &mut decision);
     let returned = memory.returns.update(&view, &mut decision);
     memory.outcomes.update(&view, &returned);
-    let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
+    let known = CauseContext {
+        failures: &memory.failures,
+        returns: &memory.returns,
+        uncordon_conflicts: &memory.uncordon_conflicts,
+    };
     memory.blockers.update(&view, &known, &mut decision);
     memory.milestones.update(&view, &memory.blockers, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
-    let Memory { blockers, flips, outcomes, gone, emptied, status, .. } = memory;
-    let sources = Sources { blockers, flips, outcomes, gone, emptied };
+    let MachineMemory { blockers, uncordon_conflicts, outcomes, gone, emptied, status, .. } = memory;
+    let sources = StatusSources { blockers, uncordon_conflicts, outcomes, gone, emptied };
     status::decide(&view, &sources, status, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
     decision

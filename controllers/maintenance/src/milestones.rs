@@ -1,5 +1,5 @@
-//! What is told of a maintenance as it goes on, in the order of things: Cordoned, DrainStarted, EvictionBlocked, NodeDrained.
-//! (Completed is told with the finalizer.) No step is told after a later one.
+//! Events about a maintenance as it goes on, in this order: Cordoned, DrainStarted, EvictionBlocked, NodeDrained. (Completed is
+//! published with the finalizer.) No event comes after one of a later step.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,25 +13,25 @@ use drydock_runtime::events::reasons::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Decision, Note};
-use crate::blockers::{Blockers, Group};
+use crate::actions::{EventDraft, MaintenanceDecision};
+use crate::blockers::{BlockedPods, Blockers};
+use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
-use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::is_drained;
-use crate::requests::returns::Returns;
+use crate::requests::returns::PodReturns;
 use crate::status::cordoned::all_cordoned;
-use crate::world::View;
+use crate::world::WorldView;
 
-/// Causes of one drain that are told of. Tenants choose their names.
+/// Causes of one drain that get an event. Tenants choose their names.
 const MAX_CAUSES: usize = 100;
-/// How long a node must have no pods to be told of as drained, where workloads put pods back: they need a moment.
+/// How long a node must have no pods before the event NodeDrained, where workloads put pods back: they need a moment.
 const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 
-/// What has been told.
+/// The events that have been published.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Milestones {
     /// Of each maintenance in Cordon or Drain, by its UID.
-    maintenances: HashMap<String, Announced>,
+    maintenances: HashMap<String, AnnouncedSteps>,
     /// Up to which type each node was reported as drained, by its name.
     nodes: HashMap<String, PodType>,
     /// Whether what was stored has been read: not yet after a restart.
@@ -39,7 +39,7 @@ pub(crate) struct Milestones {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Announced {
+struct AnnouncedSteps {
     cordoned: bool,
     drain: bool,
     /// Reasons of blockers, and whom they are about. None until the stored blockers have been read after a restart.
@@ -54,11 +54,11 @@ impl Milestones {
     /// Tells what is new. After a restart it goes on from what the statuses show.
     pub(crate) fn update(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         blockers: &Blockers,
-        emptied: &Emptied,
-        returns: &Returns,
-        decision: &mut Decision,
+        emptied: &ConfirmedEmpty,
+        returns: &PodReturns,
+        decision: &mut MaintenanceDecision,
     ) {
         if !std::mem::replace(&mut self.is_recalled, true) {
             self.recall(view);
@@ -67,22 +67,23 @@ impl Milestones {
         for (i, maintenance) in view.world.maintenances.iter().enumerate() {
             let uid = &maintenance.metadata.uid;
             let known = before.remove(uid);
-            let mut step = Step { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
+            let mut step = MilestoneStep { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
-                let mut announced = known.unwrap_or_else(|| Announced::stored(view, maintenance));
-                step.tell(&mut announced, blockers, returns);
+                let mut announced = known.unwrap_or_else(|| AnnouncedSteps::stored(view, maintenance));
+                step.publish(&mut announced, blockers, returns);
                 self.maintenances.insert(uid.clone(), announced);
             } else if let Some(announced) = known.filter(|announced| announced.drain) {
-                step.tell_of_unsettled(&announced);
+                step.publish_unsettled(&announced);
             }
         }
         self.nodes.retain(|node, last| view.is_draining(node) && view.pods_up_to(node, *last).is_empty());
     }
 
     /// After a restart: a node was reported together with its maintenance.
-    fn recall(&mut self, view: &View<'_>) {
+    fn recall(&mut self, view: &WorldView<'_>) {
         for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
-            let (last, announced) = (maintenance.spec.last_pod_type, Announced::stored(view, maintenance));
+            let (last, announced) =
+                (maintenance.spec.last_pod_type, AnnouncedSteps::stored(view, maintenance));
             for node in &announced.drained {
                 let up_to = self.nodes.entry(node.clone()).or_insert(last);
                 *up_to = last.max(*up_to);
@@ -92,9 +93,9 @@ impl Milestones {
     }
 }
 
-impl Announced {
-    /// What was told before the status was written.
-    fn stored(view: &View<'_>, maintenance: &NodeMaintenance) -> Self {
+impl AnnouncedSteps {
+    /// The steps that the stored status shows.
+    fn stored(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
         let cordoned = is_condition_true(&status.conditions, CORDONED);
         let is_recorded = |node: &str| {
@@ -121,18 +122,18 @@ impl Announced {
     }
 }
 
-struct Step<'s, 'a> {
-    view: &'s View<'a>,
+struct MilestoneStep<'s, 'a> {
+    view: &'s WorldView<'a>,
     i: usize,
     maintenance: &'s NodeMaintenance,
-    emptied: &'s Emptied,
+    emptied: &'s ConfirmedEmpty,
     /// Up to which type each node was reported as drained.
     nodes: &'s mut HashMap<String, PodType>,
-    decision: &'s mut Decision,
+    decision: &'s mut MaintenanceDecision,
 }
 
-impl Step<'_, '_> {
-    fn tell(&mut self, announced: &mut Announced, blockers: &Blockers, returns: &Returns) {
+impl MilestoneStep<'_, '_> {
+    fn publish(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers, returns: &PodReturns) {
         let nodes = self.view.nodes_of(self.i);
         let is_told = announced.cordoned || announced.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
@@ -155,13 +156,13 @@ impl Step<'_, '_> {
             self.note(Severity::Normal, DRAIN_STARTED, message);
         }
         if announced.drain {
-            self.tell_of_causes(announced, blockers);
-            self.tell_of_drained(announced, returns);
+            self.publish_causes(announced, blockers);
+            self.publish_drained(announced, returns);
         }
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
-    fn tell_of_causes(&mut self, announced: &mut Announced, blockers: &Blockers) {
+    fn publish_causes(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
         let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
         let stored = announced.causes.is_none().then(|| self.stored_blockers());
@@ -182,15 +183,15 @@ impl Step<'_, '_> {
         new.into_iter().for_each(|message| self.note(Severity::Warning, EVICTION_BLOCKED, message));
     }
 
-    /// The pods that the status says are blocked, and why: these have been told of.
+    /// The pods that the status says are blocked, and why: these have had their event.
     fn stored_blockers(&self) -> HashSet<(&str, &str)> {
         let stored = self.maintenance.status.node_statuses.iter().flat_map(|node| &node.blockers);
         stored.map(|blocker| (blocker.pod.uid.as_str(), blocker.reason.as_str())).collect()
     }
 
-    /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
-    /// A node to which pods return is not reported at once.
-    fn tell_of_drained(&mut self, announced: &mut Announced, returns: &Returns) {
+    /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came
+    /// and left. A node to which pods return is not reported at once.
+    fn publish_drained(&mut self, announced: &mut AnnouncedSteps, returns: &PodReturns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {
@@ -215,7 +216,7 @@ impl Step<'_, '_> {
     }
 
     /// The maintenance has gone to Complete: reports the nodes that are drained at this moment, whatever may return to them.
-    fn tell_of_unsettled(&mut self, announced: &Announced) {
+    fn publish_unsettled(&mut self, announced: &AnnouncedSteps) {
         let last = self.maintenance.spec.last_pod_type;
         for node in self.view.nodes_of(self.i).iter().filter(|node| !announced.drained.contains(&node.name)) {
             let is_settling = announced.settling.contains_key(&node.name)
@@ -226,27 +227,27 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Reports a node as drained: to those who watch the maintenance, and to those who watch the node unless another maintenance
-    /// drains more of it, or it was reported as drained up to this type before.
+    /// Reports a node as drained: to those who watch the maintenance, and to those who watch the node unless another
+    /// maintenance drains more of it, or it was reported as drained up to this type before.
     fn report_drained(&mut self, node: &str) {
         let last = self.maintenance.spec.last_pod_type;
         let is_last = self.view.last_type_on(node) <= Some(last);
         if is_last && self.nodes.get(node) < Some(&last) {
             self.nodes.insert(node.to_owned(), last);
             let message = format!("All pods{} have left the node", of_type_suffix(last));
-            self.decision.notes.push(Note::of_node(node, Severity::Normal, NODE_DRAINED, message));
+            self.decision.events.push(EventDraft::of_node(node, Severity::Normal, NODE_DRAINED, message));
         }
         let message = format!("All pods{} have left node {node}", of_type_suffix(last));
         self.note(Severity::Normal, NODE_DRAINED, message);
     }
 
     fn note(&mut self, severity: Severity, reason: &'static str, message: String) {
-        self.decision.notes.push(Note::of(self.maintenance, severity, reason, message));
+        self.decision.events.push(EventDraft::of(self.maintenance, severity, reason, message));
     }
 }
 
-fn message(group: &Group<'_>) -> String {
-    let Group { pods, oldest, node, .. } = group;
+fn message(group: &BlockedPods<'_>) -> String {
+    let BlockedPods { pods, oldest, node, .. } = group;
     let blocker = &oldest.blocker;
     let pod = format!("pod {}/{} on node {node}", blocker.pod.namespace, blocker.pod.name);
     let others = match pods.saturating_sub(1) {

@@ -3,17 +3,17 @@
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
 
-use crate::actions::{Action, Decision, Task};
+use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::requests;
-use crate::requests::failures::Failures;
-use crate::world::View;
+use crate::requests::failures::RequestFailures;
+use crate::world::WorldView;
 use crate::world::recorded;
 
 /// Nodes that a message names, and maintenances of each.
 const NAMED: usize = 3;
 
 /// Decides about every maintenance in Complete. Runs last: what is left to do stands in the actions.
-pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
+pub(crate) fn decide(view: &WorldView<'_>, failures: &RequestFailures, decision: &mut MaintenanceDecision) {
     let mut done = Vec::new();
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         let deleting = maintenance.metadata.deletion_timestamp.is_some();
@@ -28,8 +28,8 @@ pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decisi
     }
 }
 
-/// What is told of a maintenance that has ended: which of its nodes stay cordoned, and for which others.
-fn message(view: &View<'_>, place: usize) -> String {
+/// The event of a maintenance that has ended: which of its nodes stay cordoned, and for which others.
+fn message(view: &WorldView<'_>, place: usize) -> String {
     let held: Vec<_> = view.nodes_of(place).iter().filter(|node| view.is_held(&node.name)).collect();
     let holders = |node: &str| {
         let names: Vec<&str> = view.holders_of(node).map(|m| m.metadata.name.as_str()).collect();
@@ -55,11 +55,11 @@ fn message(view: &View<'_>, place: usize) -> String {
 /// Whether each node of a maintenance is released: nothing is left to be written to it, and no request of ours is open
 /// there, unless another maintenance holds it.
 fn is_released(
-    view: &View<'_>,
-    failures: &Failures,
+    view: &WorldView<'_>,
+    failures: &RequestFailures,
     place: usize,
     maintenance: &NodeMaintenance,
-    decision: &Decision,
+    decision: &MaintenanceDecision,
 ) -> bool {
     let handed_over = maintenance.status.node_statuses.iter().all(|s| recorded::is_handed_over(view, s));
     let are_free = view.nodes_of(place).iter().all(|node| {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 
 /// A text that stays for a while as long as its key is the same: each change is a write of the whole status, and its words may
 /// be those of anybody.
@@ -23,7 +23,7 @@ impl<K: Clone + PartialEq, T: Clone + PartialEq> SteadyText<K, T> {
         text: T,
         stays: SignedDuration,
         now: Timestamp,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) -> Self {
         if let Some(before) = before.filter(|before| before.key == key) {
             let until = before.at.checked_add(stays).unwrap_or(Timestamp::MAX);
@@ -39,8 +39,8 @@ impl<K: Clone + PartialEq, T: Clone + PartialEq> SteadyText<K, T> {
     }
 }
 
-/// The latest of these times that is to be forgotten with all before it, so that at most `most` are left; none if there are no more
-/// than that.
+/// The latest of these times that is to be forgotten with all before it, so that at most `most` are left; none if there
+/// are no more than that.
 pub(crate) fn cutoff(mut times: Vec<Timestamp>, most: usize) -> Option<Timestamp> {
     times.sort_unstable_by(|a, b| b.cmp(a));
     times.get(most).copied()

@@ -6,29 +6,29 @@ use std::pin::Pin;
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_eviction::{Config, Options};
 use drydock_interceptors::{daemonset, imperative};
-use drydock_runtime::Context;
+use drydock_runtime::ControllerContext;
 
 use crate::flags::Flags;
 
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type RunningController = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One controller.
-struct Controller {
+struct ControllerSpec {
     name: &'static str,
-    start: fn(Context, &Flags) -> Running,
+    start: fn(ControllerContext, &Flags) -> RunningController,
 }
 
-const ALL: &[Controller] = &[
-    Controller {
+const ALL: &[ControllerSpec] = &[
+    ControllerSpec {
         name: "evictionrequest",
         start: |context, flags| Box::pin(drydock_eviction::run(context, eviction_options(flags))),
     },
-    Controller {
+    ControllerSpec {
         name: "nodemaintenance",
         start: |context, flags| Box::pin(drydock_maintenance::run(context, maintenance_options(flags))),
     },
-    Controller { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
-    Controller { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
+    ControllerSpec { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
+    ControllerSpec { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
 ];
 
 /// Names that `--controllers` knows.
@@ -37,7 +37,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Starts those that the flags ask for, each as a task of the context; returns their names.
-pub fn start(context: &Context, flags: &Flags) -> Vec<&'static str> {
+pub fn start(context: &ControllerContext, flags: &Flags) -> Vec<&'static str> {
     let asked = ALL.iter().filter(|controller| is_asked_for(controller.name, &flags.controllers));
     asked
         .map(|controller| {

@@ -1,4 +1,4 @@
-//! Puts the controllers together and runs them until told to stop, or until the lease is lost.
+//! Puts the controllers together and runs them until a signal stops them or the lease is lost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::bail;
 use drydock_runtime::cache::Select;
-use drydock_runtime::client;
-use drydock_runtime::events::Recorder;
-use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
+use drydock_runtime::clock::Skew;
+use drydock_runtime::context;
+use drydock_runtime::events::EventRecorder;
+use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
-use drydock_runtime::skew::Skew;
-use drydock_runtime::{Caches, Context};
+use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_server::auth::delegated::DelegatedAuth;
 use drydock_server::chain::health::Health;
 use drydock_server::host;
@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::flags::Flags;
-use crate::serve::Paths;
+use crate::serve::ServedPaths;
 use crate::{controllers, serve};
 
 /// Reported as the source of events.
@@ -33,8 +33,8 @@ const GRACE: Duration = Duration::from_secs(25);
 /// Runs until SIGTERM or SIGINT; an error if the lease was lost.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
-    let connections = Connections::open(flags.kubeconfig.as_deref()).await?;
-    let client = client::with_epoch(connections.writes, lease.clone());
+    let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
+    let client = context::with_epoch(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
         None => None,
@@ -44,7 +44,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     stop_on_signal(shutdown.clone())?;
     let context = build(client, connections.evictions, lease, &shutdown);
     if let Some(port) = port {
-        let paths = Paths {
+        let paths = ServedPaths {
             health: health(&context.caches),
             auth: DelegatedAuth::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
             metrics: router(context.metrics.clone()),
@@ -53,7 +53,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         tokio::spawn(serve::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
-    if !client::wait_for_server(&context.client, &shutdown).await {
+    if !context::wait_for_server(&context.client, &shutdown).await {
         return Ok(());
     }
     // Stand-bys keep their caches warm too.
@@ -68,14 +68,14 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 /// Clients with a connection each. A host serves so many requests of a connection at a time (100, kube-apiserver's
 /// `--http2-max-streams-per-connection`) and no more: renewals and new watches do not wait for writes, nor writes for
 /// evictions or for a long list.
-struct Connections {
+struct HostConnections {
     writes: Client,
     evictions: Client,
     watches: Client,
     lease: Client,
 }
 
-impl Connections {
+impl HostConnections {
     async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         let open = || host::client("--kubeconfig", kubeconfig);
         Ok(Self {
@@ -87,14 +87,19 @@ impl Connections {
     }
 }
 
-fn build(client: Client, evictions: Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
+fn build(
+    client: Client,
+    evictions: Client,
+    lease: LeaseHandle,
+    shutdown: &CancellationToken,
+) -> ControllerContext {
     let metrics = Metrics::new();
     let tasks = TaskTracker::new();
-    let recorder = Recorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
-    Context {
+    let recorder = EventRecorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
+    ControllerContext {
         client,
         evictions,
-        caches: Caches::default(),
+        caches: HostCaches::default(),
         recorder,
         metrics,
         shutdown: shutdown.clone(),
@@ -104,7 +109,7 @@ fn build(client: Client, evictions: Client, lease: LeaseHandle, shutdown: &Cance
     }
 }
 
-fn health(caches: &Caches) -> Health {
+fn health(caches: &HostCaches) -> Health {
     let caches = caches.clone();
     let ready = move || {
         if caches.is_synced(Select::ALL) { Ok(()) } else { Err("caches are not complete yet".to_owned()) }
@@ -113,7 +118,7 @@ fn health(caches: &Caches) -> Health {
     Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
-async fn elected(context: &Context, client: &Client, flags: &Flags) -> anyhow::Result<()> {
+async fn elected(context: &ControllerContext, client: &Client, flags: &Flags) -> anyhow::Result<()> {
     let config = LeaseConfig {
         duration: flags.leader_elect_lease_duration,
         renew_deadline: flags.leader_elect_renew_deadline,
@@ -132,7 +137,7 @@ async fn elected(context: &Context, client: &Client, flags: &Flags) -> anyhow::R
 }
 
 /// Runs the controllers. The lease is kept until they have stopped, and then given back.
-async fn work(context: &Context, flags: &Flags, elector: Option<Elector>) -> anyhow::Result<()> {
+async fn work(context: &ControllerContext, flags: &Flags, elector: Option<Elector>) -> anyhow::Result<()> {
     let started = controllers::start(context, flags);
     info!(controllers = started.join(", "), "running");
     let give_back = CancellationToken::new();
@@ -149,23 +154,23 @@ async fn work(context: &Context, flags: &Flags, elector: Option<Elector>) -> any
     };
     tokio::select! {
         end = hold => match end {
-            End::Stopped => {
+            LeadershipEnd::Stopped => {
                 info!("stopped");
                 Ok(())
             }
             // At once: somebody else acts by now.
-            End::Lost => bail!("the lease was lost"),
+            LeadershipEnd::Lost => bail!("the lease was lost"),
         },
         () = stopped => Ok(()),
     }
 }
 
-async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> End {
+async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> LeadershipEnd {
     match elector {
         Some(mut elector) => elector.hold(&give_back).await,
         None => {
             give_back.cancelled().await;
-            End::Stopped
+            LeadershipEnd::Stopped
         }
     }
 }
@@ -196,10 +201,10 @@ mod tests {
 
     use super::*;
 
-    /// Each of the clients told that the same host could not be reached.
+    /// Each of the clients logged that the same host could not be reached.
     #[tokio::test]
     async fn a_host_that_is_away_is_told_of_once_by_all_clients() {
-        // Nobody listens on the port of a listener that is gone.
+        // Nothing listens on the port of a listener that is gone.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         let cluster = format!("{{name: c, cluster: {{server: 'http://{address}'}}}}");
@@ -209,8 +214,8 @@ mod tests {
         );
         std::fs::write(file.path(), text).unwrap();
         let (log, _guard) = testing::log(&target::directives(0));
-        let Connections { writes, evictions, watches, lease } =
-            Connections::open(Some(file.path())).await.unwrap();
+        let HostConnections { writes, evictions, watches, lease } =
+            HostConnections::open(Some(file.path())).await.unwrap();
         for client in [writes, evictions, watches, lease] {
             assert!(client.apiserver_version().await.is_err());
         }

@@ -40,17 +40,17 @@ pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<Port
 }
 
 /// Serves until `stop`.
-pub async fn serve(port: Port, paths: Paths, stop: CancellationToken) {
+pub async fn serve(port: Port, paths: ServedPaths, stop: CancellationToken) {
     serve_within(port, paths, stop, BOUNDS).await;
 }
 
-async fn serve_within(port: Port, paths: Paths, stop: CancellationToken, bounds: Bounds) {
+async fn serve_within(port: Port, paths: ServedPaths, stop: CancellationToken, bounds: Bounds) {
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
 /// What is served by path: probes to everybody, without reasons; anything else to users whom the host authorizes. The paths
 /// of single checks, which tell reasons, are not served.
-pub struct Paths {
+pub struct ServedPaths {
     /// What probes are answered.
     pub health: Health,
     /// Who may read the rest.
@@ -59,7 +59,7 @@ pub struct Paths {
     pub metrics: Router,
 }
 
-impl RequestHandler for Paths {
+impl RequestHandler for ServedPaths {
     type Body = Body;
 
     async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Authentication by a host that knows nobody.
+    /// Authentication by a host that knows no user.
     fn closed() -> DelegatedAuth {
         let nobody = |_: Request<kube::client::Body>| async {
             Ok::<_, Infallible>(Response::new(kube::client::Body::from(b"{}".to_vec())))
@@ -99,12 +99,12 @@ mod tests {
         DelegatedAuth::new(Client::new(tower::service_fn(nobody), "default"))
     }
 
-    /// /readyz said to whoever asked what was missing.
+    /// /readyz said to every caller what was missing.
     #[tokio::test]
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
         let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", ready);
-        let paths = Paths { health, auth: closed(), metrics: Router::new() };
+        let paths = ServedPaths { health, auth: closed(), metrics: Router::new() };
         for (path, code) in [
             ("/livez", 200),
             ("/healthz?verbose", 200),
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Whoever shook hands and said nothing had a place for ever: 256 of them, and no probe was answered any more.
+    /// A client that shook hands and said nothing kept a place for ever: 256 of them, and no probe was answered any more.
     #[tokio::test]
     async fn a_client_that_says_nothing_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ mod tests {
         let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let bounds = Bounds { headers: Duration::from_millis(50), ..BOUNDS };
-        let paths = Paths { health: Health::default(), auth: closed(), metrics: Router::new() };
+        let paths = ServedPaths { health: Health::default(), auth: closed(), metrics: Router::new() };
         tokio::spawn(serve_within(port, paths, CancellationToken::new(), bounds));
 
         let mut roots = RootCertStore::empty();

@@ -1,12 +1,12 @@
 //! Maintenances that wait for each other in a cycle: one of them has to go on before its plan says so.
 
-use crate::advance::Progress;
-use crate::board::{Board, Node};
-use crate::drain::Drain;
+use crate::advance::DrainProgress;
+use crate::planned_maintenance::PlannedMaintenance;
+use crate::planning::{PlannedNode, Planning};
 
 /// A maintenance that took an entry although its plan was not that far.
-pub(crate) struct Forced {
-    pub(crate) drain: usize,
+pub(crate) struct ForcedAdvance {
+    pub(crate) maintenance: usize,
     /// The one of the cycle that it waited for.
     pub(crate) waited_for: usize,
 }
@@ -14,33 +14,35 @@ pub(crate) struct Forced {
 /// The maintenance that is to go on when none may: of those that are the youngest of a cycle and are finished, as is each that
 /// shares a node with them, the oldest. One that stands on no cycle is never forced, and one that is not finished elsewhere
 /// holds no cycle up.
-pub(crate) fn find(board: &Board, progress: &Progress) -> Option<Forced> {
-    let mut by_age: Vec<(usize, &Drain)> = board.drains.iter().enumerate().collect();
-    by_age.sort_by_key(|(_, drain)| drain.age);
-    let free = by_age.iter().filter(|(id, _)| progress.is_free(board, *id));
+pub(crate) fn find(planning: &Planning, progress: &DrainProgress) -> Option<ForcedAdvance> {
+    let mut by_age: Vec<(usize, &PlannedMaintenance)> = planning.maintenances.iter().enumerate().collect();
+    by_age.sort_by_key(|(_, planned)| planned.age);
+    let free = by_age.iter().filter(|(id, _)| progress.is_free(planning, *id));
     free.filter_map(|(id, _)| {
-        let waited_for = by_age.iter().map(|(other, _)| *other).find(|other| closes(board, *id, *other))?;
-        Some(Forced { drain: *id, waited_for })
+        let waited_for =
+            by_age.iter().map(|(other, _)| *other).find(|other| closes(planning, *id, *other))?;
+        Some(ForcedAdvance { maintenance: *id, waited_for })
     })
     .next()
 }
 
 /// Whether a maintenance waits for another one, which waits for it in turn, through older ones alone.
-fn closes(board: &Board, id: usize, first: usize) -> bool {
-    let Some(drain) = board.drains.get(id) else { return false };
-    if !waits_for(board, id, first) {
+fn closes(planning: &Planning, id: usize, first: usize) -> bool {
+    let Some(planned) = planning.maintenances.get(id) else { return false };
+    if !waits_for(planning, id, first) {
         return false;
     }
-    let is_older = |other: usize| board.drains.get(other).is_some_and(|d| d.age < drain.age);
+    let is_older = |other: usize| planning.maintenances.get(other).is_some_and(|d| d.age < planned.age);
     let mut reached = vec![first];
     let mut next = 0;
     while let Some(at) = reached.get(next).copied().filter(|at| is_older(*at)) {
         next += 1;
-        if waits_for(board, at, id) {
+        if waits_for(planning, at, id) {
             return true;
         }
-        let further = (0..board.drains.len()).filter(|other| is_older(*other) && !reached.contains(other));
-        let further: Vec<usize> = further.filter(|other| waits_for(board, at, *other)).collect();
+        let further =
+            (0..planning.maintenances.len()).filter(|other| is_older(*other) && !reached.contains(other));
+        let further: Vec<usize> = further.filter(|other| waits_for(planning, at, *other)).collect();
         reached.extend(further);
     }
     false
@@ -48,15 +50,19 @@ fn closes(board: &Board, id: usize, first: usize) -> bool {
 
 /// Whether a maintenance waits for another one: on a node of both there is a pod of a type of which both speak that the one has
 /// reached and the other has not, so that it is not targeted.
-fn waits_for(board: &Board, id: usize, other: usize) -> bool {
-    let (Some(drain), Some(other_drain)) = (board.drains.get(id), board.drains.get(other)) else {
+fn waits_for(planning: &Planning, id: usize, other: usize) -> bool {
+    let (Some(planned), Some(other_planned)) =
+        (planning.maintenances.get(id), planning.maintenances.get(other))
+    else {
         return false;
     };
-    let holds = |node: &Node| {
-        node.drains.contains(&other)
-            && node.classes.keys().filter(|class| other_drain.drains(class.pod_type)).any(|class| {
-                drain.reach.covers(class) && !other_drain.reach.covers(class) && !board.targets(node, class)
+    let holds = |node: &PlannedNode| {
+        node.maintenances.contains(&other)
+            && node.classes.keys().filter(|class| other_planned.drains(class.pod_type)).any(|class| {
+                planned.reached.covers(class)
+                    && !other_planned.reached.covers(class)
+                    && !planning.targets(node, class)
             })
     };
-    id != other && board.nodes_of(drain).any(holds)
+    id != other && planning.nodes_of(planned).any(holds)
 }

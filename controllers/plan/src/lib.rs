@@ -64,25 +64,26 @@
 //! # Parts
 //!
 //! ```text
-//!   input ──▶ catalog (selectors as numbers) ──▶ board (pods counted by class, a node each)
+//!   types ──▶ catalog (selectors as numbers) ──▶ planning (pods counted by class, a node each)
 //!                                                  │ ▲
 //!                                      targets ◀───┘ └──── advance, contradiction (cursors to their fixed point)
 //!                                                  │
-//!                                           plan ──▶ outcome, message
+//!                                           plan ──▶ types, message
 //! ```
 
-pub mod input;
-pub mod outcome;
+pub mod types;
 
 mod advance;
-mod board;
 mod catalog;
 mod contradiction;
-mod drain;
 mod message;
 mod plan;
+mod planned_maintenance;
+mod planning;
 mod targets;
 
-pub use input::{Maintenance, Pod, TargetsByNode};
-pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
 pub use plan::plan;
+pub use types::{
+    CountedPod, DrainingMaintenance, FastForward, MaintenanceOutcome, NodeOutcome, Other, PlanOutcome,
+    TargetsByNode,
+};

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use drydock_api::node_maintenance::PodType;
 
-use crate::board::{Board, Node};
 use crate::catalog::Tier;
-use crate::drain::Drain;
+use crate::planned_maintenance::PlannedMaintenance;
+use crate::planning::{PlannedNode, Planning};
 
 /// What the messages of one planning are made from, each worked out once.
 pub(crate) struct Messages<'a> {
-    board: &'a Board,
+    planning: &'a Planning,
     /// The first type of the pods that are to leave, by node.
     first: Vec<Option<PodType>>,
     /// The first busy node of each maintenance, by the last type that counts: the places of [`PodType::ALL`].
@@ -28,11 +28,11 @@ struct Idle {
 }
 
 impl<'a> Messages<'a> {
-    pub(crate) fn new(board: &'a Board) -> Self {
-        let first = board.nodes.iter().map(|n| board.first_targeted(n)).collect();
-        let mut messages = Self { board, first, busy: Vec::new(), idle: Vec::new() };
-        messages.busy = board.drains.iter().map(|drain| messages.busy_nodes(drain)).collect();
-        messages.idle = (0..board.drains.len()).map(|id| messages.of_idle(id)).collect();
+    pub(crate) fn new(planning: &'a Planning) -> Self {
+        let first = planning.nodes.iter().map(|n| planning.first_targeted(n)).collect();
+        let mut messages = Self { planning, first, busy: Vec::new(), idle: Vec::new() };
+        messages.busy = planning.maintenances.iter().map(|planned| messages.busy_nodes(planned)).collect();
+        messages.idle = (0..planning.maintenances.len()).map(|id| messages.of_idle(id)).collect();
         messages
     }
 
@@ -41,8 +41,8 @@ impl<'a> Messages<'a> {
         self.first.get(node).copied().flatten().is_some_and(|first| first <= last)
     }
 
-    fn busy_nodes(&self, drain: &Drain) -> [Option<usize>; PodType::ALL.len()] {
-        PodType::ALL.map(|last| drain.nodes.iter().copied().find(|node| self.is_busy(*node, last)))
+    fn busy_nodes(&self, planned: &PlannedMaintenance) -> [Option<usize>; PodType::ALL.len()] {
+        PodType::ALL.map(|last| planned.nodes.iter().copied().find(|node| self.is_busy(*node, last)))
     }
 
     /// The first node of a maintenance that pods of types up to the last are to leave.
@@ -54,19 +54,25 @@ impl<'a> Messages<'a> {
     /// The node of another maintenance for which one waits.
     pub(crate) fn waits_for(&self, id: usize) -> Option<&str> {
         let node = self.idle.get(id)?.elsewhere?;
-        self.board.nodes.get(node).map(|node| node.name.as_str())
+        self.planning.nodes.get(node).map(|node| node.name.as_str())
     }
 
     /// The message of a maintenance for a node.
-    pub(crate) fn message(&self, id: usize, drain: &Drain, at: usize, node: &Node) -> String {
-        if !self.is_busy(at, drain.last_pod_type) {
+    pub(crate) fn message(
+        &self,
+        id: usize,
+        planned: &PlannedMaintenance,
+        at: usize,
+        node: &PlannedNode,
+    ) -> String {
+        if !self.is_busy(at, planned.last_pod_type) {
             return self.idle.get(id).map(|idle| idle.message.clone()).unwrap_or_default();
         }
-        if let Some(other) = limited_by(self.board, drain, node) {
+        if let Some(other) = limited_by(self.planning, planned, node) {
             return format!("Evacuating (limited by {})", other.name);
         }
-        match fast_forwarded_by(self.board, drain, node) {
-            Some(Some(other)) if other.age < drain.age => {
+        match fast_forwarded_by(self.planning, planned, node) {
+            Some(Some(other)) if other.age < planned.age => {
                 format!("Evacuating (fast-forwarded by older {})", other.name)
             }
             Some(Some(other)) => format!("Evacuating (fast-forwarded by {})", other.name),
@@ -78,13 +84,13 @@ impl<'a> Messages<'a> {
     /// What a maintenance says of a node where nothing is targeted: where it is, or that nothing is left anywhere.
     fn of_idle(&self, id: usize) -> Idle {
         let said = |message: String, elsewhere| Idle { message, elsewhere };
-        let Some(drain) = self.board.drains.get(id) else { return Idle::default() };
-        let is_left = |node: &Node| node.classes.keys().any(|class| drain.drains(class.pod_type));
-        if !self.board.nodes_of(drain).any(is_left) {
+        let Some(planned) = self.planning.maintenances.get(id) else { return Idle::default() };
+        let is_left = |node: &PlannedNode| node.classes.keys().any(|class| planned.drains(class.pod_type));
+        if !self.planning.nodes_of(planned).any(is_left) {
             return said("Drained".to_owned(), None);
         }
-        let name = |node: usize| self.board.nodes.get(node).map_or("", |node| node.name.as_str());
-        let own = drain.last_pod_type;
+        let name = |node: usize| self.planning.nodes.get(node).map_or("", |node| node.name.as_str());
+        let own = planned.last_pod_type;
         if let Some(node) = self.first_busy(id, own) {
             return said(format!("Waiting for node {}.", name(node)), None);
         }
@@ -100,19 +106,26 @@ impl<'a> Messages<'a> {
 
     /// The nearest maintenance that is busy with pods up to a type, by hops over shared nodes, and its first node that is. Of
     /// several the one whose node has the least name, then the oldest. Each maintenance and each node is visited once.
-    fn nearest(&self, id: usize, last: impl Fn(&Drain) -> PodType) -> Option<(usize, &'a Drain)> {
-        let board = self.board;
+    fn nearest(
+        &self,
+        id: usize,
+        last: impl Fn(&PlannedMaintenance) -> PodType,
+    ) -> Option<(usize, &'a PlannedMaintenance)> {
+        let planning = self.planning;
         let (mut seen, mut seen_nodes) = (HashSet::from([id]), HashSet::new());
         let mut hop = vec![id];
         while !hop.is_empty() {
-            let of_hop = hop.iter().filter_map(|id| Some((*id, board.drains.get(*id)?)));
-            let busy =
-                of_hop.clone().filter_map(|(id, drain)| Some((self.first_busy(id, last(drain))?, drain)));
-            if let Some(found) = busy.min_by_key(|(node, drain)| (*node, drain.age)) {
+            let of_hop = hop.iter().filter_map(|id| Some((*id, planning.maintenances.get(*id)?)));
+            let busy = of_hop
+                .clone()
+                .filter_map(|(id, planned)| Some((self.first_busy(id, last(planned))?, planned)));
+            if let Some(found) = busy.min_by_key(|(node, planned)| (*node, planned.age)) {
                 return Some(found);
             }
-            let shared = of_hop.flat_map(|(_, drain)| &drain.nodes).filter(|node| seen_nodes.insert(**node));
-            let further = shared.filter_map(|node| board.nodes.get(*node)).flat_map(|node| &node.drains);
+            let shared =
+                of_hop.flat_map(|(_, planned)| &planned.nodes).filter(|node| seen_nodes.insert(**node));
+            let further =
+                shared.filter_map(|node| planning.nodes.get(*node)).flat_map(|node| &node.maintenances);
             hop = further.copied().filter(|id| seen.insert(*id)).collect();
         }
         None
@@ -121,29 +134,36 @@ impl<'a> Messages<'a> {
 
 /// The maintenance that keeps a node from a target that this one has reached: of several the one with the lowest cursor,
 /// then the oldest.
-fn limited_by<'a>(board: &'a Board, drain: &Drain, node: &'a Node) -> Option<&'a Drain> {
+fn limited_by<'a>(
+    planning: &'a Planning,
+    planned: &PlannedMaintenance,
+    node: &'a PlannedNode,
+) -> Option<&'a PlannedMaintenance> {
     let hidden: Vec<Tier> =
-        drain.reach.tiers().filter(|tier| !node.targets.includes(tier, &board.catalog)).collect();
-    let lacks = |other: &&Drain| {
+        planned.reached.tiers().filter(|tier| !node.targets.includes(tier, &planning.catalog)).collect();
+    let lacks = |other: &&PlannedMaintenance| {
         let spoken = hidden.iter().filter(|tier| other.drains(tier.pod_type));
-        spoken.into_iter().any(|tier| !other.reach.includes(tier, &board.catalog))
+        spoken.into_iter().any(|tier| !other.reached.includes(tier, &planning.catalog))
     };
-    lowest(board.drains_of(node).filter(lacks))
+    lowest(planning.maintenances_on(node).filter(lacks))
 }
 
 /// Whether a node shows a target that the maintenance has not reached; and the maintenance that has, chosen likewise. None
 /// has if that one has left.
 pub(crate) fn fast_forwarded_by<'a>(
-    board: &'a Board,
-    drain: &Drain,
-    node: &'a Node,
-) -> Option<Option<&'a Drain>> {
-    let spoken = node.targets.tiers().filter(|target| drain.drains(target.pod_type));
-    let ahead: Vec<Tier> = spoken.filter(|target| !drain.reach.includes(target, &board.catalog)).collect();
-    let has = |other: &&Drain| ahead.iter().any(|target| other.reach.includes(target, &board.catalog));
-    (!ahead.is_empty()).then(|| lowest(board.drains_of(node).filter(has)))
+    planning: &'a Planning,
+    planned: &PlannedMaintenance,
+    node: &'a PlannedNode,
+) -> Option<Option<&'a PlannedMaintenance>> {
+    let spoken = node.targets.tiers().filter(|target| planned.drains(target.pod_type));
+    let ahead: Vec<Tier> =
+        spoken.filter(|target| !planned.reached.includes(target, &planning.catalog)).collect();
+    let has = |other: &&PlannedMaintenance| {
+        ahead.iter().any(|target| other.reached.includes(target, &planning.catalog))
+    };
+    (!ahead.is_empty()).then(|| lowest(planning.maintenances_on(node).filter(has)))
 }
 
-fn lowest<'a>(drains: impl Iterator<Item = &'a Drain>) -> Option<&'a Drain> {
+fn lowest<'a>(drains: impl Iterator<Item = &'a PlannedMaintenance>) -> Option<&'a PlannedMaintenance> {
     drains.min_by_key(|d| (d.rank(), d.age))
 }

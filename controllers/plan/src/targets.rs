@@ -7,25 +7,25 @@ use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use crate::catalog::{Catalog, Class, SelectorId, Tier};
 
 /// What drain targets speak of: a pod type, and a selector or none.
-pub(crate) type Key = (PodType, Option<SelectorId>);
+pub(crate) type TargetKey = (PodType, Option<SelectorId>);
 
 /// The highest priority targeted for each key; never lowered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Targets {
-    priorities: BTreeMap<Key, i32>,
+pub(crate) struct DrainTargets {
+    priorities: BTreeMap<TargetKey, i32>,
     /// Keys whose selector was joined in this planning.
-    joined: BTreeSet<Key>,
+    joined: BTreeSet<TargetKey>,
 }
 
-impl Targets {
+impl DrainTargets {
     /// Raises a key to a priority.
-    pub(crate) fn raise(&mut self, key: Key, priority: i32) {
+    pub(crate) fn raise(&mut self, key: TargetKey, priority: i32) {
         let slot = self.priorities.entry(key).or_insert(priority);
         *slot = (*slot).max(priority);
     }
 
     /// Raises a key whose selector is joined from those of several plans.
-    pub(crate) fn raise_joined(&mut self, key: Key, priority: i32) {
+    pub(crate) fn raise_joined(&mut self, key: TargetKey, priority: i32) {
         self.raise(key, priority);
         self.joined.insert(key);
     }
@@ -45,7 +45,7 @@ impl Targets {
     }
 
     /// Adds a selector that some plan has: it has reached what its type has reached without one.
-    pub(crate) fn add_key(&mut self, key: Key) {
+    pub(crate) fn add_key(&mut self, key: TargetKey) {
         if let Some(floor) = self.priorities.get(&(key.0, None)).copied() {
             self.raise(key, floor);
         }
@@ -53,8 +53,8 @@ impl Targets {
 
     pub(crate) fn covers(&self, class: &Class, catalog: &Catalog) -> bool {
         let reaches =
-            |key: &Key| self.priorities.get(key).is_some_and(|priority| class.priority <= *priority);
-        let joins = |key: &Key| key.1.is_some_and(|joined| catalog.joins(joined, class));
+            |key: &TargetKey| self.priorities.get(key).is_some_and(|priority| class.priority <= *priority);
+        let joins = |key: &TargetKey| key.1.is_some_and(|joined| catalog.joins(joined, class));
         let mut joined = self.joined.iter().filter(|key| key.0 == class.pod_type);
         class.keys().any(|key| reaches(&key)) || joined.any(|key| reaches(key) && joins(key))
     }
@@ -72,7 +72,11 @@ impl Targets {
 
     /// As status shows them: by type; the one without a selector first, then those that plans have, in the order of these
     /// (`place`), then the others, which are joined or of a maintenance that has left.
-    pub(crate) fn entries(&self, catalog: &Catalog, place: &HashMap<Key, usize>) -> Vec<DrainPlanEntry> {
+    pub(crate) fn entries(
+        &self,
+        catalog: &Catalog,
+        place: &HashMap<TargetKey, usize>,
+    ) -> Vec<DrainPlanEntry> {
         let place = |t: &Tier| place.get(&(t.pod_type, t.selector)).copied().unwrap_or(usize::MAX);
         let mut tiers: Vec<Tier> = self.tiers().collect();
         let needless = |tier: &Tier| {
@@ -89,13 +93,13 @@ impl Targets {
 
 /// What a maintenance has reached: the highest priority for each key among the entries up to its cursor.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reach(HashMap<Key, i32>);
+pub(crate) struct ReachedPriorities(HashMap<TargetKey, i32>);
 
-impl Reach {
+impl ReachedPriorities {
     pub(crate) fn of(tiers: &[Tier]) -> Self {
-        let mut reach = Self::default();
-        tiers.iter().for_each(|tier| reach.add(tier));
-        reach
+        let mut reached = Self::default();
+        tiers.iter().for_each(|tier| reached.add(tier));
+        reached
     }
 
     pub(crate) fn add(&mut self, tier: &Tier) {
@@ -104,7 +108,7 @@ impl Reach {
     }
 
     /// The highest priority reached for a key: an entry without a selector counts for all selectors.
-    pub(crate) fn get(&self, key: Key) -> Option<i32> {
+    pub(crate) fn get(&self, key: TargetKey) -> Option<i32> {
         let general = self.0.get(&(key.0, None)).copied();
         self.0.get(&key).copied().max(general)
     }
@@ -137,6 +141,6 @@ impl Reach {
     }
 }
 
-fn tier(((pod_type, selector), priority): (&Key, &i32)) -> Tier {
+fn tier(((pod_type, selector), priority): (&TargetKey, &i32)) -> Tier {
     Tier { pod_type: *pod_type, priority: *priority, selector: *selector }
 }

@@ -58,7 +58,7 @@ fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>
     let all: Vec<_> = maintenances.iter().cloned().map(for_planner).collect();
     let pods: Vec<_> = pods
         .iter()
-        .map(|p| drydock_plan::Pod {
+        .map(|p| drydock_plan::CountedPod {
             node: p.node,
             pod_type: p.pod_type,
             priority: p.priority,
@@ -73,9 +73,18 @@ fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>
     }
 }
 
-fn for_planner(m: Maintenance) -> drydock_plan::Maintenance {
+fn for_planner(m: Maintenance) -> drydock_plan::DrainingMaintenance {
     let Maintenance { name, started, created, plan, last: last_pod_type, nodes, position, recorded } = m;
-    drydock_plan::Maintenance { name, started, created, plan, last_pod_type, nodes, position, recorded }
+    drydock_plan::DrainingMaintenance {
+        name,
+        started,
+        created,
+        plan,
+        last_pod_type,
+        nodes,
+        position,
+        recorded,
+    }
 }
 
 fn of_planner(m: drydock_plan::MaintenanceOutcome) -> model::MaintenanceOutcome {

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::Maintenance;
+use drydock_plan::DrainingMaintenance;
 
 #[test]
 fn a_pod_that_appears_later_and_is_already_reached_is_targeted_too() {
@@ -87,7 +87,7 @@ fn selected(pod_type: PodType, priority: i32, key: &str, value: &str) -> DrainPl
 }
 
 /// Whether the targets that the statuses show of its node cover a pod: all that an interceptor sees.
-fn shows(all: &[Maintenance], pod: &TestPod) -> bool {
+fn shows(all: &[DrainingMaintenance], pod: &TestPod) -> bool {
     let on_node = all.iter().filter_map(|m| m.recorded.get(&pod.node)).flatten();
     on_node.into_iter().any(|target| target.covers(pod.pod_type, pod.priority, &pod.labels))
 }
@@ -228,7 +228,7 @@ fn the_targets_of_one_that_ended_stay_while_another_was_there_before() {
     let pods = [pod("n", Plain, 20), pod("n", Plain, 5)];
     let pods: Vec<_> = pods
         .iter()
-        .map(|p| drydock_plan::Pod {
+        .map(|p| drydock_plan::CountedPod {
             node: &p.node,
             pod_type: p.pod_type,
             priority: p.priority,

@@ -5,19 +5,19 @@ mod common;
 
 use common::*;
 use drydock_api::node_maintenance::DrainPlanEntry;
-use drydock_plan::Maintenance;
+use drydock_plan::DrainingMaintenance;
 
-fn a() -> Maintenance {
+fn a() -> DrainingMaintenance {
     let plan = [entry(Plain, 5000), entry(Plain, 15_000), entry(DaemonSet, 3000)];
     maintenance("maintenance-a", 1, &plan, &["one", "two"])
 }
 
-fn b() -> Maintenance {
+fn b() -> DrainingMaintenance {
     let plan = [entry(Plain, 10_000), entry(Plain, 15_000), entry(DaemonSet, 4000)];
     maintenance("maintenance-b", 1, &plan, &["one", "three"])
 }
 
-fn c() -> Maintenance {
+fn c() -> DrainingMaintenance {
     maintenance("maintenance-c", 2, &[entry(Plain, 2000), entry(Plain, 15_000)], &["one", "four"])
 }
 
@@ -31,7 +31,7 @@ fn at(message: &str, priority: i32) -> (String, Vec<DrainPlanEntry>) {
 }
 
 /// The example up to its fourth snapshot: nodes three, one and two have been drained in that order.
-fn fourth() -> (Vec<Maintenance>, Vec<TestPod>) {
+fn fourth() -> (Vec<DrainingMaintenance>, Vec<TestPod>) {
     let (mut all, mut pods) = (vec![a(), b()], pods());
     for node in ["three", "one", "two"] {
         let outcome = plan(&mut all, &pods);

@@ -5,15 +5,15 @@ mod common;
 
 use common::*;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::Maintenance;
+use drydock_plan::DrainingMaintenance;
 
 const MAX: i32 = i32::MAX;
 
 /// A maintenance of these nodes with one entry for each type up to the last.
-fn up_to(last: PodType, name: &str, created: i64, nodes: &[&str]) -> Maintenance {
+fn up_to(last: PodType, name: &str, created: i64, nodes: &[&str]) -> DrainingMaintenance {
     let types = [Plain, DaemonSet, Static].into_iter().filter(|t| *t <= last);
     let plan: Vec<DrainPlanEntry> = types.map(|t| entry(t, MAX)).collect();
-    Maintenance { last_pod_type: last, ..maintenance(name, created, &plan, nodes) }
+    DrainingMaintenance { last_pod_type: last, ..maintenance(name, created, &plan, nodes) }
 }
 
 #[test]
@@ -76,8 +76,12 @@ fn what_a_node_shows_of_a_type_ends_with_the_last_maintenance_that_speaks_of_it(
     assert_eq!(plan(&mut all, &pods).targeted, [true]);
     let long = all.pop().unwrap();
     let p = &pods[0];
-    let seen =
-        drydock_plan::Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels };
+    let seen = drydock_plan::CountedPod {
+        node: &p.node,
+        pod_type: p.pod_type,
+        priority: p.priority,
+        labels: &p.labels,
+    };
     let outcome = drydock_plan::plan(&all, &long.recorded, &[seen]);
     assert_eq!(outcome.targeted, [false]);
     assert_eq!(outcome.maintenances[0].nodes["n"].drain_targets, [entry(Plain, MAX)]);

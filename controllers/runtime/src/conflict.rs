@@ -1,4 +1,4 @@
-//! Others undo what a controller does, again and again: how often lately, and whether that is to be told.
+//! Others undo what a controller does, again and again: how often lately, and whether that is to be reported.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What was undone within this time counts.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
-/// A conflict is told again after this.
+/// A conflict is reported again after this.
 const QUIET: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
 const MAX_TIMES: usize = 16;
@@ -57,8 +57,8 @@ impl Conflict {
         self.undone.back().copied()
     }
 
-    /// The same as [`Conflict::since`], if that is to be told now: each further time within a minute is no news.
-    pub fn tell(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
+    /// The same as [`Conflict::since`], if that is to be reported now: further times within a minute are not.
+    pub fn report(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
         let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
         let since = self.since().filter(|_| is_quiet)?;
         self.told = Some(now);
@@ -80,7 +80,7 @@ mod tests {
         let mut conflict = Conflict::default();
         let mut told = |second| {
             conflict.undone(1, at(second));
-            conflict.tell(at(second))
+            conflict.report(at(second))
         };
         assert_eq!([told(0), told(1), told(60), told(61)], [None, Some((2, at(0))), None, Some((4, at(0)))]);
         assert_eq!(told(700), None, "the others are long ago");
@@ -109,7 +109,7 @@ mod tests {
         let mut conflict = Conflict::default();
         for second in [0, 300, 600, 900] {
             conflict.undone(10, at(second));
-            assert_eq!(conflict.tell(at(second)), conflict.since());
+            assert_eq!(conflict.report(at(second)), conflict.since());
         }
         assert_eq!(conflict.since(), Some((40, at(0))));
     }

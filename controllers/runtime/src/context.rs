@@ -1,27 +1,38 @@
-//! What a controller is given.
+//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which proxies our own kinds to us.
+//!
+//! A client sends a request once. Retries belong to the queues, which know what an answer means: a 429 of an eviction is an
+//! answer, and after a 504 a write may have been made. They decide anew, on what stands there then; each write is bound to
+//! the UID or the resourceVersion that it was decided on.
 
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request};
 use kube::Client;
+use kube::client::Body;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::service_fn;
+use tracing::{debug, info, warn};
 
-use crate::cache::Caches;
-use crate::events::Recorder;
+use crate::cache::HostCaches;
+use crate::clock::Skew;
+use crate::error::with_causes;
+use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
-use crate::skew::Skew;
 
 /// Everything a controller needs of the world. Cheap to clone; clones share all of it.
 #[derive(Clone)]
-pub struct Context {
+pub struct ControllerContext {
     /// For the host, and through it for our own kinds.
     pub client: Client,
     /// For evictions, each of which may take most of a minute inside the host: on a connection of their own, where they
     /// do not use up the requests that a host allows on one (100).
     pub evictions: Client,
     /// What the servers hold, as far as is known here.
-    pub caches: Caches,
+    pub caches: HostCaches,
     /// For events.
-    pub recorder: Recorder,
+    pub recorder: EventRecorder,
     /// Registry of metrics.
     pub metrics: Metrics,
     /// Cancelled when the process is to end.
@@ -34,9 +45,74 @@ pub struct Context {
     pub tasks: TaskTracker,
 }
 
-impl Context {
+impl ControllerContext {
     /// Whether a write to the host may be sent now.
     pub fn may_write(&self) -> bool {
         self.lease.is_valid()
+    }
+}
+
+/// Carries the lease's epoch with every write: our API server refuses a writer whose term is over, however late its
+/// write comes. A host does not know it.
+pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
+
+/// A client whose writes carry the epoch of the lease, while there is one.
+pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let stamped = service_fn(move |mut request: Request<Body>| {
+        if let Some(epoch) = lease.epoch().filter(|_| request.method() != Method::GET) {
+            request.headers_mut().insert(EPOCH_HEADER, HeaderValue::from(epoch));
+        }
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    Client::new(stamped, namespace)
+}
+
+/// Waits until the API server answers. `false` if stopped before.
+pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool {
+    let (mut delay, mut is_told) = (Duration::from_millis(250), false);
+    loop {
+        let answer = tokio::select! {
+            () = stop.cancelled() => return false,
+            answer = tokio::time::timeout(Duration::from_secs(10), client.apiserver_version()) => answer,
+        };
+        match answer {
+            Ok(Ok(version)) => {
+                info!(version = version.git_version, "API server answers");
+                return true;
+            }
+            Ok(Err(error)) => {
+                debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
+            }
+            // A server that takes connections and says nothing; of one that takes none the client tells.
+            Err(_) if !std::mem::replace(&mut is_told, true) => {
+                warn!("the API server takes the request for its version and does not answer; trying again");
+            }
+            Err(_) => debug!(retry_in = ?delay, "waiting for the API server: no answer in time"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return false,
+            () = tokio::time::sleep(delay) => {}
+        }
+        delay = (delay * 2).min(Duration::from_secs(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that accepted and stayed silent was a warning at each attempt, for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_silent_is_told_of_once() {
+        let silent = service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<http::Response<Body>, kube::Error>>()
+        });
+        let (log, _guard) = crate::testing::log("warn");
+        let (client, stop) = (Client::new(silent, "default"), CancellationToken::new());
+        let waits = wait_for_server(&client, &stop);
+        assert!(tokio::time::timeout(Duration::from_secs(600), waits).await.is_err());
+        assert_eq!(log.lines().len(), 1, "{:?}", log.lines());
     }
 }

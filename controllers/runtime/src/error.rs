@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 /// Kinds of failure that a controller treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum ApiErrorKind {
     /// 404 that names an object: it is not there.
     NotFound,
     /// 409 Conflict: the object changed meanwhile, or a precondition failed. Read again.
@@ -29,17 +29,17 @@ pub enum Failure {
 }
 
 /// Sorts an error.
-pub fn classify(error: &kube::Error) -> Failure {
-    let kube::Error::Api(status) = error else { return Failure::Unavailable };
+pub fn classify(error: &kube::Error) -> ApiErrorKind {
+    let kube::Error::Api(status) = error else { return ApiErrorKind::Unavailable };
     match status.code {
-        404 if names_an_object(status) => Failure::NotFound,
-        404 => Failure::Unavailable,
-        409 if status.reason == "AlreadyExists" => Failure::AlreadyExists,
-        409 => Failure::Conflict,
-        401 | 403 => Failure::Forbidden,
-        429 => Failure::Throttled,
-        400..=499 => Failure::Invalid,
-        _ => Failure::Unavailable,
+        404 if names_an_object(status) => ApiErrorKind::NotFound,
+        404 => ApiErrorKind::Unavailable,
+        409 if status.reason == "AlreadyExists" => ApiErrorKind::AlreadyExists,
+        409 => ApiErrorKind::Conflict,
+        401 | 403 => ApiErrorKind::Forbidden,
+        429 => ApiErrorKind::Throttled,
+        400..=499 => ApiErrorKind::Invalid,
+        _ => ApiErrorKind::Unavailable,
     }
 }
 
@@ -55,7 +55,7 @@ where
 {
     match api.get(name).await {
         Ok(object) => Ok(Some(object)),
-        Err(error) if classify(&error) == Failure::NotFound => Ok(None),
+        Err(error) if classify(&error) == ApiErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -71,7 +71,7 @@ pub fn retry_after(error: &kube::Error) -> Option<Duration> {
 /// the host's flow control names the time in a header alone, which does not get here.)
 pub fn pace(error: &kube::Error) -> Option<Duration> {
     let second = Duration::from_secs(1);
-    (classify(error) == Failure::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))
+    (classify(error) == ApiErrorKind::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))
 }
 
 #[cfg(test)]
@@ -105,9 +105,9 @@ mod tests {
             let status = serde_json::json!({ "code": 404, "reason": "NotFound", "details": details });
             classify(&kube::Error::Api(serde_json::from_value(status).unwrap()))
         };
-        assert_eq!(of(serde_json::json!({ "name": "p", "kind": "pods" })), Failure::NotFound);
-        assert_eq!(of(serde_json::json!({})), Failure::Unavailable);
-        assert_eq!(of(serde_json::Value::Null), Failure::Unavailable);
+        assert_eq!(of(serde_json::json!({ "name": "p", "kind": "pods" })), ApiErrorKind::NotFound);
+        assert_eq!(of(serde_json::json!({})), ApiErrorKind::Unavailable);
+        assert_eq!(of(serde_json::Value::Null), ApiErrorKind::Unavailable);
     }
 
     #[test]
@@ -116,12 +116,12 @@ mod tests {
             let status = kube::core::Status::failure("m", reason).with_code(code);
             classify(&kube::Error::Api(status.boxed()))
         };
-        assert_eq!(of(409, "Conflict"), Failure::Conflict);
-        assert_eq!(of(409, "AlreadyExists"), Failure::AlreadyExists);
-        assert_eq!(of(403, ""), Failure::Forbidden);
-        assert_eq!(of(422, ""), Failure::Invalid);
-        assert_eq!(of(429, ""), Failure::Throttled);
-        assert_eq!(of(503, ""), Failure::Unavailable);
-        assert_eq!(classify(&kube::Error::Service("broken pipe".into())), Failure::Unavailable);
+        assert_eq!(of(409, "Conflict"), ApiErrorKind::Conflict);
+        assert_eq!(of(409, "AlreadyExists"), ApiErrorKind::AlreadyExists);
+        assert_eq!(of(403, ""), ApiErrorKind::Forbidden);
+        assert_eq!(of(422, ""), ApiErrorKind::Invalid);
+        assert_eq!(of(429, ""), ApiErrorKind::Throttled);
+        assert_eq!(of(503, ""), ApiErrorKind::Unavailable);
+        assert_eq!(classify(&kube::Error::Service("broken pipe".into())), ApiErrorKind::Unavailable);
     }
 }

@@ -27,7 +27,7 @@ pub fn place(heading: &str) -> String {
     format!("(see {heading} in controllers/README.md)")
 }
 
-/// Whether a blocker of this reason may stay for ever, with nobody to mend it.
+/// Whether a blocker of this reason may stay for ever because no one can remove its cause.
 pub fn may_stay(reason: &str) -> bool {
     [DAEMON_SET_RETURNS, NO_NODE_AGENT].contains(&reason)
 }

@@ -6,11 +6,10 @@
 //!                                                                     └────────────────────────┘
 //! ```
 //!
-//! A controller takes a [`Context`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
+//! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
 //! workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a retry.
 
 pub mod cache;
-pub mod client;
 pub mod clock;
 pub mod conflict;
 pub mod context;
@@ -23,16 +22,15 @@ pub mod patch;
 pub mod queue;
 pub mod refusals;
 pub mod round_robin;
-pub mod skew;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 pub mod worker;
 
-pub use cache::{Budget, Cacheable, Caches, Change, Node, ObjectKey, Pod, Store};
+pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use conflict::Conflict;
-pub use context::Context;
+pub use context::ControllerContext;
 pub use drydock_logging::target;
-pub use error::{Failure, classify, find};
-pub use queue::Queue;
+pub use error::{ApiErrorKind, classify, find};
+pub use queue::WorkQueue;
 pub use refusals::Refusals;
-pub use worker::{Outcome, WorkError, run_workers};
+pub use worker::{Requeue, WorkError, run_workers};

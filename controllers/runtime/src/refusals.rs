@@ -1,4 +1,4 @@
-//! Nodes whose last write was refused, noted when it happens: whoever decides reads them with the rest of the world.
+//! Nodes whose last write was refused, noted when it happens: decisions read them with the rest of the caches.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use drydock_api::text::cut;
 use parking_lot::Mutex;
 
 use crate::error::with_causes;
-use crate::{Failure, classify};
+use crate::{ApiErrorKind, classify};
 
 /// Longest words that are kept of a refusal, in characters.
 const MAX_WORDS: usize = 256;
@@ -19,7 +19,10 @@ impl Refusals {
     /// Notes why a write failed; returns whether that is news. A race that was lost and a host that asks to wait are no
     /// refusals.
     pub fn note(&self, node: &str, error: &kube::Error) -> bool {
-        if matches!(classify(error), Failure::Conflict | Failure::NotFound | Failure::Throttled) {
+        if matches!(
+            classify(error),
+            ApiErrorKind::Conflict | ApiErrorKind::NotFound | ApiErrorKind::Throttled
+        ) {
             return false;
         }
         let words = cut(&with_causes(error), MAX_WORDS);

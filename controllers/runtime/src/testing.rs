@@ -17,17 +17,19 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::cache::Caches;
+use crate::cache::HostCaches;
 use crate::clock;
-use crate::context::Context;
-use crate::events::Recorder;
+use crate::clock::Skew;
+use crate::context::ControllerContext;
+use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
-use crate::skew::Skew;
 
 /// A context that holds the lease, with empty caches. `answer` is given the method, the path with its query, and the body
 /// (null if there is none) of each request, and gives code and body.
-pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static) -> Context {
+pub fn context(
+    answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
+) -> ControllerContext {
     context_ahead(SignedDuration::ZERO, answer)
 }
 
@@ -35,14 +37,14 @@ pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync 
 pub fn context_ahead(
     by: SignedDuration,
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
-) -> Context {
+) -> ControllerContext {
     let metrics = Metrics::new();
     let client = client(by, answer);
-    Context {
+    ControllerContext {
         evictions: client.clone(),
         client,
-        caches: Caches::default(),
-        recorder: Recorder::disconnected(&metrics),
+        caches: HostCaches::default(),
+        recorder: EventRecorder::disconnected(&metrics),
         metrics,
         shutdown: CancellationToken::new(),
         lease: LeaseHandle::unelected(),
@@ -70,8 +72,8 @@ pub fn unknown_path() -> (u16, Value) {
 }
 
 /// What the current thread logs while the guard lives, as `filter` has it (`warn`, `writes=debug`).
-pub fn log(filter: &str) -> (Log, DefaultGuard) {
-    let log = Log::default();
+pub fn log(filter: &str) -> (CapturedLog, DefaultGuard) {
+    let log = CapturedLog::default();
     let to = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
@@ -83,16 +85,16 @@ pub fn log(filter: &str) -> (Log, DefaultGuard) {
 
 /// Lines of a log. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Log {
+impl CapturedLog {
     /// The lines so far.
     pub fn lines(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.0.lock()).lines().map(ToOwned::to_owned).collect()
     }
 }
 
-impl io::Write for Log {
+impl io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().write(bytes)
     }

@@ -13,17 +13,17 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::error;
-use crate::queue::{Key, Queue};
+use crate::queue::{QueueKey, WorkQueue};
 
 /// What is to happen with a key after work that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Requeue {
     /// Nothing, until something changes.
-    Done,
+    Never,
     /// The key is to be looked at again after this.
     After(Duration),
     /// The key is to be tried again with backoff, though nothing is wrong (a race was lost).
-    Retry,
+    WithBackoff,
 }
 
 /// What work failed with.
@@ -37,11 +37,11 @@ const QUIET_FAILURES: u32 = 4;
 
 /// Works on the queue's keys, at most `parallel` at once, until `stop`; then waits for what is under way. Each key is
 /// worked on by one worker at a time. A failed key comes back with backoff.
-pub async fn run_workers<K, E, F>(queue: Queue<K>, parallel: usize, stop: CancellationToken, work: F)
+pub async fn run_workers<K, E, F>(queue: WorkQueue<K>, parallel: usize, stop: CancellationToken, work: F)
 where
-    K: Key,
+    K: QueueKey,
     E: WorkError,
-    F: Fn(K) -> BoxFuture<'static, Result<Outcome, E>> + Send + Sync + 'static,
+    F: Fn(K) -> BoxFuture<'static, Result<Requeue, E>> + Send + Sync + 'static,
 {
     let slots = Arc::new(Semaphore::new(parallel.max(1)));
     let tasks = TaskTracker::new();
@@ -65,14 +65,14 @@ where
     tasks.wait().await;
 }
 
-fn settle<K: Key, E: WorkError, P>(queue: &Queue<K>, key: K, result: Result<Result<Outcome, E>, P>) {
+fn settle<K: QueueKey, E: WorkError, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Requeue, E>, P>) {
     match result {
-        Ok(Ok(Outcome::Done)) => queue.forget(&key),
-        Ok(Ok(Outcome::After(delay))) => {
+        Ok(Ok(Requeue::Never)) => queue.forget(&key),
+        Ok(Ok(Requeue::After(delay))) => {
             queue.forget(&key);
             queue.add_after(key.clone(), delay);
         }
-        Ok(Ok(Outcome::Retry)) => {
+        Ok(Ok(Requeue::WithBackoff)) => {
             queue.add_rate_limited(key.clone());
         }
         Ok(Err(error)) => {
@@ -88,7 +88,7 @@ fn settle<K: Key, E: WorkError, P>(queue: &Queue<K>, key: K, result: Result<Resu
 }
 
 /// Warns once of each thing with which a key keeps failing; what comes before and again is for the debug log.
-fn report_failure<K: Key>(queue: &Queue<K>, key: &K, error: &str, is_told_of: bool, pace: Duration) {
+fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_told_of: bool, pace: Duration) {
     let failures = queue.failures(key);
     let retry_in = queue.add_paced(key.clone(), pace);
     if failures >= QUIET_FAILURES && !is_told_of && queue.is_news(key, error) {
@@ -102,9 +102,9 @@ fn report_failure<K: Key>(queue: &Queue<K>, key: &K, error: &str, is_told_of: bo
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
-    use crate::queue::Backoff;
+    use crate::queue::ExponentialBackoff;
 
-    impl Key for u8 {}
+    impl QueueKey for u8 {}
 
     #[derive(Debug, thiserror::Error)]
     #[error("writing: {0}")]
@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_throttled_key_waits_at_least_as_long_as_the_server_asks() {
         for (code, waits) in [(429, Duration::from_secs(1)), (503, Duration::from_millis(5))] {
-            let queue: Queue<u8> = Queue::new("t", &Metrics::new(), Backoff::WRITES);
+            let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
             queue.add(1);
             let key = queue.get().await;
             let began = tokio::time::Instant::now();
@@ -136,7 +136,7 @@ mod tests {
 
     /// The warnings that failures of one key bring, by what it fails with.
     async fn warnings(failures: impl IntoIterator<Item = kube::Error>) -> Vec<String> {
-        let queue: Queue<u8> = Queue::new("t", &Metrics::new(), Backoff::WRITES);
+        let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
         let (log, _guard) = crate::testing::log("warn");
         queue.add(1);
         for error in failures {

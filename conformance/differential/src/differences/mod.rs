@@ -5,7 +5,7 @@ mod own;
 
 use std::sync::LazyLock;
 
-use crate::stage::Door::{self, Aggregated, Direct};
+use crate::setup::ServerRoute::{self, Aggregated, Direct};
 
 /// A deliberate difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Difference {
     /// The field, as a mismatch names it.
     pub field: &'static str,
     /// The ways on which it is seen.
-    pub doors: &'static [Door],
+    pub doors: &'static [ServerRoute],
     /// Why, and where that is written.
     pub source: &'static str,
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::run::{Content, Record};
+use crate::run::{Content, RunRecord};
 
 /// Values of one run.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct RunFacts {
     /// resourceVersions of objects, ascending.
     pub revisions: BTreeSet<u64>,
     /// UIDs in the order of first sight.
@@ -20,9 +20,9 @@ pub struct Facts {
 /// Length of a UID.
 const UID: usize = 36;
 
-impl Facts {
+impl RunFacts {
     /// Reads a whole record.
-    pub fn of(record: &Record) -> Self {
+    pub fn of(record: &RunRecord) -> Self {
         let mut facts = Self::default();
         for answer in &record.answers {
             match &answer.body {

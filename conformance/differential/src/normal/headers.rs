@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::symbols::Symbols;
 use super::text;
-use crate::stage::Door;
+use crate::setup::ServerRoute;
 
 /// Not compared. The first are of the connection or follow from the body's length and the moment; of the others, the
 /// host's priority and fairness is switched on and ours has none (wire.md, chain).
@@ -28,8 +28,8 @@ pub fn normal(headers: &[(String, String)], symbols: &Symbols<'_>) -> Value {
             "audit-id" => "<audit id>".into(),
             _ => text::normal(value, symbols).into(),
         };
-        let twice =
-            symbols.record.door == Door::Aggregated && TWICE_THROUGH_THE_AGGREGATOR.contains(&name.as_str());
+        let twice = symbols.record.door == ServerRoute::Aggregated
+            && TWICE_THROUGH_THE_AGGREGATOR.contains(&name.as_str());
         if let Value::Array(values) = all.entry(name.as_str()).or_insert_with(|| Value::Array(Vec::new()))
             && !(twice && values.contains(&value))
         {

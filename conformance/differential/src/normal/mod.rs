@@ -17,14 +17,14 @@ mod values;
 
 use serde_json::{Value, json};
 
-use crate::run::{Content, Record};
-use crate::target::{Api, Target};
-use facts::Facts;
+use crate::run::{Content, RunRecord};
+use crate::target::{TargetApi, TargetKind};
+use facts::RunFacts;
 use symbols::Symbols;
 
 /// The record as it is compared: a list of answers.
-pub fn normal(record: &Record, target: &Target, api: Api) -> Vec<Value> {
-    let facts = Facts::of(record);
+pub fn normal(record: &RunRecord, target: &TargetKind, api: TargetApi) -> Vec<Value> {
+    let facts = RunFacts::of(record);
     let symbols = Symbols { facts: &facts, record, target, api };
     record
         .answers

@@ -5,20 +5,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::facts::Facts;
-use crate::run::Record;
-use crate::target::{Api, Target};
+use super::facts::RunFacts;
+use crate::run::RunRecord;
+use crate::target::{TargetApi, TargetKind};
 
 /// What stands for what in one run.
 pub struct Symbols<'a> {
     /// Values of the run.
-    pub facts: &'a Facts,
+    pub facts: &'a RunFacts,
     /// The run.
-    pub record: &'a Record,
+    pub record: &'a RunRecord,
     /// The kind.
-    pub target: &'a Target,
+    pub target: &'a TargetKind,
     /// Where this server has it.
-    pub api: Api,
+    pub api: TargetApi,
 }
 
 impl Symbols<'_> {

@@ -8,7 +8,7 @@ use super::wire;
 
 /// One answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct RecordedAnswer {
     /// The request, for people.
     pub title: String,
     /// Status code; 0 for what came on a stream later.
@@ -34,7 +34,7 @@ pub enum Content {
     Events(Vec<Value>),
 }
 
-impl Answer {
+impl RecordedAnswer {
     /// Reads an answer that has come whole.
     pub fn new(title: String, code: u16, headers: &HeaderMap, body: &Bytes) -> Self {
         let headers: Vec<(String, String)> = headers

@@ -14,13 +14,13 @@ use super::wire;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A watch that is open.
-pub struct Frames {
+pub struct WatchFrames {
     body: Body,
     read: BytesMut,
     protobuf: bool,
 }
 
-impl Frames {
+impl WatchFrames {
     /// The frames of a body.
     pub fn new(body: Body, type_: &str) -> Self {
         Self { body, read: BytesMut::new(), protobuf: type_.contains("protobuf") }

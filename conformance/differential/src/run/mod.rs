@@ -1,4 +1,4 @@
-//! A sequence is run against one server, one way: what comes back is a [`Record`].
+//! A sequence is run against one server, one way: what comes back is a [`RunRecord`].
 
 mod answer;
 mod frames;
@@ -12,31 +12,31 @@ use http_body_util::BodyExt;
 use kube::client::Body as ClientBody;
 use serde_json::Value;
 
-pub use answer::{Answer, Content};
+pub use answer::{Content, RecordedAnswer};
 
-use crate::request::{Body, Request};
-use crate::sequence::{Sequence, Step};
-use crate::stage::{Door, Stage};
-use crate::template::Scope;
-use frames::Frames;
+use crate::request::{RequestBody, SequenceRequest};
+use crate::sequence::{Sequence, SequenceStep};
+use crate::setup::{ServerRoute, ServerSetup};
+use crate::template::TemplateScope;
+use frames::WatchFrames;
 
 /// The manager of whatever is not applied.
 const AGENT: &str = "differential/1.0 (suite)";
 
 /// Everything that one server said in one run.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct RunRecord {
     /// Which way.
-    pub door: Door,
+    pub door: ServerRoute,
     /// The run's namespace.
     pub namespace: String,
-    /// First and last second of each stretch between two [`Step::Later`].
+    /// First and last second of each stretch between two [`SequenceStep::Later`].
     pub epochs: Vec<(i64, i64)>,
     /// One for each step but those.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<RecordedAnswer>,
 }
 
-impl Record {
+impl RunRecord {
     /// Whether a second passed within a stretch: times that are equal in another run may differ in this one.
     pub fn saw_the_clock_move(&self) -> bool {
         self.epochs.iter().any(|(first, last)| first != last)
@@ -44,15 +44,24 @@ impl Record {
 }
 
 /// Runs a sequence in a namespace that is new and its own.
-pub async fn run(stage: &Stage, sequence: &Sequence, door: Door, namespace: &str) -> Result<Record> {
-    stage.make_namespace(namespace).await?;
+pub async fn run(
+    setup: &ServerSetup,
+    sequence: &Sequence,
+    door: ServerRoute,
+    namespace: &str,
+) -> Result<RunRecord> {
+    setup.make_namespace(namespace).await?;
     let mut run =
-        Run { stage, sequence, door, namespace, bodies: Vec::new(), watch: None, titles: Vec::new() };
-    let mut record =
-        Record { door, namespace: namespace.to_owned(), epochs: vec![(now(), now())], answers: Vec::new() };
+        SequenceRun { setup, sequence, door, namespace, bodies: Vec::new(), watch: None, titles: Vec::new() };
+    let mut record = RunRecord {
+        door,
+        namespace: namespace.to_owned(),
+        epochs: vec![(now(), now())],
+        answers: Vec::new(),
+    };
     for step in &sequence.steps {
         let answer = match step {
-            Step::Later => {
+            SequenceStep::Later => {
                 let began = later(record.epochs.last().map_or(0, |epoch| epoch.1)).await;
                 record.epochs.push((began, began));
                 continue;
@@ -68,52 +77,52 @@ pub async fn run(stage: &Stage, sequence: &Sequence, door: Door, namespace: &str
     Ok(record)
 }
 
-struct Run<'a> {
-    stage: &'a Stage,
+struct SequenceRun<'a> {
+    setup: &'a ServerSetup,
     sequence: &'a Sequence,
-    door: Door,
+    door: ServerRoute,
     namespace: &'a str,
     bodies: Vec<Value>,
-    watch: Option<Frames>,
+    watch: Option<WatchFrames>,
     titles: Vec<String>,
 }
 
-impl Run<'_> {
-    async fn step(&mut self, step: &Step) -> Result<Answer> {
+impl SequenceRun<'_> {
+    async fn step(&mut self, step: &SequenceStep) -> Result<RecordedAnswer> {
         match step {
-            Step::Ask(request) => self.ask(request).await,
-            Step::Open(request) => self.open(request).await,
-            Step::Events(count) => self.events(*count).await,
-            Step::UntilBookmark => self.until_bookmark().await,
-            Step::UntilEnd => self.until_end().await,
-            Step::Later => anyhow::bail!("has no answer"),
+            SequenceStep::Ask(request) => self.ask(request).await,
+            SequenceStep::Open(request) => self.open(request).await,
+            SequenceStep::Events(count) => self.events(*count).await,
+            SequenceStep::UntilBookmark => self.until_bookmark().await,
+            SequenceStep::UntilEnd => self.until_end().await,
+            SequenceStep::Later => anyhow::bail!("has no answer"),
         }
     }
 
-    async fn ask(&self, request: &Request) -> Result<Answer> {
+    async fn ask(&self, request: &SequenceRequest) -> Result<RecordedAnswer> {
         let (parts, body) = self.send(request).await?.into_parts();
         let body = body.collect().await?.to_bytes();
-        Ok(Answer::new(request.title(), parts.status.as_u16(), &parts.headers, &body))
+        Ok(RecordedAnswer::new(request.title(), parts.status.as_u16(), &parts.headers, &body))
     }
 
     /// A watch that is refused is an answer like any other.
-    async fn open(&mut self, request: &Request) -> Result<Answer> {
+    async fn open(&mut self, request: &SequenceRequest) -> Result<RecordedAnswer> {
         let (parts, body) = self.send(request).await?.into_parts();
         let (title, code) = (request.title(), parts.status.as_u16());
         self.titles.push(title.clone());
         if !parts.status.is_success() {
             let body = body.collect().await?.to_bytes();
-            return Ok(Answer::new(title, code, &parts.headers, &body));
+            return Ok(RecordedAnswer::new(title, code, &parts.headers, &body));
         }
         let type_ = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        self.watch = Some(Frames::new(body, type_));
-        Ok(Answer::new(title, code, &parts.headers, &bytes::Bytes::new()))
+        self.watch = Some(WatchFrames::new(body, type_));
+        Ok(RecordedAnswer::new(title, code, &parts.headers, &bytes::Bytes::new()))
     }
 
-    async fn send(&self, request: &Request) -> Result<http::Response<ClientBody>> {
-        let scope = Scope {
+    async fn send(&self, request: &SequenceRequest) -> Result<http::Response<ClientBody>> {
+        let scope = TemplateScope {
             target: &self.sequence.target,
-            api: self.stage.api(&self.sequence.target, self.door),
+            api: self.setup.api(&self.sequence.target, self.door),
             namespace: self.namespace,
             bodies: &self.bodies,
         };
@@ -129,18 +138,18 @@ impl Run<'_> {
             built = built.header(name, scope.fill(value));
         }
         let body = match &request.body {
-            Body::None => Vec::new(),
-            Body::Text(text) => scope.fill(text).into_bytes(),
-            Body::Bytes(bytes) => bytes.clone(),
+            RequestBody::None => Vec::new(),
+            RequestBody::Text(text) => scope.fill(text).into_bytes(),
+            RequestBody::Bytes(bytes) => bytes.clone(),
         };
-        let client = self.stage.client(&self.sequence.target, self.door, request.anonymous);
+        let client = self.setup.client(&self.sequence.target, self.door, request.anonymous);
         client
             .send(built.body(ClientBody::from(body))?)
             .await
             .with_context(|| format!("{uri} is not answered"))
     }
 
-    async fn events(&mut self, count: usize) -> Result<Answer> {
+    async fn events(&mut self, count: usize) -> Result<RecordedAnswer> {
         let mut events = Vec::with_capacity(count);
         while events.len() < count {
             let next = self.next().await.with_context(|| format!("after {events:?}"))?;
@@ -152,7 +161,7 @@ impl Run<'_> {
         Ok(self.answer(events))
     }
 
-    async fn until_bookmark(&mut self) -> Result<Answer> {
+    async fn until_bookmark(&mut self) -> Result<RecordedAnswer> {
         let mut events: Vec<Value> = Vec::new();
         while events.last().is_none_or(|event| event["type"] != "BOOKMARK") {
             let next = self.next().await.with_context(|| format!("no bookmark after {events:?}"))?;
@@ -161,7 +170,7 @@ impl Run<'_> {
         Ok(self.answer(events))
     }
 
-    async fn until_end(&mut self) -> Result<Answer> {
+    async fn until_end(&mut self) -> Result<RecordedAnswer> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await.with_context(|| format!("after {events:?}"))? {
             if !is_casual(&event) {
@@ -175,8 +184,8 @@ impl Run<'_> {
         self.watch.as_mut().context("no watch is open")?.next().await
     }
 
-    fn answer(&self, events: Vec<Value>) -> Answer {
-        Answer::of_events(format!("events of {}", self.titles.last().map_or("", |t| t)), events)
+    fn answer(&self, events: Vec<Value>) -> RecordedAnswer {
+        RecordedAnswer::of_events(format!("events of {}", self.titles.last().map_or("", |t| t)), events)
     }
 }
 

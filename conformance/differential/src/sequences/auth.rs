@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::budget;
 use crate::area::Area::Auth;
-use crate::request::Request;
+use crate::request::SequenceRequest;
 use crate::sequence::Sequence;
 use crate::target::{ACCOUNT, BUDGET};
 
@@ -39,7 +39,7 @@ fn readers() -> Vec<Sequence> {
         reader("a reader does not write to what there is not", |s| s.merge_patch("nothing", json!({}))),
         reader("a reader of a name", |s| s.list("fieldSelector=metadata.name%3Dx")),
         of("a reader of all namespaces")
-            .ask(Request::new(Method::POST, "$(root)/$(plural)").as_user("reader")),
+            .ask(SequenceRequest::new(Method::POST, "$(root)/$(plural)").as_user("reader")),
         of("a patcher does not create by applying")
             .apply("x", "one", json!({}))
             .with(|r| r.as_user("patcher")),
@@ -47,7 +47,7 @@ fn readers() -> Vec<Sequence> {
             .post(budget("x"))
             .apply("x", "one", json!({}))
             .with(|r| r.as_user("patcher")),
-        of("a reader in the core group").ask(Request::get("$(root)/$(plural)").as_user("stranger")),
+        of("a reader in the core group").ask(SequenceRequest::get("$(root)/$(plural)").as_user("stranger")),
         Sequence::new(Auth, ACCOUNT, "a stranger in the core group")
             .list("")
             .with(|r| r.as_user("stranger"))
@@ -57,22 +57,23 @@ fn readers() -> Vec<Sequence> {
 }
 
 fn strangers() -> Vec<Sequence> {
-    let nobody = |name: &str, request: Request| of(name).post(budget("x")).ask(request.as_nobody());
-    let token =
-        |name: &str, value: &str| nobody(name, Request::get("$(collection)").header("authorization", value));
+    let nobody = |name: &str, request: SequenceRequest| of(name).post(budget("x")).ask(request.as_nobody());
+    let token = |name: &str, value: &str| {
+        nobody(name, SequenceRequest::get("$(collection)").header("authorization", value))
+    };
     vec![
-        nobody("nobody lists", Request::get("$(collection)")),
-        nobody("nobody reads", Request::get("$(collection)/x")),
-        nobody("nobody deletes", Request::new(Method::DELETE, "$(collection)/x")),
-        nobody("nobody impersonates", Request::get("$(collection)").as_user("admin")),
+        nobody("nobody lists", SequenceRequest::get("$(collection)")),
+        nobody("nobody reads", SequenceRequest::get("$(collection)/x")),
+        nobody("nobody deletes", SequenceRequest::new(Method::DELETE, "$(collection)/x")),
+        nobody("nobody impersonates", SequenceRequest::get("$(collection)").as_user("admin")),
         token("a token that is none", "Bearer nonsense"),
         token("a token of nothing", "Bearer "),
         token("a password", "Basic YTpi"),
         token("a token that is not signed", "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9."),
         of("a token beside a certificate")
-            .ask(Request::get("$(collection)").header("authorization", "Bearer nonsense")),
+            .ask(SequenceRequest::get("$(collection)").header("authorization", "Bearer nonsense")),
         of("headers of a front proxy without its certificate").ask(
-            Request::get("$(collection)")
+            SequenceRequest::get("$(collection)")
                 .header("x-remote-user", "reader")
                 .header("x-remote-group", "nobodies"),
         ),
@@ -80,7 +81,7 @@ fn strangers() -> Vec<Sequence> {
 }
 
 fn impersonators() -> Vec<Sequence> {
-    let list = || Request::get("$(collection)");
+    let list = || SequenceRequest::get("$(collection)");
     vec![
         of("a user with a strange name").ask(list().as_user("a <b> & \"c\"")),
         of("a user in another script").ask(list().header("impersonate-user", "%C3%A4")),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::area::Area;
 use crate::area::Area::{Apply, Create, Delete, Formats, JsonPatch, List, MergePatch, Update, Watch};
-use crate::request::Request;
+use crate::request::SequenceRequest;
 use crate::sequence::{Sequence, merge, object};
 use crate::target::RUNTIME_CLASS;
 
@@ -169,9 +169,9 @@ fn read() -> Vec<Sequence> {
         ),
         of(List, "an empty list").list("labelSelector=of%3Dnobody"),
         of(List, "one that is not there").get(X),
-        made(List, "a list in a namespace").ask(Request::get("$(root)/namespaces/default/$(plural)")),
+        made(List, "a list in a namespace").ask(SequenceRequest::get("$(root)/namespaces/default/$(plural)")),
         made(List, "one in a namespace")
-            .ask(Request::get("$(root)/namespaces/default/$(plural)/$(namespace)-x")),
+            .ask(SequenceRequest::get("$(root)/namespaces/default/$(plural)/$(namespace)-x")),
         made(Formats, "a table").get(X).with(|r| r.accept(table)),
         two(Formats, "a table of a list").list(OURS).with(|r| r.accept(table)),
         two(Formats, "metadata of a list").list(OURS).with(|r| r.accept(metadata)),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{budget, budget_with};
 use crate::area::Area::Delete;
-use crate::request::Request;
+use crate::request::SequenceRequest;
 use crate::sequence::Sequence;
 use crate::target::BUDGET;
 
@@ -190,7 +190,7 @@ fn collections() -> Vec<Sequence> {
             .delete_collection("")
             .list(""),
         two("a collection is deleted with preconditions").ask(
-            Request::new(Method::DELETE, "$(collection)").body(
+            SequenceRequest::new(Method::DELETE, "$(collection)").body(
                 "application/json",
                 r#"{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"$(0.metadata.uid)"}}"#,
             ),

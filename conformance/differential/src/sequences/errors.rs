@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{budget, budget_with, map};
 use crate::area::Area::Errors;
-use crate::request::Request;
+use crate::request::SequenceRequest;
 use crate::sequence::Sequence;
 use crate::target::{BUDGET, CONFIG_MAP};
 
@@ -22,7 +22,7 @@ fn of(name: &str) -> Sequence {
 }
 
 fn paths() -> Vec<Sequence> {
-    let path = |name: &str, path: &str| of(name).post(budget("x")).ask(Request::get(path));
+    let path = |name: &str, path: &str| of(name).post(budget("x")).ask(SequenceRequest::get(path));
     vec![
         path("a subresource that there is not", "$(collection)/x/scale"),
         path("a path below a subresource", "$(collection)/x/status/y"),
@@ -40,7 +40,9 @@ fn paths() -> Vec<Sequence> {
 
 fn methods() -> Vec<Sequence> {
     let method = |method: Method, path: &str| {
-        of(&format!("{method} {path}")).post(budget("x")).ask(Request::new(method, path).object(budget("x")))
+        of(&format!("{method} {path}"))
+            .post(budget("x"))
+            .ask(SequenceRequest::new(method, path).object(budget("x")))
     };
     let mut all = vec![
         method(Method::PUT, "$(collection)"),
@@ -51,7 +53,7 @@ fn methods() -> Vec<Sequence> {
         method(Method::PUT, "$(root)/$(plural)"),
         method(Method::OPTIONS, "$(collection)"),
         method(Method::from_bytes(b"LIST").unwrap_or_default(), "$(collection)"),
-        of("HEAD of an object").post(budget("x")).ask(Request::new(Method::HEAD, "$(collection)/x")),
+        of("HEAD of an object").post(budget("x")).ask(SequenceRequest::new(Method::HEAD, "$(collection)/x")),
     ];
     for verb in [Method::PUT, Method::POST, Method::PATCH, Method::DELETE] {
         all.push(method(verb, "$(collection)/x/nothing"));

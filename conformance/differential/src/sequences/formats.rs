@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{budget, map};
 use crate::area::Area::Formats;
 use crate::sequence::{Sequence, object};
-use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE, Target};
+use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE, TargetKind};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -73,7 +73,7 @@ fn accepted() -> Vec<Sequence> {
 
 fn of_each_kind() -> Vec<Sequence> {
     let mut all = Vec::new();
-    let kinds: [(Target, _); 3] = [
+    let kinds: [(TargetKind, _); 3] = [
         (
             ACCOUNT,
             json!({"secrets": [{"name": "a"}], "imagePullSecrets": [{"name": "b"}, {}], "automountServiceAccountToken": false}),

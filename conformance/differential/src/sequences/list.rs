@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{budget, budget_with};
 use crate::area::Area::List;
-use crate::request::Request;
+use crate::request::SequenceRequest;
 use crate::sequence::Sequence;
 use crate::target::{ACCOUNT, BUDGET};
 
@@ -39,12 +39,14 @@ fn simple() -> Vec<Sequence> {
         of("an empty list has items").list(""),
         three("a list is in the order of names").list(""),
         of("a list of a namespace that is not there")
-            .ask(Request::get("$(root)/namespaces/nowhere-at-all/$(plural)")),
+            .ask(SequenceRequest::get("$(root)/namespaces/nowhere-at-all/$(plural)")),
         of("an object that is not there").get("x"),
         of("an object of a namespace that is not there")
-            .ask(Request::get("$(root)/namespaces/nowhere-at-all/$(plural)/x")),
-        three("a list of all namespaces by namespace")
-            .ask(Request::get("$(root)/$(plural)").query("fieldSelector=metadata.namespace%3D$(namespace)")),
+            .ask(SequenceRequest::get("$(root)/namespaces/nowhere-at-all/$(plural)/x")),
+        three("a list of all namespaces by namespace").ask(
+            SequenceRequest::get("$(root)/$(plural)")
+                .query("fieldSelector=metadata.namespace%3D$(namespace)"),
+        ),
         three("a list that is no watch").list("watch=false"),
         three("a list with a timeout").list("timeoutSeconds=5"),
         Sequence::new(List, ACCOUNT, "a list of the core group")

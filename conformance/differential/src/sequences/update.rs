@@ -184,7 +184,7 @@ fn status() -> Vec<Sequence> {
             .put("x/status", at_first(json!({"status": {"currentHealthy": -1, "expectedPods": -2}}))),
         of("a status of null").post(budget("x")).put("x/status", at_first(json!({"status": null}))),
         of("a status of what is not there").get("x/status").put("x/status", budget("x")),
-        of("a status cannot be created").post(budget("x")).ask(crate::request::Request::new(
+        of("a status cannot be created").post(budget("x")).ask(crate::request::SequenceRequest::new(
             http::Method::POST, "$(collection)/x/status").object(budget("x"))),
         of("a status cannot be deleted").post(budget("x")).delete("x/status"),
         of("times in a map").post(budget("x")).put(

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{budget, budget_with};
 use crate::area::Area::Watch;
-use crate::request::Request;
-use crate::sequence::{Sequence, Step};
+use crate::request::SequenceRequest;
+use crate::sequence::{Sequence, SequenceStep};
 use crate::target::BUDGET;
 
 pub(super) fn all() -> Vec<Sequence> {
@@ -99,7 +99,7 @@ fn selections() -> Vec<Sequence> {
             .events(2),
         of("a watch of an object by its path")
             .post(budget("x"))
-            .ask(Request::get("$(collection)/x").query("watch=true&timeoutSeconds=1")),
+            .ask(SequenceRequest::get("$(collection)/x").query("watch=true&timeoutSeconds=1")),
     ]
 }
 
@@ -197,7 +197,7 @@ fn formats() -> Vec<Sequence> {
         let mut sequence = of(name)
             .post(budget("x"))
             .watch("allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
-        if let Some(Step::Open(request)) = sequence.steps.last_mut() {
+        if let Some(SequenceStep::Open(request)) = sequence.steps.last_mut() {
             *request = std::mem::take(request).accept(accept);
         }
         sequence

@@ -7,12 +7,12 @@ use std::ffi::{c_int, c_void};
 
 use rusqlite::ffi;
 
-use super::{Raw, of};
+use super::{RawFile, of};
 use crate::disk::disk;
 
 pub unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: the box that `open` made; SQLite closes a file once, and does not use it after.
-    let open = unsafe { Box::from_raw((*file.cast::<Raw>()).open) };
+    let open = unsafe { Box::from_raw((*file.cast::<RawFile>()).open) };
     disk().close(&open.path, open.who);
     if open.remove {
         let _ = disk().delete(&open.path, true);

@@ -20,13 +20,13 @@ use crate::disk::disk;
 
 /// A file as SQLite holds it: it knows the beginning, we the rest.
 #[repr(C)]
-struct Raw {
+struct RawFile {
     base: ffi::sqlite3_file,
-    open: *mut Open,
+    open: *mut OpenDisk,
 }
 
 /// An open file.
-struct Open {
+struct OpenDisk {
     path: PathBuf,
     who: u64,
     remove: bool,
@@ -39,7 +39,7 @@ pub fn install() {
         // SAFETY: NULL asks for the default, which every build of SQLite has and never frees.
         let system = unsafe { *ffi::sqlite3_vfs_find(std::ptr::null()) };
         let vfs = ffi::sqlite3_vfs {
-            szOsFile: size_of::<Raw>() as c_int,
+            szOsFile: size_of::<RawFile>() as c_int,
             pNext: std::ptr::null_mut(),
             zName: c"drydock-disk".as_ptr(),
             xOpen: Some(open),
@@ -93,15 +93,17 @@ unsafe extern "C" fn open(
     let opened = disk().open(&path, create);
     let remove = flags & ffi::SQLITE_OPEN_DELETEONCLOSE != 0 || name.is_null();
     let raw = match &opened {
-        Ok(()) => Raw {
+        Ok(()) => RawFile {
             base: ffi::sqlite3_file { pMethods: &METHODS },
-            open: Box::into_raw(Box::new(Open { path, who, remove })),
+            open: Box::into_raw(Box::new(OpenDisk { path, who, remove })),
         },
         // Without methods SQLite does not close it.
-        Err(_) => Raw { base: ffi::sqlite3_file { pMethods: std::ptr::null() }, open: std::ptr::null_mut() },
+        Err(_) => {
+            RawFile { base: ffi::sqlite3_file { pMethods: std::ptr::null() }, open: std::ptr::null_mut() }
+        }
     };
     // SAFETY: SQLite allocated szOsFile bytes at `file`, aligned for any struct of pointers.
-    unsafe { file.cast::<Raw>().write(raw) };
+    unsafe { file.cast::<RawFile>().write(raw) };
     if !out.is_null() {
         // SAFETY: it is there, and SQLite's own to write to.
         unsafe { *out = flags };
@@ -128,8 +130,8 @@ unsafe fn text(name: *const c_char) -> PathBuf {
 }
 
 /// # Safety
-/// `file` was filled in by `open`, is not closed, and nobody else uses it during the call.
-unsafe fn of<'f>(file: *mut ffi::sqlite3_file) -> &'f Open {
-    // SAFETY: it is a `Raw` whose `open` came from a box that `close` has not taken back.
-    unsafe { &*(*file.cast::<Raw>()).open }
+/// `file` was filled in by `open`, is not closed, and no other thread uses it during the call.
+unsafe fn of<'f>(file: *mut ffi::sqlite3_file) -> &'f OpenDisk {
+    // SAFETY: it is a `RawFile` whose `open` came from a box that `close` has not taken back.
+    unsafe { &*(*file.cast::<RawFile>()).open }
 }

@@ -1,14 +1,14 @@
 //! libFuzzer's entry: each execution gives the target named by DRYDOCK_FUZZ_TARGET one input.
 #![no_main]
-// Nobody catches it: libFuzzer says so and ends.
+// It is not caught: libFuzzer reports it and ends.
 #![allow(clippy::panic)]
 
 use std::sync::LazyLock;
 
-use drydock_fuzz::{Target, target};
+use drydock_fuzz::{FuzzTarget, target};
 use libfuzzer_sys::fuzz_target;
 
-static TARGET: LazyLock<&Target> = LazyLock::new(|| {
+static TARGET: LazyLock<&FuzzTarget> = LazyLock::new(|| {
     let name = std::env::var("DRYDOCK_FUZZ_TARGET").unwrap_or_default();
     let unknown = || panic!("DRYDOCK_FUZZ_TARGET={name}: there are the folders of conformance/fuzz/seeds");
     target(&name).unwrap_or_else(unknown)

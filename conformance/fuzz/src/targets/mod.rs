@@ -10,7 +10,7 @@ mod server;
 
 /// A decoder, and how to try it.
 #[derive(Debug)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Name, also of the folder of its seeds.
     pub name: &'static str,
     /// Tries one input.
@@ -18,30 +18,30 @@ pub struct Target {
 }
 
 /// The target of this name.
-pub fn target(name: &str) -> Option<&'static Target> {
+pub fn target(name: &str) -> Option<&'static FuzzTarget> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
 /// Every decoder of outside bytes.
-pub const TARGETS: &[Target] = &[
-    Target { name: "json", run: objects::json },
-    Target { name: "yaml", run: objects::yaml },
-    Target { name: "protobuf", run: objects::protobuf },
-    Target { name: "delete-options", run: objects::delete_options },
-    Target { name: "status-update", run: objects::status_update },
-    Target { name: "json-patch", run: patches::json },
-    Target { name: "merge-patch", run: patches::merge },
-    Target { name: "strategic-merge-patch", run: patches::strategic },
-    Target { name: "apply-patch", run: patches::apply },
-    Target { name: "fields-v1", run: managed_fields::fields_v1 },
-    Target { name: "managed-fields", run: managed_fields::entries },
-    Target { name: "label-selector", run: selectors::labels },
-    Target { name: "field-selector", run: selectors::fields },
-    Target { name: "continue-token", run: requests::continue_token },
-    Target { name: "accept", run: requests::accept },
-    Target { name: "url", run: requests::url },
-    Target { name: "audit-policy", run: requests::audit_policy },
-    Target { name: "cel", run: admission::cel },
-    Target { name: "webhook-answer", run: admission::answer },
-    Target { name: "request", run: server::request },
+pub const TARGETS: &[FuzzTarget] = &[
+    FuzzTarget { name: "json", run: objects::json },
+    FuzzTarget { name: "yaml", run: objects::yaml },
+    FuzzTarget { name: "protobuf", run: objects::protobuf },
+    FuzzTarget { name: "delete-options", run: objects::delete_options },
+    FuzzTarget { name: "status-update", run: objects::status_update },
+    FuzzTarget { name: "json-patch", run: patches::json },
+    FuzzTarget { name: "merge-patch", run: patches::merge },
+    FuzzTarget { name: "strategic-merge-patch", run: patches::strategic },
+    FuzzTarget { name: "apply-patch", run: patches::apply },
+    FuzzTarget { name: "fields-v1", run: managed_fields::fields_v1 },
+    FuzzTarget { name: "managed-fields", run: managed_fields::entries },
+    FuzzTarget { name: "label-selector", run: selectors::labels },
+    FuzzTarget { name: "field-selector", run: selectors::fields },
+    FuzzTarget { name: "continue-token", run: requests::continue_token },
+    FuzzTarget { name: "accept", run: requests::accept },
+    FuzzTarget { name: "url", run: requests::url },
+    FuzzTarget { name: "audit-policy", run: requests::audit_policy },
+    FuzzTarget { name: "cel", run: admission::cel },
+    FuzzTarget { name: "webhook-answer", run: admission::answer },
+    FuzzTarget { name: "request", run: server::request },
 ];

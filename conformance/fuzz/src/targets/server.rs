@@ -26,7 +26,7 @@ use http_body_util::BodyExt;
 
 use crate::kinds;
 
-struct Server {
+struct FuzzedServer {
     runtime: tokio::runtime::Runtime,
     api: ApiGroup,
     _folder: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl CreateAuthorizer for Everybody {
     }
 }
 
-static SERVER: LazyLock<Server> = LazyLock::new(Server::start);
+static SERVER: LazyLock<FuzzedServer> = LazyLock::new(FuzzedServer::start);
 
 /// The reason of a 500 that is ours. Kubernetes answers some errors of clients with a 500 too, without a reason: a
 /// resourceVersion that is no number, a patch that does not fit the schema.
@@ -57,9 +57,9 @@ pub fn request(data: &[u8]) {
     assert!(status != 500 || !text.contains(OURS), "nobody's request is our fault: {text}");
 }
 
-type Parts = (Method, Uri, HeaderMap, Vec<u8>);
+type FuzzedParts = (Method, Uri, HeaderMap, Vec<u8>);
 
-fn parse(data: &[u8]) -> Option<Parts> {
+fn parse(data: &[u8]) -> Option<FuzzedParts> {
     let end = data.windows(2).position(|pair| pair == b"\n\n");
     let (head, body) = end.map_or((data, &b""[..]), |at| (&data[..at], &data[at + 2..]));
     let mut lines = head.split(|byte| *byte == b'\n');
@@ -80,7 +80,7 @@ fn parse(data: &[u8]) -> Option<Parts> {
     Some((method, uri, headers, body.to_vec()))
 }
 
-impl Server {
+impl FuzzedServer {
     fn start() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let folder = tempfile::tempdir().expect("a folder");

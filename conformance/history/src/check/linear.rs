@@ -7,16 +7,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::Faults;
-use super::truth::Truth;
-use crate::record::{History, Op, Present, Rev, Stamp, What, Written};
+use super::FoundFaults;
+use super::model::WriteModel;
+use crate::record::{History, Moment, Op, Present, RecordedOperation, RecordedOutcome, Rev};
 
 /// What the register holds: a version, named by its revision, or nothing.
 type State = Option<Rev>;
 
 /// What an operation does to the register.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum RegisterStep {
     /// Finds this and leaves that.
     Swap(State, State),
     /// Finds this.
@@ -26,17 +26,21 @@ enum Step {
 }
 
 /// One operation on one key.
-struct Call {
-    called: Stamp,
-    returned: Option<Stamp>,
-    step: Step,
+struct RegisterCall {
+    called: Moment,
+    returned: Option<Moment>,
+    step: RegisterStep,
 }
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
-    let mut keys: BTreeMap<&str, Vec<Call>> = BTreeMap::new();
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
+    let mut keys: BTreeMap<&str, Vec<RegisterCall>> = BTreeMap::new();
     for op in &history.ops {
-        if let Some((key, step)) = step(op, truth) {
-            keys.entry(key).or_default().push(Call { called: op.called, returned: op.returned, step });
+        if let Some((key, step)) = step(op, model) {
+            keys.entry(key).or_default().push(RegisterCall {
+                called: op.called,
+                returned: op.returned,
+                step,
+            });
         }
     }
     for (key, calls) in keys {
@@ -46,20 +50,24 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn step<'h>(op: &'h Op, truth: &Truth) -> Option<(&'h str, Step)> {
+fn step<'h>(op: &'h Op, model: &WriteModel) -> Option<(&'h str, RegisterStep)> {
     match &op.what {
-        What::Get { key, found, .. } => Some((key, Step::Read(found.as_ref().map(|pair| pair.modified)))),
-        What::Write(write) => {
+        RecordedOperation::Get { key, found, .. } => {
+            Some((key, RegisterStep::Read(found.as_ref().map(|pair| pair.modified))))
+        }
+        RecordedOperation::Write(write) => {
             let made = |at| write.value.map(|_| at);
             let step = match (&write.outcome, write.value) {
-                (Written::Committed(at), _) => Step::Swap(write.expected, made(*at)),
-                (Written::Conflict(Present::Version(found)), _) => Step::Read(*found),
-                (Written::Conflict(Present::Something), _) => Step::Something,
-                (Written::Guarded | Written::Refused, _) => return None,
-                (Written::Unknown | Written::Made, None) => Step::Swap(write.expected, None),
-                // One that nobody ever saw explains nothing that somebody saw.
-                (Written::Unknown | Written::Made, Some(value)) => {
-                    Step::Swap(write.expected, Some(*truth.written_at.get(&value)?))
+                (RecordedOutcome::Committed(at), _) => RegisterStep::Swap(write.expected, made(*at)),
+                (RecordedOutcome::Conflict(Present::Version(found)), _) => RegisterStep::Read(*found),
+                (RecordedOutcome::Conflict(Present::Something), _) => RegisterStep::Something,
+                (RecordedOutcome::Guarded | RecordedOutcome::Refused, _) => return None,
+                (RecordedOutcome::Unknown | RecordedOutcome::Made, None) => {
+                    RegisterStep::Swap(write.expected, None)
+                }
+                // One that was never seen explains nothing that was.
+                (RecordedOutcome::Unknown | RecordedOutcome::Made, Some(value)) => {
+                    RegisterStep::Swap(write.expected, Some(*model.written_at.get(&value)?))
                 }
             };
             Some((&write.key, step))
@@ -69,8 +77,8 @@ fn step<'h>(op: &'h Op, truth: &Truth) -> Option<(&'h str, Step)> {
 }
 
 /// Whether an order exists.
-fn linearizable(calls: &[Call]) -> bool {
-    let mut list = List::of(calls);
+fn linearizable(calls: &[RegisterCall]) -> bool {
+    let mut list = CallList::of(calls);
     let mut tried = HashSet::new();
     let mut done = vec![0_u64; calls.len().div_ceil(64)];
     let mut taken: Vec<(usize, State)> = Vec::new();
@@ -105,7 +113,7 @@ fn linearizable(calls: &[Call]) -> bool {
     true
 }
 
-impl Step {
+impl RegisterStep {
     fn applied(self, state: State) -> Option<State> {
         match self {
             Self::Swap(expected, next) => (state == expected).then_some(next),
@@ -116,7 +124,7 @@ impl Step {
 }
 
 /// Calls and returns by time, from which operations can be taken out and put back in reverse order.
-struct List {
+struct CallList {
     /// Each entry's operation, and whether it is its call.
     entries: Vec<(usize, bool)>,
     next: Vec<usize>,
@@ -128,9 +136,9 @@ struct List {
     returns: usize,
 }
 
-impl List {
-    fn of(calls: &[Call]) -> Self {
-        let mut moments: Vec<(Stamp, usize, bool)> = Vec::new();
+impl CallList {
+    fn of(calls: &[RegisterCall]) -> Self {
+        let mut moments: Vec<(Moment, usize, bool)> = Vec::new();
         for (index, call) in calls.iter().enumerate() {
             moments.push((call.called, index, true));
             moments.extend(call.returned.map(|returned| (returned, index, false)));

@@ -1,27 +1,27 @@
 //! Strict serializability by revision: what began after something else was over comes after it.
 
-use super::Faults;
-use super::truth::Truth;
-use crate::record::{History, Item, Rev, Stamp, What, Written};
+use super::FoundFaults;
+use super::model::WriteModel;
+use crate::record::{DeliveredItem, History, Moment, RecordedOperation, RecordedOutcome, Rev};
 
 /// Something with a place in the order of revisions.
 struct Point {
-    called: Stamp,
-    /// When its revision had been told; none if never.
-    told: Option<Stamp>,
+    called: Moment,
+    /// When its revision had been answered; none if never.
+    told: Option<Moment>,
     revision: Rev,
     is_write: bool,
     what: String,
 }
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
-    let points = points(history, truth);
-    let mut told: Vec<(Stamp, Rev)> =
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
+    let points = points(history, model);
+    let mut told: Vec<(Moment, Rev)> =
         points.iter().filter_map(|point| Some((point.told?, point.revision))).collect();
     told.extend(history.streams.iter().flat_map(|stream| &stream.items).filter_map(
         |(stamp, item)| match item {
-            Item::Event(event) => Some((*stamp, event.revision)),
-            Item::Progress(revision) => Some((*stamp, *revision)),
+            DeliveredItem::Event(event) => Some((*stamp, event.revision)),
+            DeliveredItem::Progress(revision) => Some((*stamp, *revision)),
             _ => None,
         },
     ));
@@ -41,17 +41,17 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn points(history: &History, truth: &Truth) -> Vec<Point> {
+fn points(history: &History, model: &WriteModel) -> Vec<Point> {
     let mut points = Vec::new();
     for op in &history.ops {
         let (revision, is_write) = match &op.what {
-            What::Write(write) => match (&write.outcome, write.value) {
-                (Written::Committed(at), _) => (Some(*at), true),
-                (Written::Unknown, Some(value)) => (truth.written_at.get(&value).copied(), true),
+            RecordedOperation::Write(write) => match (&write.outcome, write.value) {
+                (RecordedOutcome::Committed(at), _) => (Some(*at), true),
+                (RecordedOutcome::Unknown, Some(value)) => (model.written_at.get(&value).copied(), true),
                 _ => (None, true),
             },
-            What::Get { revision, .. } => (*revision, false),
-            What::Range { revision, latest: true, .. } => (Some(*revision), false),
+            RecordedOperation::Get { revision, .. } => (*revision, false),
+            RecordedOperation::Range { revision, latest: true, .. } => (Some(*revision), false),
             _ => (None, false),
         };
         if let Some(revision) = revision {
@@ -63,9 +63,9 @@ fn points(history: &History, truth: &Truth) -> Vec<Point> {
 }
 
 /// An operation without the lists of what it found.
-fn brief(what: &What) -> String {
+fn brief(what: &RecordedOperation) -> String {
     match what {
-        What::Range { keys, .. } => format!("list {keys:?}"),
+        RecordedOperation::Range { keys, .. } => format!("list {keys:?}"),
         other => format!("{other:?}"),
     }
 }

@@ -1,28 +1,30 @@
 //! A read shows exactly what stood at the revision that it names.
 
-use super::Faults;
-use super::truth::{Truth, Version};
-use crate::record::{History, Op, Pair, Rev, What};
+use super::FoundFaults;
+use super::model::{Version, WriteModel};
+use crate::record::{History, Op, Pair, RecordedOperation, Rev};
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     unanswered(history, faults);
     for op in &history.ops {
         match &op.what {
-            What::Get { key, found, revision: Some(at) } => {
-                same(op, *at, found.as_slice(), truth.at(key, *at).map(|v| (key.as_str(), v)), faults);
+            RecordedOperation::Get { key, found, revision: Some(at) } => {
+                same(op, *at, found.as_slice(), model.at(key, *at).map(|v| (key.as_str(), v)), faults);
             }
-            What::Range { keys, found, revision, least, whole, .. } => {
+            RecordedOperation::Range { keys, found, revision, least, whole, .. } => {
                 if revision < least {
                     faults.add(format!("{}: a list at {revision}, though {least} was asked for", op.by));
                 }
                 // Of a page that is not the last only what is shown can be wrong.
-                let state = truth.state(keys, *revision);
+                let state = model.state(keys, *revision);
                 let upto = found.last().map_or("", |pair| pair.key.as_str());
                 let state = state.into_iter().filter(|(key, _)| *whole || *key <= upto);
                 same(op, *revision, found, state, faults);
             }
-            What::NotOlder { key, found, least } => not_older(op, key, found.as_ref(), *least, truth, faults),
-            What::Expired { asked } => {
+            RecordedOperation::NotOlder { key, found, least } => {
+                not_older(op, key, found.as_ref(), *least, model, faults)
+            }
+            RecordedOperation::Expired { asked } => {
                 let mut before = history.compactions.iter().filter(|c| Some(c.called) < op.returned);
                 if !before.any(|compaction| compaction.at > *asked) {
                     faults.add(format!("{}: revision {asked} is expired, and was never compacted", op.by));
@@ -34,7 +36,7 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
 }
 
 /// With most members alive every read is answered.
-fn unanswered(history: &History, faults: &mut Faults) {
+fn unanswered(history: &History, faults: &mut FoundFaults) {
     let Some(outages) = &history.outages else { return };
     for read in &history.unanswered {
         if !outages.iter().any(|(from, upto)| read.called < *upto && *from < read.returned) {
@@ -48,7 +50,7 @@ fn same<'t>(
     at: Rev,
     found: &[Pair],
     expected: impl IntoIterator<Item = (&'t str, Version)>,
-    faults: &mut Faults,
+    faults: &mut FoundFaults,
 ) {
     let expected: Vec<(&str, Version)> = expected.into_iter().collect();
     let equal = found.len() == expected.len()
@@ -66,8 +68,15 @@ fn same<'t>(
     }
 }
 
-fn not_older(op: &Op, key: &str, found: Option<&Pair>, least: Rev, truth: &Truth, faults: &mut Faults) {
-    let mut states = truth.since(key, least).into_iter();
+fn not_older(
+    op: &Op,
+    key: &str,
+    found: Option<&Pair>,
+    least: Rev,
+    model: &WriteModel,
+    faults: &mut FoundFaults,
+) {
+    let mut states = model.since(key, least).into_iter();
     let is_one = states.any(|version| match (found, version) {
         (None, None) => true,
         (Some(pair), Some(version)) => is(pair, &version),

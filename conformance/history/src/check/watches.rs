@@ -2,15 +2,17 @@
 
 use std::ops::Bound;
 
-use super::Faults;
-use super::truth::{Truth, Version};
-use crate::record::{Event, From, History, Item, Kind, Pair, Rev, Stamp, Stream};
+use super::FoundFaults;
+use super::model::{Version, WriteModel};
+use crate::record::{
+    DeliveredEvent, DeliveredItem, DeliveredKind, History, Moment, Pair, RecordedWatch, Rev, WatchStart,
+};
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     for stream in &history.streams {
         let before = faults.0.len();
-        initial(stream, truth, faults);
-        changes(history, stream, truth, faults);
+        initial(stream, model, faults);
+        changes(history, stream, model, faults);
         expiry(history, stream, faults);
         for fault in &mut faults.0[before..] {
             *fault = format!("{}, watch of {:?} from {:?}: {fault}", stream.by, stream.keys, stream.from);
@@ -19,13 +21,13 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
 }
 
 /// The present objects are the state at the revision that ends them, which is as new as was asked for.
-fn initial(stream: &Stream, truth: &Truth, faults: &mut Faults) {
-    let (From::Initial(least), Some(at)) = (stream.from, stream.base()) else { return };
+fn initial(stream: &RecordedWatch, model: &WriteModel, faults: &mut FoundFaults) {
+    let (WatchStart::Initial(least), Some(at)) = (stream.from, stream.base()) else { return };
     if at < least {
         faults.add(format!("it began at {at}, and {least} was asked for"));
     }
     let told: Vec<&Pair> = stream.items.iter().filter_map(|(_, item)| present(item)).collect();
-    let state = truth.state(&stream.keys, at);
+    let state = model.state(&stream.keys, at);
     let expected: Vec<_> = state.into_iter().filter(|(_, version)| selects(stream, version)).collect();
     let equal = told.len() == expected.len()
         && told.iter().zip(&expected).all(|(pair, (key, v))| pair.key == *key && pair.modified == v.modified);
@@ -34,13 +36,13 @@ fn initial(stream: &Stream, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Faults) {
+fn changes(history: &History, stream: &RecordedWatch, model: &WriteModel, faults: &mut FoundFaults) {
     let Some(base) = stream.base() else { return };
     let mut upto = base;
-    let mut told: Vec<(Stamp, &Event)> = Vec::new();
+    let mut told: Vec<(Moment, &DeliveredEvent)> = Vec::new();
     for (stamp, item) in &stream.items {
         match item {
-            Item::Event(event) => {
+            DeliveredItem::Event(event) => {
                 if event.revision <= upto {
                     faults.add(format!("{event:?} came after everything up to {upto} had been told"));
                     return;
@@ -49,11 +51,11 @@ fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Fault
                 told.push((*stamp, event));
             }
             // A watch of the future may know of nothing yet.
-            Item::Progress(at) => upto = upto.max(*at),
+            DeliveredItem::Progress(at) => upto = upto.max(*at),
             _ => {}
         }
     }
-    let mut expected = expected(stream, truth, base, upto);
+    let mut expected = expected(stream, model, base, upto);
     for (stamp, event) in told {
         match expected.next() {
             Some(due) if agrees(history, stream, stamp, event, &due) => {}
@@ -65,23 +67,23 @@ fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Fault
     }
 }
 
-/// The changes that a watcher must be told.
+/// The changes that a watcher must get.
 fn expected<'t>(
-    stream: &'t Stream,
-    truth: &'t Truth,
+    stream: &'t RecordedWatch,
+    model: &'t WriteModel,
     base: Rev,
     upto: Rev,
-) -> impl Iterator<Item = Event> + 't {
+) -> impl Iterator<Item = DeliveredEvent> + 't {
     let span = (Bound::Excluded(base), Bound::Included(upto));
-    let entries = truth.log.range(span).filter(|(_, entry)| stream.keys.contains(&entry.key));
+    let entries = model.log.range(span).filter(|(_, entry)| stream.keys.contains(&entry.key));
     entries.filter_map(move |(at, entry)| {
-        let seen = |revision| truth.at(&entry.key, revision).filter(|version| selects(stream, version));
+        let seen = |revision| model.at(&entry.key, revision).filter(|version| selects(stream, version));
         let (before, now) = (seen(at - 1), seen(*at));
         let kind = match (before, now) {
             (None, None) => return None,
-            (None, Some(_)) => Kind::Added,
-            (Some(_), Some(_)) => Kind::Modified,
-            (Some(_), None) => Kind::Deleted,
+            (None, Some(_)) => DeliveredKind::Added,
+            (Some(_), Some(_)) => DeliveredKind::Modified,
+            (Some(_), None) => DeliveredKind::Deleted,
         };
         let value = now.or(before).map(|version| version.value);
         let previous = before.map(|version| Pair {
@@ -90,12 +92,18 @@ fn expected<'t>(
             modified: version.modified,
             created: Some(version.created),
         });
-        Some(Event { revision: *at, key: entry.key.clone(), kind, value, previous })
+        Some(DeliveredEvent { revision: *at, key: entry.key.clone(), kind, value, previous })
     })
 }
 
-/// The state before need not be told when it was compacted meanwhile.
-fn agrees(history: &History, stream: &Stream, stamp: Stamp, told: &Event, due: &Event) -> bool {
+/// The state before need not be delivered when it was compacted meanwhile.
+fn agrees(
+    history: &History,
+    stream: &RecordedWatch,
+    stamp: Moment,
+    told: &DeliveredEvent,
+    due: &DeliveredEvent,
+) -> bool {
     let compacted = || history.compactions.iter().any(|c| c.called < stamp && c.at >= told.revision);
     let previous = match (&told.previous, &due.previous) {
         (Some(told), Some(due)) => told == due,
@@ -109,14 +117,14 @@ fn agrees(history: &History, stream: &Stream, stamp: Stamp, told: &Event, due: &
 
 /// A watch ends for want of history only where history was given up. Who selects by what an object was needs the state
 /// before the next change as well, which a compaction at that change gives up.
-fn expiry(history: &History, stream: &Stream, faults: &mut Faults) {
+fn expiry(history: &History, stream: &RecordedWatch, faults: &mut FoundFaults) {
     let ahead = u64::from(stream.tells_previous);
     let mut upto = stream.base().unwrap_or_default();
     for (stamp, item) in &stream.items {
         match item {
-            Item::Event(event) => upto = event.revision,
-            Item::Progress(at) => upto = upto.max(*at),
-            Item::Expired => {
+            DeliveredItem::Event(event) => upto = event.revision,
+            DeliveredItem::Progress(at) => upto = upto.max(*at),
+            DeliveredItem::Expired => {
                 let mut before = history.compactions.iter().filter(|c| c.called < *stamp);
                 if !before.any(|compaction| compaction.at > upto + ahead) {
                     faults.add(format!("it expired at {upto}, which was never compacted"));
@@ -127,13 +135,13 @@ fn expiry(history: &History, stream: &Stream, faults: &mut Faults) {
     }
 }
 
-fn present(item: &Item) -> Option<&Pair> {
+fn present(item: &DeliveredItem) -> Option<&Pair> {
     match item {
-        Item::Present(pair) => Some(pair),
+        DeliveredItem::Present(pair) => Some(pair),
         _ => None,
     }
 }
 
-fn selects(stream: &Stream, version: &Version) -> bool {
+fn selects(stream: &RecordedWatch, version: &Version) -> bool {
     !stream.even || version.value.is_multiple_of(2)
 }

@@ -1,25 +1,25 @@
-//! Each write that happened was asked for, compared as it was told to, and was made once; no revision is missing.
+//! Each write that happened was asked for, compared as it was to, and was made once; no revision is missing.
 
 use std::collections::HashMap;
 
-use super::Faults;
-use super::truth::Truth;
-use crate::record::{History, Op, Rev, What, Write, Written};
+use super::FoundFaults;
+use super::model::WriteModel;
+use crate::record::{History, Op, RecordedOperation, RecordedOutcome, RecordedWrite, Rev};
 
-pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
-    origins(history, truth, faults);
-    comparisons(history, truth, faults);
+pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
+    origins(history, model, faults);
+    comparisons(history, model, faults);
     if history.exclusive {
-        let missing = (history.start + 1..=truth.newest()).find(|at| !truth.log.contains_key(at));
+        let missing = (history.start + 1..=model.newest()).find(|at| !model.log.contains_key(at));
         if let Some(at) = missing {
             faults.add(format!("nobody was told what was written at revision {at}"));
         }
     }
 }
 
-/// What stands in the log was asked for by somebody who was not told that it failed.
-fn origins(history: &History, truth: &Truth, faults: &mut Faults) {
-    let writes: Vec<(&Op, &Write)> = writes(history).collect();
+/// Each write in the log was asked for by a client that got no failure for it.
+fn origins(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
+    let writes: Vec<(&Op, &RecordedWrite)> = writes(history).collect();
     let by_value: HashMap<_, _> =
         writes.iter().filter_map(|(_, write)| Some((write.value?, *write))).collect();
     let deletes: HashMap<(&str, Option<Rev>), usize> = writes
@@ -29,9 +29,9 @@ fn origins(history: &History, truth: &Truth, faults: &mut Faults) {
             *all.entry((write.key.as_str(), write.expected)).or_default() += 1;
             all
         });
-    for (at, entry) in &truth.log {
+    for (at, entry) in &model.log {
         let Some(value) = entry.value else {
-            let before = truth.at(&entry.key, at - 1).map(|version| version.modified);
+            let before = model.at(&entry.key, at - 1).map(|version| version.modified);
             if !deletes.contains_key(&(entry.key.as_str(), before)) {
                 faults.add(format!("{} was deleted at {at}, and nobody asked for it", entry.key));
             }
@@ -50,25 +50,25 @@ fn origins(history: &History, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-fn may_be_made(write: &Write) -> bool {
-    matches!(write.outcome, Written::Committed(_) | Written::Made | Written::Unknown)
+fn may_be_made(write: &RecordedWrite) -> bool {
+    matches!(write.outcome, RecordedOutcome::Committed(_) | RecordedOutcome::Made | RecordedOutcome::Unknown)
 }
 
 /// A write that was made found what it expected, and one that was not made did not.
-fn comparisons(history: &History, truth: &Truth, faults: &mut Faults) {
+fn comparisons(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     for (op, write) in writes(history) {
         let made = match (&write.outcome, write.value) {
-            (Written::Committed(at), _) => Some(*at),
-            (Written::Unknown, Some(value)) => truth.written_at.get(&value).copied(),
+            (RecordedOutcome::Committed(at), _) => Some(*at),
+            (RecordedOutcome::Unknown, Some(value)) => model.written_at.get(&value).copied(),
             _ => None,
         };
         let Some(at) = made else { continue };
-        let found = truth.at(&write.key, at - 1).map(|version| version.modified);
+        let found = model.at(&write.key, at - 1).map(|version| version.modified);
         if found != write.expected {
             faults.add(format!("{}: {write:?} was made at {at} over version {found:?}", op.by));
         }
         if let Some((guard, revision)) = &write.guard {
-            let stood = truth.at(guard, at - 1).map(|version| version.modified);
+            let stood = model.at(guard, at - 1).map(|version| version.modified);
             if stood != Some(*revision) {
                 faults.add(format!("{}: {write:?} was made at {at} while its guard was {stood:?}", op.by));
             }
@@ -76,9 +76,9 @@ fn comparisons(history: &History, truth: &Truth, faults: &mut Faults) {
     }
 }
 
-pub fn writes(history: &History) -> impl Iterator<Item = (&Op, &Write)> {
+pub fn writes(history: &History) -> impl Iterator<Item = (&Op, &RecordedWrite)> {
     history.ops.iter().filter_map(|op| match &op.what {
-        What::Write(write) => Some((op, write)),
+        RecordedOperation::Write(write) => Some((op, write)),
         _ => None,
     })
 }

@@ -17,7 +17,7 @@ use rand::rngs::StdRng;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::Place;
+use super::StorePlace;
 use super::links::{CLIENTS, Links};
 use crate::recorder::Recorder;
 
@@ -26,7 +26,7 @@ const START: Duration = Duration::from_secs(60);
 
 /// A running cluster.
 pub struct Etcd {
-    members: Vec<Member>,
+    members: Vec<EtcdMember>,
     links: Links,
     processes: Processes,
     directory: TempDir,
@@ -35,7 +35,7 @@ pub struct Etcd {
 }
 
 /// Ports of one member: its own, and those of the ways to it.
-struct Member {
+struct EtcdMember {
     name: String,
     client: u16,
     peer: u16,
@@ -49,14 +49,14 @@ impl Etcd {
         let directory = tempfile::Builder::new().prefix("drydock-history-").tempdir()?;
         let processes = Processes::new(&directory.path().join("etcd"))?;
         let ports = free_ports(4 * members)?;
-        let member = |(at, p): (usize, &[u16])| Member {
+        let member = |(at, p): (usize, &[u16])| EtcdMember {
             name: format!("member-{at}"),
             client: p[0],
             peer: p[1],
             client_way: p[2],
             peer_way: p[3],
         };
-        let members: Vec<Member> = ports.chunks(4).enumerate().map(member).collect();
+        let members: Vec<EtcdMember> = ports.chunks(4).enumerate().map(member).collect();
         let links = Links::new();
         let etcd = Self { members, links, processes, directory, servers, prefix: prefix.to_owned() };
         for (at, member) in etcd.members.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Etcd {
         self.signal(at, Signal::CONT)
     }
 
-    /// Parts a member from its peers for a while, and from the clients too if told.
+    /// Parts a member from its peers for a while, and from the clients too if asked to.
     pub async fn part(&self, at: usize, from_clients: bool, down: Duration) {
         let peers = (0..self.members.len()).filter(|peer| *peer != at).map(|peer| (peer, at));
         self.links.hold(peers.chain(from_clients.then_some((CLIENTS, at))));
@@ -172,7 +172,7 @@ impl Etcd {
 }
 
 #[async_trait]
-impl Place for Etcd {
+impl StorePlace for Etcd {
     fn servers(&self) -> usize {
         self.servers
     }

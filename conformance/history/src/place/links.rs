@@ -16,21 +16,21 @@ use tokio::sync::watch;
 
 /// The number of all clients together, beside those of members.
 pub const CLIENTS: usize = usize::MAX;
-/// What nobody has named.
+/// The origin of a connection that has not named one.
 const STRANGER: usize = usize::MAX - 1;
-/// A head of a request that is longer names nobody.
+/// A request head that is longer than this names no origin.
 const HEAD: usize = 16 << 10;
 
 /// All ways of a cluster.
 #[derive(Clone)]
 pub struct Links {
-    flow: watch::Sender<Flow>,
+    flow: watch::Sender<LinkFlow>,
     members: Arc<Mutex<HashMap<u64, usize>>>,
 }
 
 /// What passes at present.
 #[derive(Clone, Default)]
-struct Flow {
+struct LinkFlow {
     /// From whom to whom nothing does.
     held: HashSet<(usize, usize)>,
     /// How often connections to each have been cut.
@@ -39,7 +39,7 @@ struct Flow {
 
 impl Links {
     pub fn new() -> Self {
-        Self { flow: watch::Sender::new(Flow::default()), members: Arc::default() }
+        Self { flow: watch::Sender::new(LinkFlow::default()), members: Arc::default() }
     }
 
     /// Which member has this id.
@@ -86,7 +86,7 @@ impl Links {
                 Err(_) => return,
             },
         };
-        let origin = Origin { links: self.clone(), known: origin, id, to };
+        let origin = ConnectionOrigin { links: self.clone(), known: origin, id, to };
         if !origin.passes().await {
             return;
         }
@@ -104,20 +104,20 @@ impl Links {
 }
 
 /// Where a connection leads from and to.
-struct Origin {
+struct ConnectionOrigin {
     links: Links,
     known: Option<usize>,
     id: Option<u64>,
     to: usize,
 }
 
-impl Origin {
+impl ConnectionOrigin {
     fn from(&self) -> usize {
         let named = || self.links.members.lock().get(&self.id?).copied();
         self.known.or_else(named).unwrap_or(STRANGER)
     }
 
-    fn is_held(&self, flow: &Flow) -> bool {
+    fn is_held(&self, flow: &LinkFlow) -> bool {
         match self.from() {
             STRANGER => flow.held.iter().any(|(from, to)| *from != CLIENTS && *to == self.to),
             from => flow.held.contains(&(from, self.to)),
@@ -132,7 +132,7 @@ impl Origin {
 
     async fn cut(&self) {
         let mut flow = self.links.flow.subscribe();
-        let cuts = |flow: &Flow| flow.cuts.get(&self.to).copied().unwrap_or_default();
+        let cuts = |flow: &LinkFlow| flow.cuts.get(&self.to).copied().unwrap_or_default();
         let now = cuts(&flow.borrow());
         if self.known.is_none() || flow.wait_for(|flow| cuts(flow) != now).await.is_err() {
             std::future::pending::<()>().await;

@@ -16,7 +16,7 @@ use crate::recorder::Recorder;
 
 /// A store that faults can be made in.
 #[async_trait]
-pub trait Place: Send + Sync {
+pub trait StorePlace: Send + Sync {
     /// How many servers use it.
     fn servers(&self) -> usize;
     /// Opens it for one of them.

@@ -10,7 +10,7 @@ use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use rand::rngs::StdRng;
 use tempfile::TempDir;
 
-use super::Place;
+use super::StorePlace;
 use crate::recorder::Recorder;
 
 /// How long the file may stay in use after its server was taken down.
@@ -26,7 +26,7 @@ impl Sqlite {
 }
 
 #[async_trait]
-impl Place for Sqlite {
+impl StorePlace for Sqlite {
     fn servers(&self) -> usize {
         1
     }

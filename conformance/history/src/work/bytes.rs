@@ -9,19 +9,19 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::{any_key, expected, recent};
-use crate::context::{Context, Server};
+use crate::context::{HistoryContext, StoreServer};
 use crate::object::{self, GUARD, PREFIX, object};
-use crate::record::{Pair, Present, Rev, What, Write, Written};
+use crate::record::{Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev};
 
 const BY: &str = "a client of the backend";
 
-pub async fn run(context: Arc<Context>, which: usize, mut rng: StdRng) {
+pub async fn run(context: Arc<HistoryContext>, which: usize, mut rng: StdRng) {
     while !context.over.is_cancelled() {
         let server = tokio::select! {
             server = context.server(which) => server,
             () = context.over.cancelled() => return,
         };
-        let client = Client { context: &context, server: &server };
+        let client = BytesClient { context: &context, server: &server };
         match rng.random_range(0..100) {
             0..55 => client.write(&mut rng).await,
             55..60 => client.raise_guard(&mut rng).await,
@@ -32,12 +32,12 @@ pub async fn run(context: Arc<Context>, which: usize, mut rng: StdRng) {
     }
 }
 
-pub struct Client<'a> {
-    pub context: &'a Context,
-    pub server: &'a Server,
+pub struct BytesClient<'a> {
+    pub context: &'a HistoryContext,
+    pub server: &'a StoreServer,
 }
 
-impl Client<'_> {
+impl BytesClient<'_> {
     async fn write(&self, rng: &mut StdRng) {
         let name = any_key(rng);
         let key = format!("{PREFIX}{name}");
@@ -48,17 +48,28 @@ impl Client<'_> {
             false => None,
         };
         let value = (!deletes).then(|| self.context.recorder.value());
-        self.swap(name, Write { key, expected, value, guard, outcome: Written::Unknown }, rng).await;
+        self.swap(
+            name,
+            RecordedWrite { key, expected, value, guard, outcome: RecordedOutcome::Unknown },
+            rng,
+        )
+        .await;
     }
 
     async fn raise_guard(&self, rng: &mut StdRng) {
         let expected = expected(self.context, GUARD, rng);
         let value = Some(self.context.recorder.value());
-        let write = Write { key: GUARD.to_owned(), expected, value, guard: None, outcome: Written::Unknown };
+        let write = RecordedWrite {
+            key: GUARD.to_owned(),
+            expected,
+            value,
+            guard: None,
+            outcome: RecordedOutcome::Unknown,
+        };
         self.swap("fence/leader".to_owned(), write, rng).await;
     }
 
-    async fn swap(&self, name: String, mut write: Write, rng: &mut StdRng) {
+    async fn swap(&self, name: String, mut write: RecordedWrite, rng: &mut StdRng) {
         let recorder = &self.context.recorder;
         let guard = write.guard.clone();
         let ask = Ask {
@@ -72,38 +83,38 @@ impl Client<'_> {
         let answer = self.server.ask(rng, self.server.backend.write(ask)).await;
         let mut stood = None;
         write.outcome = match answer {
-            None => Written::Unknown,
+            None => RecordedOutcome::Unknown,
             Some(Ok(WriteOutcome::Committed(at))) => {
                 self.context.saw(&write.key, write.value.map(|_| at.0));
-                Written::Committed(at.0)
+                RecordedOutcome::Committed(at.0)
             }
             Some(Ok(WriteOutcome::Conflict(present, at))) => {
                 let present = present.as_ref().and_then(|pair| read(pair).ok());
                 let version = present.as_ref().map(|pair| pair.modified);
                 self.context.saw(&write.key, version);
                 stood = Some((present, at.0));
-                Written::Conflict(Present::Version(version))
+                RecordedOutcome::Conflict(Present::Version(version))
             }
-            Some(Ok(WriteOutcome::Guarded)) => Written::Guarded,
+            Some(Ok(WriteOutcome::Guarded)) => RecordedOutcome::Guarded,
             Some(Err(error)) => self.failed(&error),
         };
         let key = write.key.clone();
         if let Some((found, at)) = stood {
-            recorder.op(BY, called, What::Get { key, found, revision: Some(at) });
+            recorder.op(BY, called, RecordedOperation::Get { key, found, revision: Some(at) });
         }
-        recorder.op(BY, called, What::Write(write));
+        recorder.op(BY, called, RecordedOperation::Write(write));
     }
 
     /// What an error says of a write.
-    fn failed(&self, error: &BackendError) -> Written {
+    fn failed(&self, error: &BackendError) -> RecordedOutcome {
         match error {
             BackendError::Overloaded
             | BackendError::TooLarge
             | BackendError::NoSpace(_)
-            | BackendError::Closed(_) => Written::Refused,
+            | BackendError::Closed(_) => RecordedOutcome::Refused,
             _ => {
                 self.context.recorder.count("writes that failed");
-                Written::Unknown
+                RecordedOutcome::Unknown
             }
         }
     }
@@ -115,7 +126,11 @@ impl Client<'_> {
             Some(Ok((found, at))) => {
                 let found = found.as_ref().and_then(|pair| read(pair).ok());
                 self.context.saw(&key, found.as_ref().map(|pair| pair.modified));
-                self.context.recorder.op(BY, called, What::Get { key, found, revision: Some(at.0) });
+                self.context.recorder.op(
+                    BY,
+                    called,
+                    RecordedOperation::Get { key, found, revision: Some(at.0) },
+                );
             }
             Some(Err(error)) => self.context.recorder.unanswered(BY, called, error),
             None => {}
@@ -130,7 +145,14 @@ impl Client<'_> {
             Some(Ok((found, revision))) => {
                 let found = found.iter().filter_map(|pair| read(pair).ok()).collect();
                 let keys = key.clone()..format!("{key}\0");
-                What::Range { keys, found, revision: revision.0, latest: false, least: at, whole: true }
+                RecordedOperation::Range {
+                    keys,
+                    found,
+                    revision: revision.0,
+                    latest: false,
+                    least: at,
+                    whole: true,
+                }
             }
             Some(Err(error)) => return self.refused(called, at, &error),
             None => return,
@@ -164,14 +186,16 @@ impl Client<'_> {
             }
             let revision = page.revision.0;
             self.context.recorder.reached(revision);
-            let what = What::Range { keys, found, revision, latest, least, whole };
+            let what = RecordedOperation::Range { keys, found, revision, latest, least, whole };
             return self.context.recorder.op(BY, called, what);
         }
     }
 
     fn refused(&self, called: u64, asked: Rev, error: &BackendError) {
         match error {
-            BackendError::Compacted { .. } => self.context.recorder.op(BY, called, What::Expired { asked }),
+            BackendError::Compacted { .. } => {
+                self.context.recorder.op(BY, called, RecordedOperation::Expired { asked })
+            }
             _ => self.context.recorder.unanswered(BY, called, error),
         }
     }

@@ -1,4 +1,4 @@
-//! Forgets history that the witness has seen.
+//! Forgets history that the observer has seen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use drydock_storage::backend::Revision;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use crate::context::Context;
+use crate::context::HistoryContext;
 
-pub async fn run(context: Arc<Context>, mut rng: StdRng) {
+pub async fn run(context: Arc<HistoryContext>, mut rng: StdRng) {
     loop {
         let pause = Duration::from_millis(rng.random_range(50..600));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = context.over.cancelled() => return,
         }
-        let at = context.witnessed().saturating_sub(rng.random_range(0..80));
+        let at = context.observed().saturating_sub(rng.random_range(0..80));
         let server = tokio::select! {
             server = context.server(0) => server,
             () = context.over.cancelled() => return,

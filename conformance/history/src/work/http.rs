@@ -11,10 +11,10 @@ use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
 
 use super::{expected, http_watch, recent};
-use crate::context::Context;
+use crate::context::HistoryContext;
 use crate::object::{ANNOTATION, value_of};
 use crate::place::servers::Servers;
-use crate::record::{Pair, Present, Rev, Stamp, Value, What, Write, Written};
+use crate::record::{Moment, Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev, Value};
 
 /// All keys that are written.
 pub const PREFIX: &str = "/registry/coordination.k8s.io/nodemaintenances/";
@@ -23,7 +23,11 @@ pub const PATH: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances";
 const BY: &str = "a client of the API";
 
 /// Starts all clients; they end when it is over.
-pub fn start(context: &Arc<Context>, servers: &Arc<Servers>, mut rng: impl FnMut() -> StdRng) -> JoinSet<()> {
+pub fn start(
+    context: &Arc<HistoryContext>,
+    servers: &Arc<Servers>,
+    mut rng: impl FnMut() -> StdRng,
+) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for which in 0..2 * servers.count() {
         tasks.spawn(run(context.clone(), servers.clone(), which, rng()));
@@ -32,8 +36,8 @@ pub fn start(context: &Arc<Context>, servers: &Arc<Servers>, mut rng: impl FnMut
     tasks
 }
 
-async fn run(context: Arc<Context>, servers: Arc<Servers>, which: usize, mut rng: StdRng) {
-    let asker = Asker { context: &context, servers: &servers, which };
+async fn run(context: Arc<HistoryContext>, servers: Arc<Servers>, which: usize, mut rng: StdRng) {
+    let asker = HttpAsker { context: &context, servers: &servers, which };
     while !context.over.is_cancelled() {
         let name = format!("m-{}", rng.random_range(0..6));
         match rng.random_range(0..100) {
@@ -47,19 +51,19 @@ async fn run(context: Arc<Context>, servers: Arc<Servers>, which: usize, mut rng
 }
 
 /// Asks one server.
-pub struct Asker<'a> {
-    pub context: &'a Context,
+pub struct HttpAsker<'a> {
+    pub context: &'a HistoryContext,
     pub servers: &'a Servers,
     pub which: usize,
 }
 
 /// An answer that is an error; code 0 is none at all, or that of a server which is not ready yet.
-struct Refusal {
+struct HttpRefusal {
     code: u16,
     why: String,
 }
 
-impl Asker<'_> {
+impl HttpAsker<'_> {
     async fn create(&self, name: &str) {
         let value = self.context.recorder.value();
         self.write(name, None, Some(value), Method::POST, PATH.to_owned(), object(name, value, None)).await;
@@ -90,29 +94,31 @@ impl Asker<'_> {
         let called = self.context.recorder.stamp();
         let outcome = match self.ask(method, &path, Some(body)).await {
             Ok(answer) => match (value, revision_of(&answer)) {
-                (Some(_), Some(at)) => Written::Committed(at),
-                _ => Written::Made,
+                (Some(_), Some(at)) => RecordedOutcome::Committed(at),
+                _ => RecordedOutcome::Made,
             },
             Err(refusal) => self.refused(&refusal),
         };
         let key = key(name);
         match &outcome {
-            Written::Committed(at) => self.context.saw(&key, Some(*at)),
-            Written::Made | Written::Conflict(Present::Version(None)) => self.context.saw(&key, None),
+            RecordedOutcome::Committed(at) => self.context.saw(&key, Some(*at)),
+            RecordedOutcome::Made | RecordedOutcome::Conflict(Present::Version(None)) => {
+                self.context.saw(&key, None)
+            }
             _ => {}
         }
-        let write = Write { key, expected, value, guard: None, outcome };
-        self.context.recorder.op(BY, called, What::Write(write));
+        let write = RecordedWrite { key, expected, value, guard: None, outcome };
+        self.context.recorder.op(BY, called, RecordedOperation::Write(write));
     }
 
-    fn refused(&self, refusal: &Refusal) -> Written {
+    fn refused(&self, refusal: &HttpRefusal) -> RecordedOutcome {
         match refusal.code {
-            404 => Written::Conflict(Present::Version(None)),
-            409 => Written::Conflict(Present::Something),
-            400..500 => Written::Refused,
+            404 => RecordedOutcome::Conflict(Present::Version(None)),
+            409 => RecordedOutcome::Conflict(Present::Something),
+            400..500 => RecordedOutcome::Refused,
             _ => {
                 self.context.recorder.count("writes that failed");
-                Written::Unknown
+                RecordedOutcome::Unknown
             }
         }
     }
@@ -128,10 +134,10 @@ impl Asker<'_> {
         };
         let key = key(name);
         let what = match least {
-            Some(least) => What::NotOlder { key, found, least },
+            Some(least) => RecordedOperation::NotOlder { key, found, least },
             None => {
                 self.context.saw(&key, found.as_ref().map(|pair| pair.modified));
-                What::Get { key, found, revision: None }
+                RecordedOperation::Get { key, found, revision: None }
             }
         };
         self.context.recorder.op(BY, called, what);
@@ -170,7 +176,7 @@ impl Asker<'_> {
         self.context.recorder.op(
             BY,
             called,
-            What::Range { keys, found, revision, latest, least, whole: true },
+            RecordedOperation::Range { keys, found, revision, latest, least, whole: true },
         );
     }
 
@@ -181,25 +187,25 @@ impl Asker<'_> {
         let found = page["items"].as_array().into_iter().flatten().filter_map(pair_of).collect();
         let (keys, revision) =
             (drydock_storage::backend::prefix_range(PREFIX), revision_of(&page).unwrap_or_default());
-        let what = What::Range { keys, found, revision, latest: true, least: 0, whole: true };
+        let what = RecordedOperation::Range { keys, found, revision, latest: true, least: 0, whole: true };
         self.context.recorder.op("the last look", called, what);
         Ok(())
     }
 
-    fn unanswered(&self, called: Stamp, refusal: &Refusal) {
+    fn unanswered(&self, called: Moment, refusal: &HttpRefusal) {
         match refusal.code {
             // Which of its pages is too old it does not say; compaction is not made here.
-            410 => self.context.recorder.op(BY, called, What::Expired { asked: 0 }),
+            410 => self.context.recorder.op(BY, called, RecordedOperation::Expired { asked: 0 }),
             // The server itself is down.
             0 => self.context.recorder.count("reads of a server that was down"),
             _ => self.context.recorder.unanswered(BY, called, format!("{}: {}", refusal.code, refusal.why)),
         }
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Option<Json>) -> Result<Json, Refusal> {
+    async fn ask(&self, method: Method, path: &str, body: Option<Json>) -> Result<Json, HttpRefusal> {
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-        let none = |error: &dyn std::fmt::Display| Refusal { code: 0, why: error.to_string() };
+        let none = |error: &dyn std::fmt::Display| HttpRefusal { code: 0, why: error.to_string() };
         let request = request.body(body).map_err(|error| none(&error))?;
         let served = self.servers.serves(self.which);
         match self.servers.client(self.which).request::<Json>(request).await {
@@ -209,7 +215,9 @@ impl Asker<'_> {
             {
                 Err(none(&status.message))
             }
-            Err(kube::Error::Api(status)) => Err(Refusal { code: status.code, why: status.message.clone() }),
+            Err(kube::Error::Api(status)) => {
+                Err(HttpRefusal { code: status.code, why: status.message.clone() })
+            }
             Err(error) => Err(none(&error)),
         }
     }
@@ -235,7 +243,7 @@ pub fn revision_of(object: &Json) -> Option<Rev> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// An object as it was told.
+/// An object as it was delivered.
 pub fn pair_of(object: &Json) -> Option<Pair> {
     let key = key(object["metadata"]["name"].as_str()?);
     Some(Pair { key, value: value_of(object.as_object()?)?, modified: revision_of(object)?, created: None })

@@ -13,21 +13,21 @@ use serde_json::Value as Json;
 use super::http::{PATH, PREFIX, key, pair_of, revision_of};
 use super::notes::Notes;
 use super::recent;
-use crate::context::Context;
+use crate::context::HistoryContext;
 use crate::place::servers::Servers;
-use crate::record::{Event, From, Item, Kind};
+use crate::record::{DeliveredEvent, DeliveredItem, DeliveredKind, WatchStart};
 
-pub async fn run(context: Arc<Context>, servers: Arc<Servers>, which: usize, mut rng: StdRng) {
+pub async fn run(context: Arc<HistoryContext>, servers: Arc<Servers>, which: usize, mut rng: StdRng) {
     while !context.over.is_cancelled() {
         let (mut query, from) = match rng.random_range(0..3) {
             0 => {
                 let newest = context.recorder.newest();
                 let list = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned();
-                (list, From::Initial(newest))
+                (list, WatchStart::Initial(newest))
             }
             _ => {
                 let after = recent(&context, &mut rng);
-                (format!("&resourceVersion={after}"), From::After(after))
+                (format!("&resourceVersion={after}"), WatchStart::After(after))
             }
         };
         let mut keys = prefix_range(PREFIX);
@@ -63,23 +63,27 @@ async fn read(client: &kube::Client, query: &str, notes: &mut Notes<'_>) {
 }
 
 /// A line as notes.
-fn item(line: &Json, initial: &mut bool) -> Option<Item> {
+fn item(line: &Json, initial: &mut bool) -> Option<DeliveredItem> {
     let object = &line["object"];
     let change = |kind| {
         let pair = pair_of(object)?;
         let (revision, key, value) = (pair.modified, pair.key, Some(pair.value));
-        Some(Item::Event(Event { revision, key, kind, value, previous: None }))
+        Some(DeliveredItem::Event(DeliveredEvent { revision, key, kind, value, previous: None }))
     };
     match line["type"].as_str()? {
-        "ADDED" if *initial => Some(Item::Present(pair_of(object)?)),
-        "ADDED" => change(Kind::Added),
-        "MODIFIED" => change(Kind::Modified),
-        "DELETED" => change(Kind::Deleted),
+        "ADDED" if *initial => Some(DeliveredItem::Present(pair_of(object)?)),
+        "ADDED" => change(DeliveredKind::Added),
+        "MODIFIED" => change(DeliveredKind::Modified),
+        "DELETED" => change(DeliveredKind::Deleted),
         "BOOKMARK" => {
             let at = revision_of(object)?;
-            Some(if std::mem::take(initial) { Item::InitialEnd(at) } else { Item::Progress(at) })
+            Some(if std::mem::take(initial) {
+                DeliveredItem::InitialEnd(at)
+            } else {
+                DeliveredItem::Progress(at)
+            })
         }
-        _ if object["code"] == 410 => Some(Item::Expired),
-        _ => Some(Item::Failed),
+        _ if object["code"] == 410 => Some(DeliveredItem::Expired),
+        _ => Some(DeliveredItem::Failed),
     }
 }

@@ -5,9 +5,9 @@ pub mod compactor;
 pub mod http;
 pub mod http_watch;
 pub mod notes;
+pub mod observer;
 pub mod typed;
 pub mod watcher;
-pub mod witness;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
-use crate::context::Context;
+use crate::context::HistoryContext;
 use crate::object;
 use crate::record::Rev;
 
@@ -27,7 +27,7 @@ pub enum Layer {
 }
 
 /// Starts all clients; they end when it is over.
-pub fn start(context: &Arc<Context>, seed: u64) -> JoinSet<()> {
+pub fn start(context: &Arc<HistoryContext>, seed: u64) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let mut rng = rngs(seed);
     for which in 0..3 {
@@ -60,7 +60,7 @@ pub fn any_key(rng: &mut StdRng) -> String {
 }
 
 /// The version to expect: the one that was seen last, or for one in eight some other.
-pub fn expected(context: &Context, key: &str, rng: &mut StdRng) -> Option<Rev> {
+pub fn expected(context: &HistoryContext, key: &str, rng: &mut StdRng) -> Option<Rev> {
     let known = context.known(key);
     match rng.random_range(0..16) {
         0 => None,
@@ -70,7 +70,7 @@ pub fn expected(context: &Context, key: &str, rng: &mut StdRng) -> Option<Rev> {
 }
 
 /// A revision of the last few that were heard of.
-pub fn recent(context: &Context, rng: &mut StdRng) -> Rev {
+pub fn recent(context: &HistoryContext, rng: &mut StdRng) -> Rev {
     let newest = context.recorder.newest();
     newest.saturating_sub(rng.random_range(0..60)).max(1)
 }

@@ -10,18 +10,18 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::{Layer, any_key, expected, recent};
-use crate::context::{Context, Server};
+use crate::context::{HistoryContext, StoreServer};
 use crate::object::{GUARD, PREFIX, object, value_of};
-use crate::record::{Pair, Present, Rev, Stamp, Value, What, Write, Written};
+use crate::record::{Moment, Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev, Value};
 
-pub async fn run(context: Arc<Context>, which: usize, layer: Layer, mut rng: StdRng) {
+pub async fn run(context: Arc<HistoryContext>, which: usize, layer: Layer, mut rng: StdRng) {
     while !context.over.is_cancelled() {
         let server = tokio::select! {
             server = context.server(which) => server,
             () = context.over.cancelled() => return,
         };
         let by = if layer == Layer::Cache { "a client of the cache" } else { "a client of the store" };
-        let client = Client { context: &context, server: &server, storage: storage(&server, layer), by };
+        let client = TypedClient { context: &context, server: &server, storage: storage(&server, layer), by };
         match rng.random_range(0..100) {
             0..15 => client.create(&mut rng).await,
             15..60 => client.update(&mut rng).await,
@@ -32,45 +32,45 @@ pub async fn run(context: Arc<Context>, which: usize, layer: Layer, mut rng: Std
 }
 
 /// The layer to ask.
-pub fn storage(server: &Server, layer: Layer) -> &Arc<dyn Storage> {
+pub fn storage(server: &StoreServer, layer: Layer) -> &Arc<dyn Storage> {
     match layer {
         Layer::Store => &server.store,
         Layer::Cache => &server.cache,
     }
 }
 
-/// An object as it was told. One without its number is taken for the first, which it is not.
+/// An object as it was delivered. One without its number is taken for the first, which it is not.
 pub fn pair_of(stored: &Stored) -> Pair {
     let value = value_of(&stored.object().0).unwrap_or_default();
     Pair { key: format!("{PREFIX}{}", stored.key), value, modified: stored.revision.0, created: None }
 }
 
-struct Client<'a> {
-    context: &'a Context,
-    server: &'a Server,
+struct TypedClient<'a> {
+    context: &'a HistoryContext,
+    server: &'a StoreServer,
     storage: &'a Arc<dyn Storage>,
     by: &'static str,
 }
 
 /// What an update is to do.
 #[derive(Clone, Copy)]
-struct Plan {
+struct UpdatePlan {
     /// The version that it insists on, if it insists.
     insists: Option<Option<Rev>>,
     /// What to write; none deletes.
     value: Option<Value>,
 }
 
-impl Client<'_> {
+impl TypedClient<'_> {
     async fn create(&self, rng: &mut StdRng) {
         let (name, value, guard) = (any_key(rng), self.context.recorder.value(), self.guard(rng));
         let called = self.context.recorder.stamp();
         let context = WriteContext { guard: guard.as_ref(), ..WriteContext::default() };
         let created = self.storage.create(&name, object(&name, value), context);
         let outcome = match self.server.ask(rng, created).await {
-            Some(Ok(stored)) => Written::Committed(stored.revision.0),
+            Some(Ok(stored)) => RecordedOutcome::Committed(stored.revision.0),
             Some(Err(error)) => self.failed(&error, None),
-            None => Written::Unknown,
+            None => RecordedOutcome::Unknown,
         };
         self.note(called, &name, None, Some(value), guard, outcome);
     }
@@ -80,7 +80,7 @@ impl Client<'_> {
         let key = format!("{PREFIX}{name}");
         let insists = rng.random_ratio(2, 3).then(|| expected(self.context, &key, rng));
         let deletes = rng.random_ratio(1, 4);
-        let plan = Plan { insists, value: (!deletes).then(|| self.context.recorder.value()) };
+        let plan = UpdatePlan { insists, value: (!deletes).then(|| self.context.recorder.value()) };
         let mut seen: Option<Rev> = None;
         let called = self.context.recorder.stamp();
         let mut decide = |stored: Option<&Stored>| {
@@ -90,11 +90,11 @@ impl Client<'_> {
         let context = WriteContext { guard: guard.as_ref(), ..WriteContext::default() };
         let updated = self.storage.update(&name, context, &mut decide);
         let outcome = match self.server.ask(rng, updated).await {
-            Some(Ok((stored, true))) => Written::Committed(stored.revision.0),
+            Some(Ok((stored, true))) => RecordedOutcome::Committed(stored.revision.0),
             // Each decision changes something.
-            Some(Ok((_, false))) => Written::Refused,
+            Some(Ok((_, false))) => RecordedOutcome::Refused,
             Some(Err(error)) => self.failed(&error, seen),
-            None => Written::Unknown,
+            None => RecordedOutcome::Unknown,
         };
         self.note(called, &name, seen, plan.value, guard, outcome);
     }
@@ -104,37 +104,37 @@ impl Client<'_> {
         Some(Guard { key: GUARD.to_owned(), revision: Revision(revision) })
     }
 
-    fn failed(&self, error: &StorageError, seen: Option<Rev>) -> Written {
+    fn failed(&self, error: &StorageError, seen: Option<Rev>) -> RecordedOutcome {
         match error {
-            StorageError::AlreadyExists => Written::Conflict(Present::Something),
-            StorageError::Refused(_) => Written::Conflict(Present::Version(seen)),
-            StorageError::NotFound => Written::Conflict(Present::Version(None)),
-            StorageError::Guarded => Written::Guarded,
+            StorageError::AlreadyExists => RecordedOutcome::Conflict(Present::Something),
+            StorageError::Refused(_) => RecordedOutcome::Conflict(Present::Version(seen)),
+            StorageError::NotFound => RecordedOutcome::Conflict(Present::Version(None)),
+            StorageError::Guarded => RecordedOutcome::Guarded,
             _ => {
                 self.context.recorder.count("writes that failed");
-                Written::Unknown
+                RecordedOutcome::Unknown
             }
         }
     }
 
     fn note(
         &self,
-        called: Stamp,
+        called: Moment,
         name: &str,
         expected: Option<Rev>,
         value: Option<Value>,
         guard: Option<Guard>,
-        outcome: Written,
+        outcome: RecordedOutcome,
     ) {
         let key = format!("{PREFIX}{name}");
         match &outcome {
-            Written::Committed(at) => self.context.saw(&key, value.map(|_| *at)),
-            Written::Conflict(Present::Version(version)) => self.context.saw(&key, *version),
+            RecordedOutcome::Committed(at) => self.context.saw(&key, value.map(|_| *at)),
+            RecordedOutcome::Conflict(Present::Version(version)) => self.context.saw(&key, *version),
             _ => {}
         }
         let guard = guard.map(|guard| (guard.key, guard.revision.0));
-        let write = Write { key, expected, value, guard, outcome };
-        self.context.recorder.op(self.by, called, What::Write(write));
+        let write = RecordedWrite { key, expected, value, guard, outcome };
+        self.context.recorder.op(self.by, called, RecordedOperation::Write(write));
     }
 
     async fn get(&self, rng: &mut StdRng) {
@@ -151,11 +151,11 @@ impl Client<'_> {
             None => return,
         };
         let what = match at {
-            ReadAt::Latest => What::Get { key, found, revision: None },
-            ReadAt::NotOlderThan(_) => What::NotOlder { key, found, least },
+            ReadAt::Latest => RecordedOperation::Get { key, found, revision: None },
+            ReadAt::NotOlderThan(_) => RecordedOperation::NotOlder { key, found, least },
             ReadAt::Exact(_) => {
                 let (keys, found) = (key.clone()..format!("{key}\0"), found.into_iter().collect());
-                What::Range { keys, found, revision: least, latest: false, least, whole: true }
+                RecordedOperation::Range { keys, found, revision: least, latest: false, least, whole: true }
             }
         };
         self.context.recorder.op(self.by, called, what);
@@ -197,7 +197,7 @@ impl Client<'_> {
         let exact = matches!(at, ReadAt::Exact(_));
         // An exact list that is of another revision is not the one that was asked for.
         let least = if exact && revision != least { Rev::MAX } else { least };
-        let what = What::Range { keys, found, revision, latest, least, whole };
+        let what = RecordedOperation::Range { keys, found, revision, latest, least, whole };
         self.context.recorder.op(self.by, called, what);
     }
 
@@ -207,17 +207,17 @@ impl Client<'_> {
         }
     }
 
-    fn refused(&self, called: Stamp, asked: Rev, error: &StorageError) {
+    fn refused(&self, called: Moment, asked: Rev, error: &StorageError) {
         match error {
             StorageError::Expired { .. } => {
-                self.context.recorder.op(self.by, called, What::Expired { asked });
+                self.context.recorder.op(self.by, called, RecordedOperation::Expired { asked });
             }
             _ => self.context.recorder.unanswered(self.by, called, error),
         }
     }
 }
 
-impl Plan {
+impl UpdatePlan {
     fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<Change, ApiError> {
         let found = stored.map(|stored| stored.revision.0);
         if self.insists.is_some_and(|expected| expected != found) {

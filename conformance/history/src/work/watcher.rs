@@ -12,12 +12,12 @@ use rand::rngs::StdRng;
 use super::notes::{Notes, ended, item, typed_item};
 use super::typed::storage;
 use super::{Layer, any_key, recent};
-use crate::context::{Context, Server};
+use crate::context::{HistoryContext, StoreServer};
 use crate::object::{self, PREFIX};
-use crate::record::{From, Item, Rev};
+use crate::record::{DeliveredItem, Rev, WatchStart};
 
 /// A watcher of the backend.
-pub async fn bytes(context: Arc<Context>, which: usize, mut rng: StdRng) {
+pub async fn bytes(context: Arc<HistoryContext>, which: usize, mut rng: StdRng) {
     while !context.over.is_cancelled() {
         let server = tokio::select! {
             server = context.server(which) => server,
@@ -32,9 +32,10 @@ pub async fn bytes(context: Arc<Context>, which: usize, mut rng: StdRng) {
             }
         };
         let after = start(&context, &mut rng);
-        let mut notes = Notes::bytes(&context, "a watcher of the backend", keys.clone(), From::After(after));
+        let mut notes =
+            Notes::bytes(&context, "a watcher of the backend", keys.clone(), WatchStart::After(after));
         let Ok(mut items) = server.backend.watch(keys, Revision(after)).await else { continue };
-        let mut pace = Pace::any(&mut rng);
+        let mut pace = ReadPace::any(&mut rng);
         while let Some(Some(next)) = pace.next(&context, &server, &mut rng, items.recv()).await {
             for item in item(next) {
                 notes.item(item);
@@ -44,7 +45,7 @@ pub async fn bytes(context: Arc<Context>, which: usize, mut rng: StdRng) {
 }
 
 /// A watcher of typed objects.
-pub async fn typed(context: Arc<Context>, which: usize, layer: Layer, mut rng: StdRng) {
+pub async fn typed(context: Arc<HistoryContext>, which: usize, layer: Layer, mut rng: StdRng) {
     while !context.over.is_cancelled() {
         let server = tokio::select! {
             server = context.server(which) => server,
@@ -53,14 +54,14 @@ pub async fn typed(context: Arc<Context>, which: usize, layer: Layer, mut rng: S
         let (scope, keys, even) = scope(&mut rng);
         let newest = context.recorder.newest();
         let (from, noted) = match rng.random_range(0..4) {
-            0 => (WatchFrom::InitialEvents(ReadAt::Latest), From::Initial(newest)),
+            0 => (WatchFrom::InitialEvents(ReadAt::Latest), WatchStart::Initial(newest)),
             1 => {
                 let at = recent(&context, &mut rng);
-                (WatchFrom::InitialEvents(ReadAt::NotOlderThan(Revision(at))), From::Initial(at))
+                (WatchFrom::InitialEvents(ReadAt::NotOlderThan(Revision(at))), WatchStart::Initial(at))
             }
             _ => {
                 let after = start(&context, &mut rng);
-                (WatchFrom::After(Revision(after)), From::After(after))
+                (WatchFrom::After(Revision(after)), WatchStart::After(after))
             }
         };
         let by = if layer == Layer::Cache { "a watcher of the cache" } else { "a watcher of the store" };
@@ -80,14 +81,14 @@ pub async fn typed(context: Arc<Context>, which: usize, layer: Layer, mut rng: S
 }
 
 async fn read(
-    context: &Context,
-    server: &Server,
+    context: &HistoryContext,
+    server: &StoreServer,
     rng: &mut StdRng,
     watcher: &mut dyn TypedWatcher,
     notes: &mut Notes<'_>,
     is_cached: bool,
 ) {
-    let mut pace = Pace::any(rng);
+    let mut pace = ReadPace::any(rng);
     let mut bookmarked = 0;
     let mut initial = notes.is_initial();
     loop {
@@ -95,9 +96,9 @@ async fn read(
         let over = !matches!(next, Some(Some(_)));
         for event in next.flatten().into_iter().flatten() {
             match typed_item(event, &mut initial) {
-                Item::Expired if is_cached && server.was_filled_anew() => {
+                DeliveredItem::Expired if is_cached && server.was_filled_anew() => {
                     context.recorder.count("watches ended by a cache that was filled anew");
-                    notes.item(Item::Failed);
+                    notes.item(DeliveredItem::Failed);
                 }
                 item => notes.item(item),
             }
@@ -105,7 +106,7 @@ async fn read(
         let progress = watcher.progress().0;
         if progress > bookmarked {
             bookmarked = progress;
-            notes.item(Item::Progress(progress));
+            notes.item(DeliveredItem::Progress(progress));
         }
         if over {
             return;
@@ -114,7 +115,7 @@ async fn read(
 }
 
 /// Where a watch begins: mostly a little back, sometimes in the future.
-fn start(context: &Context, rng: &mut StdRng) -> Rev {
+fn start(context: &HistoryContext, rng: &mut StdRng) -> Rev {
     match rng.random_range(0..12) {
         0 => context.recorder.newest() + rng.random_range(1..5),
         _ => recent(context, rng),
@@ -149,12 +150,12 @@ fn scope(rng: &mut StdRng) -> (Scope, Range<String>, bool) {
 }
 
 /// How a watcher reads: so many deliveries, and pauses before some.
-struct Pace {
+struct ReadPace {
     left: usize,
     stalls: bool,
 }
 
-impl Pace {
+impl ReadPace {
     fn any(rng: &mut StdRng) -> Self {
         Self { left: rng.random_range(1..400), stalls: rng.random_ratio(1, 4) }
     }
@@ -162,8 +163,8 @@ impl Pace {
     /// The next delivery; none when this watcher stops reading.
     async fn next<T>(
         &mut self,
-        context: &Context,
-        server: &Server,
+        context: &HistoryContext,
+        server: &StoreServer,
         rng: &mut StdRng,
         next: impl Future<Output = T>,
     ) -> Option<T> {

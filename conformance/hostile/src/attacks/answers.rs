@@ -1,4 +1,4 @@
-//! Answers that nobody reads, and answers that cost more than they weigh.
+//! Answers that are never read, and answers that cost more than they weigh.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::stock::{Findings, heavy, lay_in, nothing, uid};
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Door, Frames, Line, Windows, fields};
-use crate::field::{Field, LAIR};
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{FlowWindows, RawFrames, ServerDoor, UserConnection, UserRequest, fields};
+use crate::field::{AttackField, LAIR};
 
 /// Objects, and bytes of each: a list of 8 MB.
 const STOCK: (usize, usize) = (200, 40_000);
@@ -58,50 +58,51 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn unread_lists(field: Field) -> Findings {
+async fn unread_lists(field: AttackField) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
     unread(&field, UNREAD, field.tenant.requests()).await
 }
 
-async fn unread_answers(field: Field) -> Findings {
-    field.line().await?.done(&Ask::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
+async fn unread_answers(field: AttackField) -> Findings {
+    field.line().await?.done(&UserRequest::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
     unread(&field, SMALL, field.tenant.request(&uid(0))).await
 }
 
-async fn unread_watches(field: Field) -> Findings {
+async fn unread_watches(field: AttackField) -> Findings {
     lay_in(&field, 20, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
-    let held = hold(&field, &field.stage.direct, UNREAD, &watch).await;
+    let held = hold(&field, &field.setup.direct, UNREAD, &watch).await;
     write(&field, 20_000).await;
     drop(held);
     nothing()
 }
 
 /// The host keeps what its clients do not read; what its connection to us has no room for any more is everybody's answer.
-async fn unread_through_host(field: Field) -> Findings {
+async fn unread_through_host(field: AttackField) -> Findings {
     lay_in(&field, 4, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
-    let held = hold(&field, &field.stage.host, THROUGH_HOST, &watch).await;
-    let before = field.stage.host_resident();
+    let held = hold(&field, &field.setup.host, THROUGH_HOST, &watch).await;
+    let before = field.setup.host_resident();
     write(&field, 60_000).await;
-    let kept = field.stage.host_resident().saturating_sub(before);
+    let kept = field.setup.host_resident().saturating_sub(before);
     field.say(format!("the host took {kept} MiB more"));
     drop(held);
-    Ok(vec![Finding::new(
+    Ok(vec![AttackFinding::new(
         kept <= HOST,
         format!("the host keeps {kept} MiB of what is not read, more than {HOST}"),
     )])
 }
 
 /// One object is changed until its history is longer than what the server keeps in memory of it.
-async fn resumed_watches(field: Field) -> Findings {
+async fn resumed_watches(field: AttackField) -> Findings {
     const CHANGES: usize = 640;
-    let made = field.line().await?.done(&Ask::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
+    let made =
+        field.line().await?.done(&UserRequest::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
     let revision = made["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
     let path = field.tenant.request(&uid(0));
     let change = |at: usize| {
         let annotations = json!({"example.com/stock": format!("{at}{}", "x".repeat(55_000))});
-        Ask::merge(&path, &json!({"metadata": {"annotations": annotations}}))
+        UserRequest::merge(&path, &json!({"metadata": {"annotations": annotations}}))
     };
     field.each((0..CHANGES).map(change).collect(), 16).await?;
     let requests = field.tenant.requests();
@@ -110,34 +111,40 @@ async fn resumed_watches(field: Field) -> Findings {
 }
 
 /// Writes of so many bytes to four requests until the time is over.
-async fn write(field: &Field, bytes: usize) {
+async fn write(field: &AttackField, bytes: usize) {
     let path = field.tenant.requests();
     field
         .ask_storm(4, move |lane, round| {
             let metadata = json!({"annotations": {"n": format!("{round}{}", "x".repeat(bytes))}});
-            Ask::merge(format!("{path}/{}", uid(lane)), &json!({"metadata": metadata}))
+            UserRequest::merge(format!("{path}/{}", uid(lane)), &json!({"metadata": metadata}))
         })
         .await;
 }
 
 /// Holds answers open until the time is over.
-async fn unread(field: &Field, many: (usize, usize), path: String) -> Findings {
-    let held = hold(field, &field.stage.direct, many, &path).await;
+async fn unread(field: &AttackField, many: (usize, usize), path: String) -> Findings {
+    let held = hold(field, &field.setup.direct, many, &path).await;
     field.wait().await;
     drop(held);
     nothing()
 }
 
-type Held = Vec<(Line, Arc<Mutex<Vec<Incoming>>>)>;
+type HeldAnswers = Vec<(UserConnection, Arc<Mutex<Vec<Incoming>>>)>;
 
 /// Asks a server on so many connections, so many times on each, and reads no answer.
-async fn hold(field: &Field, door: &Door, (lines, streams): (usize, usize), path: &str) -> Held {
+async fn hold(
+    field: &AttackField,
+    door: &ServerDoor,
+    (lines, streams): (usize, usize),
+    path: &str,
+) -> HeldAnswers {
     let mut held = Vec::new();
     for _ in 0..lines {
-        let Ok(line) = field.tenant.account().line(door, LAIR, Windows::NONE).await else { continue };
+        let Ok(line) = field.tenant.account().line(door, LAIR, FlowWindows::NONE).await else { continue };
         let bodies = Arc::<Mutex<Vec<Incoming>>>::default();
         for _ in 0..streams {
-            let (field, line, bodies, ask) = (field.clone(), line.clone(), bodies.clone(), Ask::get(path));
+            let (field, line, bodies, ask) =
+                (field.clone(), line.clone(), bodies.clone(), UserRequest::get(path));
             tokio::spawn(async move {
                 match line.send(&ask).await {
                     Ok(answer) => {
@@ -153,15 +160,15 @@ async fn hold(field: &Field, door: &Door, (lines, streams): (usize, usize), path
     held
 }
 
-async fn zero_window(field: Field) -> Findings {
+async fn zero_window(field: AttackField) -> Findings {
     lay_in(&field, 20, 20_000).await?;
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let path = field.tenant.requests();
-    let block = fields(&field.stage.direct.authority(), &path, &[("authorization", &authorization)]);
+    let block = fields(&field.setup.direct.authority(), &path, &[("authorization", &authorization)]);
     let mut lines = Vec::new();
     for _ in 0..16 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = Frames::open(&field.stage.direct, LAIR, &[(4, 0)]).await?.listen();
+        let mut frames = RawFrames::open(&field.setup.direct, LAIR, &[(4, 0)]).await?.listen();
         for stream in (1..400).step_by(2) {
             frames.request(stream, &block).await?;
             field.count("stream");
@@ -181,7 +188,7 @@ async fn zero_window(field: Field) -> Findings {
     nothing()
 }
 
-async fn costly_formats(field: Field) -> Findings {
+async fn costly_formats(field: AttackField) -> Findings {
     const FORMATS: [(&str, &str); 4] = [
         ("accept", "application/yaml"),
         ("user-agent", "curl/8"),
@@ -192,7 +199,7 @@ async fn costly_formats(field: Field) -> Findings {
 }
 
 /// Much has to be decoded for little that is sent, or before anything is.
-async fn heavy_formats(field: Field) -> Findings {
+async fn heavy_formats(field: AttackField) -> Findings {
     const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
     const FORMATS: [(&str, &str); 4] = [
         ("", "application/vnd.kubernetes.protobuf"),
@@ -202,20 +209,21 @@ async fn heavy_formats(field: Field) -> Findings {
     ];
     lay_in(&field, field.pick(300, 1000), 60_000).await?;
     let requests = field.tenant.requests();
-    let asks = FORMATS.map(|(query, accept)| Ask::get(format!("{requests}{query}")).with("accept", accept));
+    let asks =
+        FORMATS.map(|(query, accept)| UserRequest::get(format!("{requests}{query}")).with("accept", accept));
     read(field, 31, asks.into()).await
 }
 
 /// Lists that are read, with one of these header fields in turn.
-async fn lists(field: Field, headers: &'static [(&'static str, &'static str)]) -> Findings {
+async fn lists(field: AttackField, headers: &'static [(&'static str, &'static str)]) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
     let path = field.tenant.requests();
-    let asks = headers.iter().map(|(name, value)| Ask::get(&path).with(name, *value)).collect();
+    let asks = headers.iter().map(|(name, value)| UserRequest::get(&path).with(name, *value)).collect();
     read(field, 16, asks).await
 }
 
 /// So many at a time ask one of these in turn, and read the answers.
-async fn read(field: Field, lanes: usize, asks: Vec<Ask>) -> Findings {
+async fn read(field: AttackField, lanes: usize, asks: Vec<UserRequest>) -> Findings {
     let (each, asks) = (field.clone(), Arc::new(asks));
     field
         .storm(lanes, move |lane, _| {

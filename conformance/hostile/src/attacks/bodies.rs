@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, nothing, request, uid};
 use crate::attack::Attack;
-use crate::door::{Ask, Body};
-use crate::field::Field;
+use crate::door::{StreamedBody, UserRequest};
+use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 4;
@@ -50,18 +50,18 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn owner_references(field: Field) -> Findings {
+async fn owner_references(field: AttackField) -> Findings {
     let owner = |at: usize| json!({"apiVersion": "v1", "kind": "P", "name": "n", "uid": at.to_string(), "controller": true});
     let mut object = request(0);
     object["metadata"]["ownerReferences"] = (0..1_400).map(owner).collect();
     post(&field, JSON, vec![object.to_string().into()]).await
 }
 
-async fn empty_requesters(field: Field) -> Findings {
+async fn empty_requesters(field: AttackField) -> Findings {
     post(&field, JSON, vec![with("requesters", &list("{}"))]).await
 }
 
-async fn short_items(field: Field) -> Findings {
+async fn short_items(field: AttackField) -> Findings {
     let keys: Vec<String> = (0..200_000).map(|at| format!(r#""{at}":"""#)).collect();
     let map = format!("{{{}}}", keys.join(","));
     let bodies = vec![
@@ -75,30 +75,30 @@ async fn short_items(field: Field) -> Findings {
     post(&field, JSON, bodies).await
 }
 
-async fn processed(field: Field) -> Findings {
-    let name = field.stage.lasting_request(&field.tenant).await?;
+async fn processed(field: AttackField) -> Findings {
+    let name = field.setup.lasting_request(&field.tenant).await?;
     let names: Vec<String> = (0..250_000).map(|at| format!("a{at}.b")).collect();
     let path = format!("{}/status", field.tenant.request(&name));
-    let ask = Ask::merge(path, &json!({"status": {"processedInterceptors": names}}));
+    let ask = UserRequest::merge(path, &json!({"status": {"processedInterceptors": names}}));
     field.ask_storm(LANES, move |_, _| ask.clone()).await;
     nothing()
 }
 
-async fn deep_nesting(field: Field) -> Findings {
+async fn deep_nesting(field: AttackField) -> Findings {
     let arrays = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let objects = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
-    let asks: Vec<Ask> = [arrays, objects]
+    let asks: Vec<UserRequest> = [arrays, objects]
         .iter()
         .flat_map(|deep| {
             let path = field.tenant.requests();
-            [JSON, YAML].map(|type_| Ask::body(Method::POST, &path, type_, with("unknown", deep)))
+            [JSON, YAML].map(|type_| UserRequest::body(Method::POST, &path, type_, with("unknown", deep)))
         })
         .collect();
     field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn yaml_aliases(field: Field) -> Findings {
+async fn yaml_aliases(field: AttackField) -> Findings {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..30 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -107,16 +107,16 @@ async fn yaml_aliases(field: Field) -> Findings {
     let object = format!("{}\nmetadata: {{name: {}}}\nspec: *a29\n", head(), uid(0));
     let body = format!("{text}{object}");
     let flat = format!("{}\nb: &b {}\nc: [{}]\n", head(), list("x"), vec!["*b"; 100_000].join(","));
-    let mut asks: Vec<Ask> = [&body, &flat]
-        .map(|text| Ask::body(Method::POST, field.tenant.requests(), YAML, text.clone()))
+    let mut asks: Vec<UserRequest> = [&body, &flat]
+        .map(|text| UserRequest::body(Method::POST, field.tenant.requests(), YAML, text.clone()))
         .into();
     let applied = format!("{}?fieldManager=hostile", field.tenant.request(&uid(0)));
-    asks.extend([body, flat].map(|text| Ask::apply(&applied, text)));
+    asks.extend([body, flat].map(|text| UserRequest::apply(&applied, text)));
     field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn invalid_text(field: Field) -> Findings {
+async fn invalid_text(field: AttackField) -> Findings {
     let path = field.tenant.requests();
     let mut broken = request(0).to_string().into_bytes();
     broken.splice(20..20, [0xff, 0xfe, 0xc3]);
@@ -133,12 +133,12 @@ async fn invalid_text(field: Field) -> Findings {
         ),
         ("application/cbor", Bytes::from_static(&[0x9f; 1000])),
     ];
-    let asks = bodies.map(|(type_, body)| Ask::body(Method::POST, &path, type_, body));
+    let asks = bodies.map(|(type_, body)| UserRequest::body(Method::POST, &path, type_, body));
     field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn generate_name(field: Field) -> Findings {
+async fn generate_name(field: AttackField) -> Findings {
     let long = "a".repeat(1 << 20);
     let mut generated = request(0);
     generated["metadata"] = json!({"generateName": long});
@@ -148,8 +148,8 @@ async fn generate_name(field: Field) -> Findings {
     post(&field, JSON, vec![generated.to_string().into(), named.to_string().into()]).await
 }
 
-async fn slow_bodies(field: Field) -> Findings {
-    let ask = Ask::body(Method::POST, field.tenant.requests(), JSON, "");
+async fn slow_bodies(field: AttackField) -> Findings {
+    let ask = UserRequest::body(Method::POST, field.tenant.requests(), JSON, "");
     let each = field.clone();
     field
         .storm(SLOW, move |_, _| {
@@ -165,14 +165,15 @@ async fn slow_bodies(field: Field) -> Findings {
 }
 
 /// All of a body but its last byte, which never comes.
-fn slow() -> Body {
+fn slow() -> StreamedBody {
     let pieces = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b' '; PIECE]))));
     BodyExt::boxed(StreamBody::new(pieces.take(MOST / PIECE - 1).chain(futures::stream::pending())))
 }
 
-async fn post(field: &Field, type_: &'static str, bodies: Vec<Bytes>) -> Findings {
+async fn post(field: &AttackField, type_: &'static str, bodies: Vec<Bytes>) -> Findings {
     let path = field.tenant.requests();
-    let asks: Vec<Ask> = bodies.into_iter().map(|body| Ask::body(Method::POST, &path, type_, body)).collect();
+    let asks: Vec<UserRequest> =
+        bodies.into_iter().map(|body| UserRequest::body(Method::POST, &path, type_, body)).collect();
     field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }

@@ -13,9 +13,9 @@ use flate2::write::GzEncoder;
 use prost::Message;
 
 use super::stock::{Findings, lay_in};
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Calls, Line, Windows, call, frame};
-use crate::field::Field;
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
+use crate::field::AttackField;
 
 const METHOD: &str = "WatchEvictions";
 /// Calls at a time.
@@ -37,7 +37,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn garbage(field: Field) -> Findings {
+async fn garbage(field: AttackField) -> Findings {
     lay_in(&field, 1, 1000).await?;
     let asks = Arc::new(broken(&field)?);
     let own = field.clone();
@@ -56,20 +56,20 @@ async fn garbage(field: Field) -> Findings {
         .await;
     let unknown = field.counted("grpc-status 12");
     Ok(vec![
-        Finding::new(field.counted("open") == 0, "a stream was opened by a broken call"),
-        Finding::new(unknown > 0, "a method that there is not was not refused as such"),
+        AttackFinding::new(field.counted("open") == 0, "a stream was opened by a broken call"),
+        AttackFinding::new(unknown > 0, "a method that there is not was not refused as such"),
     ])
 }
 
 /// Calls each of which is wrong in one way.
-fn broken(field: &Field) -> Result<Vec<Ask>> {
+fn broken(field: &AttackField) -> Result<Vec<UserRequest>> {
     let good = watch(&field.tenant.namespace, Bytes::new());
-    let with_body = |body: Bytes| Ask { body, ..call(METHOD, &good) };
+    let with_body = |body: Bytes| UserRequest { body, ..call(METHOD, &good) };
     let zipped = |body: &[u8]| anyhow::Ok(with_body(frame(1, &gzip(body)?)).with("grpc-encoding", "gzip"));
     let whole = frame(0, &good.encode_to_vec());
     let selector =
         |text: String| call(METHOD, &WatchEvictionsRequest { label_selector: text, ..good.clone() });
-    let mut all: Vec<Ask> = [
+    let mut all: Vec<UserRequest> = [
         Bytes::new(),
         Bytes::from_static(&[0]),
         Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]),
@@ -93,7 +93,7 @@ fn broken(field: &Field) -> Result<Vec<Ask>> {
         with_body(frame(1, b"x")).with("grpc-encoding", "br"),
         call(METHOD, &good).with("grpc-timeout", "999999999999H"),
         call("WatchNothing", &good),
-        Ask { method: http::Method::GET, ..call(METHOD, &good) },
+        UserRequest { method: http::Method::GET, ..call(METHOD, &good) },
         selector("x=".repeat(30_000)),
         selector("((".to_owned()),
         // The last one, as it may end the connection.
@@ -108,11 +108,12 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(packed.finish()?)
 }
 
-async fn forged(field: Field) -> Findings {
+async fn forged(field: AttackField) -> Findings {
     lay_in(&field, 20, 1000).await?;
     let token = token(&field, &field.line().await?, &field.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
-    let masters = Line::open(&field.stage.masters, crate::field::LAIR, None, Windows::USUAL).await?;
+    let masters =
+        UserConnection::open(&field.setup.masters, crate::field::LAIR, None, FlowWindows::USUAL).await?;
     let others = token_of_all(&masters).await?;
     let (own, namespace) = (field.clone(), field.tenant.namespace.clone());
     field
@@ -131,11 +132,11 @@ async fn forged(field: Field) -> Findings {
             }
         })
         .await;
-    Ok(vec![Finding::new(field.counted("foreign") == 0, "a forged token showed another namespace")])
+    Ok(vec![AttackFinding::new(field.counted("foreign") == 0, "a forged token showed another namespace")])
 }
 
 /// Counts what a stream tells of its own namespace and of others.
-async fn told(field: &Field, mut calls: Calls, namespace: &str) -> Result<()> {
+async fn told(field: &AttackField, mut calls: Calls, namespace: &str) -> Result<()> {
     loop {
         let response: WatchEvictionsResponse = calls.next().await?;
         let of = match &response.event {
@@ -148,7 +149,7 @@ async fn told(field: &Field, mut calls: Calls, namespace: &str) -> Result<()> {
 }
 
 /// The token of the first response.
-async fn token(field: &Field, line: &Line, namespace: &str) -> Result<Bytes> {
+async fn token(field: &AttackField, line: &UserConnection, namespace: &str) -> Result<Bytes> {
     let answer = line.send(&call(METHOD, &watch(namespace, Bytes::new()))).await;
     field.note_call(&answer);
     let first: WatchEvictionsResponse = Calls::of(answer?)?.next().await?;
@@ -156,7 +157,7 @@ async fn token(field: &Field, line: &Line, namespace: &str) -> Result<Bytes> {
 }
 
 /// A token of all namespaces.
-async fn token_of_all(masters: &Line) -> Result<Bytes> {
+async fn token_of_all(masters: &UserConnection) -> Result<Bytes> {
     let answer = masters.send(&call(METHOD, &WatchEvictionsRequest::default())).await?;
     Ok(Calls::of(answer)?.next::<WatchEvictionsResponse>().await?.resume_token)
 }

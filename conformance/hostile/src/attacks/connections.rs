@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 use super::stock::{Findings, lay_in, nothing};
 use crate::attack::Attack;
-use crate::door::{Ask, Raw};
-use crate::field::{Field, LAIR};
+use crate::door::{RawHttp, UserRequest};
+use crate::field::{AttackField, LAIR};
 
 /// More than the server has places for, if this process may open so many.
 const SILENT: usize = 17_000;
@@ -52,7 +52,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn silent(field: Field) -> Findings {
+async fn silent(field: AttackField) -> Findings {
     let most = SILENT.min(descriptors().saturating_sub(SPARE)) / OPENERS;
     let (began, opening) = (Instant::now(), field.pick(OPENING.0, OPENING.1));
     let open = (0..OPENERS).map(|_| {
@@ -65,7 +65,7 @@ async fn silent(field: Field) -> Findings {
                     closed += 1;
                     field.count("closed");
                 }
-                match tokio::time::timeout(BREATH, field.stage.direct.knock(LAIR)).await {
+                match tokio::time::timeout(BREATH, field.setup.direct.knock(LAIR)).await {
                     Ok(Ok(stream)) => {
                         field.count("open");
                         held.push_back(stream);
@@ -90,13 +90,13 @@ fn descriptors() -> usize {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(1024)
 }
 
-async fn handshakes(field: Field) -> Findings {
+async fn handshakes(field: AttackField) -> Findings {
     let each = field.clone();
     field
         .storm(32, move |_, _| {
             let field = each.clone();
             async move {
-                let stream = field.stage.direct.http2(LAIR).await?;
+                let stream = field.setup.direct.http2(LAIR).await?;
                 field.count("shaken");
                 drop(stream);
                 Ok(())
@@ -106,7 +106,7 @@ async fn handshakes(field: Field) -> Findings {
     nothing()
 }
 
-async fn anonymous(field: Field) -> Findings {
+async fn anonymous(field: AttackField) -> Findings {
     let paths =
         [field.tenant.requests(), "/apis".to_owned(), "/metrics".to_owned(), "/openapi/v2".to_owned()];
     let each = field.clone();
@@ -114,7 +114,7 @@ async fn anonymous(field: Field) -> Findings {
         .storm(8, move |lane, _| {
             let (field, paths) = (each.clone(), paths.clone());
             async move {
-                let door = if lane % 2 == 0 { &field.stage.direct } else { &field.stage.host };
+                let door = if lane % 2 == 0 { &field.setup.direct } else { &field.setup.host };
                 let line = field.stranger(door, STRANGE).await?;
                 while !line.is_closed() {
                     let asked = paths.clone().map(|path| line_ask(line.clone(), path));
@@ -129,17 +129,17 @@ async fn anonymous(field: Field) -> Findings {
     nothing()
 }
 
-async fn line_ask(line: crate::door::Line, path: String) -> Result<crate::door::Answer> {
-    line.ask(&Ask::get(path)).await
+async fn line_ask(line: crate::door::UserConnection, path: String) -> Result<crate::door::UserResponse> {
+    line.ask(&UserRequest::get(path)).await
 }
 
-async fn slow_heads(field: Field) -> Findings {
+async fn slow_heads(field: AttackField) -> Findings {
     let each = field.clone();
     field
         .storm(500, move |_, _| {
             let field = each.clone();
             async move {
-                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&field.setup.direct, LAIR).await?;
                 field.count("open");
                 for byte in b"GET /apis HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat_n(&b'y', 1000)) {
                     raw.write([*byte]).await?;
@@ -152,7 +152,7 @@ async fn slow_heads(field: Field) -> Findings {
     nothing()
 }
 
-async fn pipelining(field: Field) -> Findings {
+async fn pipelining(field: AttackField) -> Findings {
     lay_in(&field, 50, 10_000).await?;
     let token = &field.tenant.account().token;
     let one = format!(
@@ -164,7 +164,7 @@ async fn pipelining(field: Field) -> Findings {
         .storm(16, move |_, _| {
             let (field, all) = (each.clone(), all.clone());
             async move {
-                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&field.setup.direct, LAIR).await?;
                 field.count("pipeline");
                 raw.write(all).await?;
                 field.wait().await;
@@ -176,7 +176,7 @@ async fn pipelining(field: Field) -> Findings {
 }
 
 /// HTTP/1.1 whose bodies are not what the head says.
-pub async fn half_requests(field: Field) -> Findings {
+pub async fn half_requests(field: AttackField) -> Findings {
     let token = &field.tenant.account().token;
     let head = format!(
         "POST {} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n",
@@ -201,7 +201,7 @@ pub async fn half_requests(field: Field) -> Findings {
         .storm(32, move |_, round| {
             let (field, text) = (each.clone(), requests[round % requests.len()].clone());
             async move {
-                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&field.setup.direct, LAIR).await?;
                 let _ = raw.write(text).await;
                 match tokio::time::timeout(limit, raw.code()).await {
                     Ok(Ok(code)) => field.count(&code.to_string()),

@@ -10,11 +10,11 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER};
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Line};
-use crate::field::Field;
-use crate::stage::Memory;
-use crate::stage::cluster::{Pods, maintenance};
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{UserConnection, UserRequest};
+use crate::field::AttackField;
+use crate::setup::MemoryGauge;
+use crate::setup::cluster::{Pods, maintenance};
 
 /// Most resident memory of our controller manager in MiB.
 const MEMORY: u64 = 192;
@@ -37,52 +37,55 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Each pod remembered each of its budgets, and each report and event named them all.
-async fn many_budgets(field: Field) -> Findings {
+async fn many_budgets(field: AttackField) -> Findings {
     let (budgets, pods) = (field.pick(1_000, 10_000), field.pick(100, 1_000));
     let pods = running(&field, pods).await?;
     let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", field.tenant.namespace);
-    let make = (0..budgets).map(|at| Ask::post(&path, &budget(at))).collect();
+    let make = (0..budgets).map(|at| UserRequest::post(&path, &budget(at))).collect();
     on_the_host(&field, make).await?;
-    let memory = Memory::of(field.stage.manager_pid()?)?;
-    let before = field.stage.manager_pid()?;
+    let memory = MemoryGauge::of(field.setup.manager_pid()?)?;
+    let before = field.setup.manager_pid()?;
     let ask = pods
         .iter()
-        .map(|(pod, uid)| Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER)));
+        .map(|(pod, uid)| UserRequest::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER)));
     field.each(ask.collect(), LANES).await?;
     let (_, told) = tokio::join!(flip(&field, &path), told(&field, &pods));
     let (peak, _) = memory.peak();
     field.say(format!("{peak} MiB in the controller manager"));
     empty(&field, &path).await?;
     Ok(vec![
-        Finding::new(told.is_ok(), format!("what is told of the last pod: {told:?}")),
-        Finding::new(peak <= MEMORY, format!("{peak} MiB in the controller manager, more than {MEMORY}")),
-        Finding::new(field.stage.manager_pid()? == before, "the controller manager was started anew"),
+        AttackFinding::new(told.is_ok(), format!("what is told of the last pod: {told:?}")),
+        AttackFinding::new(
+            peak <= MEMORY,
+            format!("{peak} MiB in the controller manager, more than {MEMORY}"),
+        ),
+        AttackFinding::new(field.setup.manager_pid()? == before, "the controller manager was started anew"),
     ])
 }
 
 /// Deletes a collection of the host's, which works on it for as long as it is there. Ten thousand objects take it longer
 /// than one request may: it is asked again for those that are left.
-async fn empty(field: &Field, path: &str) -> Result<()> {
-    let admin = field.stage.admin().await?;
+async fn empty(field: &AttackField, path: &str) -> Result<()> {
+    let admin = field.setup.admin().await?;
     retry(
         LIMIT,
         || format!("{path} is not empty"),
-        async || Ok(admin.ask_again(&Ask::delete(path)).await?.code.is_success()),
+        async || Ok(admin.ask_again(&UserRequest::delete(path)).await?.code.is_success()),
     )
     .await
 }
 
 /// Pods of the tenant that run: the host asks no budget about others.
-async fn running(field: &Field, count: usize) -> Result<Pods> {
+async fn running(field: &AttackField, count: usize) -> Result<Pods> {
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
-    let pods = field.stage.pods(&field.tenant, &node, count, false).await?;
-    let all = Ask::get(format!("{}?fieldSelector=status.phase!=Running", field.tenant.pods()));
+    field.setup.node(&node).await?;
+    let pods = field.setup.pods(&field.tenant, &node, count, false).await?;
+    let all = UserRequest::get(format!("{}?fieldSelector=status.phase!=Running", field.tenant.pods()));
     retry(
         LIMIT,
         || "not all pods run".to_owned(),
         async || {
-            let others = field.stage.done(&all).await?;
+            let others = field.setup.done(&all).await?;
             Ok(others["items"].as_array().is_some_and(Vec::is_empty))
         },
     )
@@ -100,7 +103,7 @@ fn name(at: usize) -> String {
 }
 
 /// The tenant asks the host for these, so many at a time.
-async fn on_the_host(field: &Field, asks: Vec<Ask>) -> Result<()> {
+async fn on_the_host(field: &AttackField, asks: Vec<UserRequest>) -> Result<()> {
     let (line, asks) = (field.line_through_host().await?, Arc::new(asks));
     let lanes = (0..LANES).map(|lane| {
         let (line, asks) = (line.clone(), asks.clone());
@@ -115,7 +118,7 @@ async fn on_the_host(field: &Field, asks: Vec<Ask>) -> Result<()> {
 }
 
 /// The first budgets cover the pods, and cover none, in turn.
-async fn flip(field: &Field, path: &str) {
+async fn flip(field: &AttackField, path: &str) {
     let (each, path) = (field.clone(), path.to_owned());
     field
         .storm(LANES, move |lane, _| {
@@ -125,7 +128,7 @@ async fn flip(field: &Field, path: &str) {
                 for turn in 0..20 {
                     let labels = if turn % 2 == 0 { json!({"a": "b"}) } else { json!(null) };
                     let change = json!({"spec": {"selector": {"matchLabels": labels}}});
-                    field.note(&line.ask(&Ask::merge(&path, &change)).await);
+                    field.note(&line.ask(&UserRequest::merge(&path, &change)).await);
                 }
                 Ok(())
             }
@@ -134,13 +137,13 @@ async fn flip(field: &Field, path: &str) {
 }
 
 /// The reports were too long to be taken.
-async fn told(field: &Field, pods: &Pods) -> Result<()> {
+async fn told(field: &AttackField, pods: &Pods) -> Result<()> {
     let last = pods.last().map(|(_, uid)| field.tenant.request(uid)).context("no pod")?;
     retry(
         LIMIT,
         || "nothing".to_owned(),
         async || {
-            let request = field.stage.done(&Ask::get(&last)).await?;
+            let request = field.setup.done(&UserRequest::get(&last)).await?;
             let message = request["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
             Ok(message.contains("more than one PodDisruptionBudget"))
         },
@@ -149,11 +152,11 @@ async fn told(field: &Field, pods: &Pods) -> Result<()> {
 }
 
 /// Each withdrawal is one write, and was answered by five: for a new request, and for all that a request begins with.
-async fn withdrawn(field: Field) -> Findings {
+async fn withdrawn(field: AttackField) -> Findings {
     let (name, count) = (field.tenant.namespace.clone(), field.pick(50, 500));
-    field.stage.node(&name).await?;
-    field.stage.pods(&field.tenant, &name, count, true).await?;
-    field.stage.drain(&name, &name).await?;
+    field.setup.node(&name).await?;
+    field.setup.pods(&field.tenant, &name, count, true).await?;
+    field.setup.drain(&name, &name).await?;
     asked(&field, count).await?;
     let each = field.clone();
     field
@@ -163,24 +166,27 @@ async fn withdrawn(field: Field) -> Findings {
         })
         .await;
     let (withdrawn, blocked) =
-        (field.counted("withdrawn"), field.stage.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
-    field.stage.done(&Ask::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}}))).await?;
+        (field.counted("withdrawn"), field.setup.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
+    field
+        .setup
+        .done(&UserRequest::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}})))
+        .await?;
     let told = format!("{withdrawn} requests of {count} pods could be withdrawn");
     Ok(vec![
-        Finding::new(withdrawn <= count, told),
-        Finding::new(withdrawn > 0, "no request could be withdrawn"),
-        Finding::new(blocked.is_ok(), format!("a blocker that says why: {blocked:?}")),
+        AttackFinding::new(withdrawn <= count, told),
+        AttackFinding::new(withdrawn > 0, "no request could be withdrawn"),
+        AttackFinding::new(blocked.is_ok(), format!("a blocker that says why: {blocked:?}")),
     ])
 }
 
 /// The maintenance has asked for all pods.
-async fn asked(field: &Field, count: usize) -> Result<()> {
-    let all = Ask::get(field.tenant.requests());
+async fn asked(field: &AttackField, count: usize) -> Result<()> {
+    let all = UserRequest::get(field.tenant.requests());
     retry(
         LIMIT,
         || "the maintenance does not ask for the pods".to_owned(),
         async || {
-            let requests = field.stage.done(&all).await?;
+            let requests = field.setup.done(&all).await?;
             Ok(requests["items"].as_array().is_some_and(|requests| requests.len() == count))
         },
     )
@@ -188,8 +194,8 @@ async fn asked(field: &Field, count: usize) -> Result<()> {
 }
 
 /// Takes all requesters out of the requests that have one and are this lane's: no other lane withdraws them too.
-async fn withdraw_all(field: &Field, line: &Line, lane: usize) -> Result<()> {
-    let all = line.done(&Ask::get(field.tenant.requests())).await?;
+async fn withdraw_all(field: &AttackField, line: &UserConnection, lane: usize) -> Result<()> {
+    let all = line.done(&UserRequest::get(field.tenant.requests())).await?;
     let wanted = |request: &&Value| request["spec"]["requesters"].as_array().is_some_and(|r| !r.is_empty());
     for request in all["items"].as_array().into_iter().flatten().filter(wanted) {
         let meta = &request["metadata"];
@@ -198,7 +204,7 @@ async fn withdraw_all(field: &Field, line: &Line, lane: usize) -> Result<()> {
             continue;
         }
         let withdrawal = json!({"metadata": {"uid": meta["uid"]}, "spec": {"requesters": []}});
-        let answer = line.ask(&Ask::merge(field.tenant.request(name), &withdrawal)).await;
+        let answer = line.ask(&UserRequest::merge(field.tenant.request(name), &withdrawal)).await;
         if answer.as_ref().is_ok_and(|answer| answer.code.is_success()) {
             field.count("withdrawn");
         }

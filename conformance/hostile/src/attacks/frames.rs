@@ -6,8 +6,8 @@ use futures::future::join_all;
 
 use super::stock::{Findings, nothing};
 use crate::attack::Attack;
-use crate::door::{Frames, fields};
-use crate::field::{Field, LAIR};
+use crate::door::{RawFrames, fields};
+use crate::field::{AttackField, LAIR};
 
 /// Connections at a time.
 const LANES: usize = 8;
@@ -33,7 +33,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn rapid_reset(field: Field) -> Findings {
+async fn rapid_reset(field: AttackField) -> Findings {
     let block = block(&field, &[]);
     each(&field, move |field| {
         let block = block.clone();
@@ -50,7 +50,7 @@ async fn rapid_reset(field: Field) -> Findings {
     .await
 }
 
-async fn continuation(field: Field) -> Findings {
+async fn continuation(field: AttackField) -> Findings {
     let long = "x".repeat(1 << 20);
     let block = block(&field, &[("x", &long)]);
     each(&field, move |field| {
@@ -69,25 +69,25 @@ async fn continuation(field: Field) -> Findings {
 }
 
 /// The tenant of each connection is known by a whole request before.
-async fn half_heads(field: Field) -> Findings {
+async fn half_heads(field: AttackField) -> Findings {
     let whole = block(&field, &[]);
     let names: Vec<String> = (0..FIELDS).map(|at| format!("h{at}")).collect();
     let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let half = block(&field, &more);
-    let before = field.stage.resident();
+    let before = field.setup.resident();
     let held = join_all((0..HALF.0).map(|at| from_address(&field, at, &whole, &half))).await;
     field.wait().await;
-    let more = field.stage.resident().saturating_sub(before);
+    let more = field.setup.resident().saturating_sub(before);
     field.say(format!("the server took {more} MiB more"));
     drop(held);
     nothing()
 }
 
-async fn from_address(field: &Field, at: u8, whole: &[u8], half: &[u8]) -> Vec<Frames> {
+async fn from_address(field: &AttackField, at: u8, whole: &[u8], half: &[u8]) -> Vec<RawFrames> {
     let (from, mut held) = (Ipv4Addr::new(127, 0, 1, at), Vec::new());
     for _ in 0..HALF.1 {
         let opened = async {
-            let mut frames = Frames::open(&field.stage.direct, from, &[]).await?.listen();
+            let mut frames = RawFrames::open(&field.setup.direct, from, &[]).await?.listen();
             frames.request(1, whole).await?;
             frames.long_request(3, half, false).await?;
             frames.flush().await?;
@@ -104,7 +104,7 @@ async fn from_address(field: &Field, at: u8, whole: &[u8], half: &[u8]) -> Vec<F
     held
 }
 
-async fn many_fields(field: Field) -> Findings {
+async fn many_fields(field: AttackField) -> Findings {
     let names: Vec<String> = (0..4_000).map(|at| format!("h{at}")).collect();
     let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "v")).collect();
     let block = block(&field, &more);
@@ -122,7 +122,7 @@ async fn many_fields(field: Field) -> Findings {
     .await
 }
 
-async fn control(field: Field) -> Findings {
+async fn control(field: AttackField) -> Findings {
     each(&field, move |field| async move {
         let mut frames = open(&field).await?;
         loop {
@@ -134,7 +134,7 @@ async fn control(field: Field) -> Findings {
     .await
 }
 
-async fn each<F>(field: &Field, attack: impl Fn(Field) -> F + Send + Sync + 'static) -> Findings
+async fn each<F>(field: &AttackField, attack: impl Fn(AttackField) -> F + Send + Sync + 'static) -> Findings
 where
     F: Future<Output = anyhow::Result<()>> + Send,
 {
@@ -143,13 +143,13 @@ where
     nothing()
 }
 
-async fn open(field: &Field) -> anyhow::Result<Frames> {
-    Frames::open(&field.stage.direct, LAIR, &[]).await
+async fn open(field: &AttackField) -> anyhow::Result<RawFrames> {
+    RawFrames::open(&field.setup.direct, LAIR, &[]).await
 }
 
-fn block(field: &Field, more: &[(&str, &str)]) -> Vec<u8> {
+fn block(field: &AttackField, more: &[(&str, &str)]) -> Vec<u8> {
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let mut all = vec![("authorization", authorization.as_str())];
     all.extend(more);
-    fields(&field.stage.direct.authority(), &field.tenant.requests(), &all)
+    fields(&field.setup.direct.authority(), &field.tenant.requests(), &all)
 }

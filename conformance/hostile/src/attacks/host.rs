@@ -9,10 +9,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Line, Windows};
-use crate::field::{Field, LAIR};
-use crate::stage::cluster::maintenance;
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::field::{AttackField, LAIR};
+use crate::setup::cluster::maintenance;
 
 /// Requests at a time, by each of two ways: more than the host's level workload-low has seats (245 of 600), and more
 /// than our level of everybody else.
@@ -43,7 +43,7 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// What the garbage collector does goes through the same host to the same server.
-async fn host_queues(field: Field) -> Findings {
+async fn host_queues(field: AttackField) -> Findings {
     lay_in(&field, 50, 40_000).await?;
     let owned = owned(&field).await?;
     let each = field.clone();
@@ -54,8 +54,8 @@ async fn host_queues(field: Field) -> Findings {
             let line = if lane < LANES { field.line_through_host().await? } else { field.line().await? };
             for turn in 0..10 {
                 let fresh = request(1_000_000 + (lane * 1_000 + round) * 100 + turn);
-                let create = Ask::post(format!("{path}?dryRun=All"), &fresh);
-                for ask in [create, Ask::get(&path)] {
+                let create = UserRequest::post(format!("{path}?dryRun=All"), &fresh);
+                for ask in [create, UserRequest::get(&path)] {
                     field.note(&line.ask(&ask).await);
                 }
             }
@@ -63,51 +63,51 @@ async fn host_queues(field: Field) -> Findings {
         }
     });
     let (_, collected) = tokio::join!(fill, collected(&field, &owned));
-    Ok(vec![Finding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
+    Ok(vec![AttackFinding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
 }
 
 /// A request that belongs to a ConfigMap: the path of each.
-async fn owned(field: &Field) -> Result<(String, String)> {
+async fn owned(field: &AttackField) -> Result<(String, String)> {
     let path = format!("/api/v1/namespaces/{}/configmaps", field.tenant.namespace);
-    let owner = field.stage.done(&Ask::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
+    let owner = field.setup.done(&UserRequest::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
     let mut object = request(999_999);
     object["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
-    field.stage.done(&Ask::post(field.tenant.requests(), &object)).await?;
+    field.setup.done(&UserRequest::post(field.tenant.requests(), &object)).await?;
     Ok((format!("{path}/owner"), field.tenant.request(&uid(999_999))))
 }
 
-async fn collected(field: &Field, (owner, object): &(String, String)) -> Result<()> {
-    let admin = field.stage.admin().await?;
-    admin.done(&Ask::delete(owner)).await?;
+async fn collected(field: &AttackField, (owner, object): &(String, String)) -> Result<()> {
+    let admin = field.setup.admin().await?;
+    admin.done(&UserRequest::delete(owner)).await?;
     retry(
         LIMIT,
         || "the request outlives its owner".to_owned(),
-        async || Ok(admin.ask_again(&Ask::get(object)).await?.code == StatusCode::NOT_FOUND),
+        async || Ok(admin.ask_again(&UserRequest::get(object)).await?.code == StatusCode::NOT_FOUND),
     )
     .await
 }
 
-async fn manager_metrics(field: Field) -> Findings {
-    let (door, each) = (field.stage.manager(false)?, field.clone());
+async fn manager_metrics(field: AttackField) -> Findings {
+    let (door, each) = (field.setup.manager(false)?, field.clone());
     field
         .storm(16, move |lane, round| {
             let (door, field) = (door.clone(), each.clone());
             async move {
-                let line = Line::open(&door, LAIR, None, Windows::USUAL).await?;
+                let line = UserConnection::open(&door, LAIR, None, FlowWindows::USUAL).await?;
                 for turn in 0..50 {
                     let token = format!("Bearer junk-{lane}-{round}-{turn}");
-                    field.note(&line.ask(&Ask::get("/metrics").with("authorization", token)).await);
+                    field.note(&line.ask(&UserRequest::get("/metrics").with("authorization", token)).await);
                 }
                 Ok(())
             }
         })
         .await;
-    let read = field.stage.manager_series().await;
-    Ok(vec![Finding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
+    let read = field.setup.manager_series().await;
+    Ok(vec![AttackFinding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
 }
 
-async fn many_maintenances(field: Field) -> Findings {
+async fn many_maintenances(field: AttackField) -> Findings {
     allow_maintenances(&field, &[json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]})])
         .await?;
     let line = field.line().await.context("no connection")?;
@@ -117,7 +117,7 @@ async fn many_maintenances(field: Field) -> Findings {
     retry(
         LIMIT,
         || "no rights".to_owned(),
-        async || Ok(line.ask_again(&Ask::get(format!("{path}?limit=1"))).await?.code.is_success()),
+        async || Ok(line.ask_again(&UserRequest::get(format!("{path}?limit=1"))).await?.code.is_success()),
     )
     .await?;
     let each = field.clone();
@@ -129,10 +129,10 @@ async fn many_maintenances(field: Field) -> Findings {
             let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
             let object = node_maintenance(&name, "Drain", &nodes);
             async move {
-                field.note(&line.ask_again(&Ask::post(&path, &object)).await);
+                field.note(&line.ask_again(&UserRequest::post(&path, &object)).await);
                 let complete = json!({"spec": {"stage": "Complete"}});
-                field.note(&line.ask_again(&Ask::merge(format!("{path}/{name}"), &complete)).await);
-                field.note(&line.ask_again(&Ask::delete(format!("{path}/{name}"))).await);
+                field.note(&line.ask_again(&UserRequest::merge(format!("{path}/{name}"), &complete)).await);
+                field.note(&line.ask_again(&UserRequest::delete(format!("{path}/{name}"))).await);
                 Ok(())
             }
         })
@@ -141,7 +141,7 @@ async fn many_maintenances(field: Field) -> Findings {
 }
 
 /// Lets the tenant write NodeMaintenances, and what else these rules give.
-pub async fn allow_maintenances(field: &Field, others: &[Value]) -> Result<()> {
+pub async fn allow_maintenances(field: &AttackField, others: &[Value]) -> Result<()> {
     let name = &field.tenant.namespace;
     let ours = json!({"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]});
     let rules = [&[ours], others].concat();
@@ -151,6 +151,6 @@ pub async fn allow_maintenances(field: &Field, others: &[Value]) -> Result<()> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [field.tenant.subject()],
     });
-    field.stage.done(&Ask::post(format!("{RBAC}/clusterroles"), &role)).await?;
-    field.stage.done(&Ask::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
+    field.setup.done(&UserRequest::post(format!("{RBAC}/clusterroles"), &role)).await?;
+    field.setup.done(&UserRequest::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
 }

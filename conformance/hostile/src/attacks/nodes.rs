@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::host::allow_maintenances;
 use super::stock::Findings;
 use super::store::drained;
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Line};
-use crate::field::Field;
-use crate::stage::cluster::maintenance;
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{UserConnection, UserRequest};
+use crate::field::AttackField;
+use crate::setup::cluster::maintenance;
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Where Drydock's own pods are.
@@ -34,40 +34,41 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Nobody was asked about a selector that matched nothing yet.
-async fn future_nodes(field: Field) -> Findings {
+async fn future_nodes(field: AttackField) -> Findings {
     let name = field.tenant.namespace.clone();
     let mine = format!("mine-{name}");
     may_maintain(&field, &mine).await?;
     let line = field.line_through_host().await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-    field.stage.node(&mine).await?;
-    let own = line.ask_again(&Ask::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine]))).await?;
+    field.setup.node(&mine).await?;
+    let own =
+        line.ask_again(&UserRequest::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine]))).await?;
     for (at, terms) in selectors(&name).iter().enumerate() {
         let mut wanted = named_node_maintenance(&format!("{name}-{at}"), "Cordon", &[&name]);
         wanted["spec"]["nodeSelector"]["nodeSelectorTerms"] = terms.clone();
-        field.note(&line.ask_again(&Ask::post(&path, &wanted)).await);
+        field.note(&line.ask_again(&UserRequest::post(&path, &wanted)).await);
         // From one that may be made to one that may not.
         let change = json!({"spec": {"nodeSelector": {"nodeSelectorTerms": terms}}});
-        field.note(&line.ask_again(&Ask::merge(maintenance(&mine), &change)).await);
+        field.note(&line.ask_again(&UserRequest::merge(maintenance(&mine), &change)).await);
     }
-    field.stage.node(&name).await?;
+    field.setup.node(&name).await?;
     // The controllers have seen the node when they have cordoned one that came later.
     field
-        .stage
-        .done(&Ask::post(&path, &named_node_maintenance(&format!("{name}-seen"), "Cordon", &[&name])))
+        .setup
+        .done(&UserRequest::post(&path, &named_node_maintenance(&format!("{name}-seen"), "Cordon", &[&name])))
         .await?;
     let cordoned = async || Ok(node(&field, &name).await?["spec"]["unschedulable"] == true);
     retry(LIMIT, || "the admin's maintenance cordons nothing".to_owned(), cordoned).await?;
-    let all = field.stage.done(&Ask::get(&path)).await?;
+    let all = field.setup.done(&UserRequest::get(&path)).await?;
     let names = all["items"].as_array().into_iter().flatten().map(|m| m["metadata"]["name"].as_str());
     let foreign = names.flatten().filter(|found| found.starts_with(&format!("{name}-"))).count();
     Ok(vec![
-        Finding::new(own.code.is_success(), format!("their own node: {}", own.told())),
-        Finding::new(
+        AttackFinding::new(own.code.is_success(), format!("their own node: {}", own.told())),
+        AttackFinding::new(
             foreign == 1,
             format!("{} maintenances of others' nodes were made", foreign.saturating_sub(1)),
         ),
-        Finding::new(field.counted("200") == 0, "a maintenance was changed to others' nodes"),
+        AttackFinding::new(field.counted("200") == 0, "a maintenance was changed to others' nodes"),
     ])
 }
 
@@ -89,33 +90,33 @@ fn selectors(name: &str) -> Vec<Value> {
 }
 
 /// The tenant may write maintenances and delete one node, whose name this is.
-async fn may_maintain(field: &Field, node: &str) -> Result<()> {
+async fn may_maintain(field: &AttackField, node: &str) -> Result<()> {
     let delete =
         json!({"apiGroups": [""], "resources": ["nodes"], "resourceNames": [node], "verbs": ["delete"]});
     allow_maintenances(field, &[delete]).await?;
-    let line: Line = field.line_through_host().await?;
-    let list = Ask::get(format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION));
+    let line: UserConnection = field.line_through_host().await?;
+    let list = UserRequest::get(format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION));
     let late = || "the tenant may not maintain nodes".to_owned();
     retry(LIMIT, late, async || Ok(line.ask_again(&list).await?.code.is_success())).await
 }
 
 /// The controllers were evicted by their own drain: nothing was drained any more, and nobody said why.
-async fn own_nodes(field: Field) -> Findings {
+async fn own_nodes(field: AttackField) -> Findings {
     let name = field.tenant.namespace.clone();
-    field.stage.node(&name).await?;
+    field.setup.node(&name).await?;
     let uid = own_pod(&field, &name).await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
     let everything = json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]);
     let mut all = node_maintenance(&format!("{name}-all"), "Cordon", &[&name]);
     all["spec"]["nodeSelector"]["nodeSelectorTerms"] = everything;
-    field.stage.done(&Ask::post(&path, &all)).await?;
+    field.setup.done(&UserRequest::post(&path, &all)).await?;
     field.count("maintenance of all nodes");
     let kept = kept(&field, &name, &uid).await;
     // Whatever came of it, the nodes are not left like this.
     let complete = json!({"spec": {"stage": "Complete"}});
-    field.stage.done(&Ask::merge(maintenance(&format!("{name}-all")), &complete)).await?;
+    field.setup.done(&UserRequest::merge(maintenance(&format!("{name}-all")), &complete)).await?;
     let drained = drained(&field, &name).await;
-    let drained = Finding::new(
+    let drained = AttackFinding::new(
         drained.is_ok(),
         format!("the end of the drain, when other nodes take pods: {drained:?}"),
     );
@@ -123,15 +124,15 @@ async fn own_nodes(field: Field) -> Findings {
 }
 
 /// Drains the node on which Drydock's pod is while no other takes it.
-async fn kept(field: &Field, name: &str, uid: &str) -> Findings {
-    field.stage.drain(name, name).await?;
-    let told = field.stage.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
+async fn kept(field: &AttackField, name: &str, uid: &str) -> Findings {
+    field.setup.drain(name, name).await?;
+    let told = field.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
     let request =
         format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
-    let asked = field.stage.admin().await?.ask_again(&Ask::get(&request)).await?;
+    let asked = field.setup.admin().await?.ask_again(&UserRequest::get(&request)).await?;
     Ok(vec![
-        Finding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
-        Finding::new(
+        AttackFinding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
+        AttackFinding::new(
             asked.code == http::StatusCode::NOT_FOUND,
             format!("the eviction of Drydock itself: {}", asked.told()),
         ),
@@ -139,11 +140,11 @@ async fn kept(field: &Field, name: &str, uid: &str) -> Findings {
 }
 
 /// A pod on that node which is labelled as deploy/ labels the controllers. Its UID.
-async fn own_pod(field: &Field, node: &str) -> Result<String> {
-    let admin = field.stage.admin().await?;
+async fn own_pod(field: &AttackField, node: &str) -> Result<String> {
+    let admin = field.setup.admin().await?;
     let namespace = json!({"metadata": {"name": OWN_NAMESPACE}});
     // It may be there.
-    admin.ask_again(&Ask::post("/api/v1/namespaces", &namespace)).await?;
+    admin.ask_again(&UserRequest::post("/api/v1/namespaces", &namespace)).await?;
     let pod = json!({
         "metadata": {"name": node, "labels": {"app.kubernetes.io/name": "drydock-controller-manager"}},
         "spec": {"nodeName": node, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
@@ -151,10 +152,11 @@ async fn own_pod(field: &Field, node: &str) -> Result<String> {
                  "containers": [{"name": "c", "image": "none", "securityContext": {
                      "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}]},
     });
-    let made = admin.done(&Ask::post(format!("/api/v1/namespaces/{OWN_NAMESPACE}/pods"), &pod)).await?;
+    let made =
+        admin.done(&UserRequest::post(format!("/api/v1/namespaces/{OWN_NAMESPACE}/pods"), &pod)).await?;
     made["metadata"]["uid"].as_str().map(str::to_owned).context("a pod without a UID")
 }
 
-async fn node(field: &Field, name: &str) -> Result<Value> {
-    field.stage.done(&Ask::get(format!("/api/v1/nodes/{name}"))).await
+async fn node(field: &AttackField, name: &str) -> Result<Value> {
+    field.setup.done(&UserRequest::get(format!("/api/v1/nodes/{name}"))).await
 }

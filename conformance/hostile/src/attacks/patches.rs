@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, heavy, nothing, request, uid};
 use crate::attack::Attack;
-use crate::door::Ask;
-use crate::field::Field;
+use crate::door::UserRequest;
+use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 4;
@@ -43,14 +43,14 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Each of them is one that strict decoding tells of, by its whole path.
-async fn stalling(field: Field) -> Findings {
+async fn stalling(field: AttackField) -> Findings {
     let twice = vec![r#""a":1"#; 80_000].join(",");
     let body = Bytes::from(format!(r#"{{"{}":{{{twice}}}}}"#, "k".repeat(500_000)));
     let merge = "application/merge-patch+json";
-    storm(&field, move |path| Ask::body(Method::PATCH, path, merge, body.clone())).await
+    storm(&field, move |path| UserRequest::body(Method::PATCH, path, merge, body.clone())).await
 }
 
-async fn copied(field: Field) -> Findings {
+async fn copied(field: AttackField) -> Findings {
     let mut operations =
         vec![json!({"op": "add", "path": "/metadata/annotations/b", "value": "b".repeat(300_000)})];
     let copy = json!({"op": "copy", "from": "/metadata/annotations", "path": "/metadata/labels"});
@@ -58,18 +58,18 @@ async fn copied(field: Field) -> Findings {
     operate(&field, operations).await
 }
 
-async fn doubling(field: Field) -> Findings {
+async fn doubling(field: AttackField) -> Findings {
     let double = |at| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/x{at}")});
     operate(&field, (0..64).map(double).collect()).await
 }
 
 /// Patches one request with these, again and again.
-async fn operate(field: &Field, operations: Vec<Value>) -> Findings {
+async fn operate(field: &AttackField, operations: Vec<Value>) -> Findings {
     let body = Bytes::from(Value::from(operations).to_string());
-    storm(field, move |path| Ask::operations(path, body.clone())).await
+    storm(field, move |path| UserRequest::operations(path, body.clone())).await
 }
 
-async fn directives(field: Field) -> Findings {
+async fn directives(field: AttackField) -> Findings {
     let names: Vec<String> = (0..60_000).map(|at| format!("a{at}.example.com")).collect();
     // An order without what the patch sets is answered 500 by kube-apiserver, and so by us.
     let order: Vec<Value> =
@@ -82,12 +82,12 @@ async fn directives(field: Field) -> Findings {
     ];
     let bodies = patches.map(|patch| Bytes::from(patch.to_string()));
     let path = path(&field).await?;
-    let asks = bodies.map(|body| Ask::body(Method::PATCH, &path, STRATEGIC, body));
+    let asks = bodies.map(|body| UserRequest::body(Method::PATCH, &path, STRATEGIC, body));
     field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn managers(field: Field) -> Findings {
+async fn managers(field: AttackField) -> Findings {
     let path = path(&field).await?;
     field
         .ask_storm(LANES, move |lane, round| {
@@ -95,16 +95,16 @@ async fn managers(field: Field) -> Findings {
             let annotation = json!({"annotations": {format!("example.com/{lane}-{round}"): "z"}, "name": uid(0)});
             let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": annotation});
             if round % 2 == 0 {
-                Ask::apply(format!("{path}?fieldManager={manager}"), object.to_string())
+                UserRequest::apply(format!("{path}?fieldManager={manager}"), object.to_string())
             } else {
-                Ask::merge(format!("{path}?fieldManager={manager}"), &json!({"metadata": annotation}))
+                UserRequest::merge(format!("{path}?fieldManager={manager}"), &json!({"metadata": annotation}))
             }
         })
         .await;
     nothing()
 }
 
-async fn wide_apply(field: Field) -> Findings {
+async fn wide_apply(field: AttackField) -> Findings {
     let mut object = request(0);
     let keys = |with: &str| (0..20_000).map(|at| (format!("{with}{at}"), json!(""))).collect::<Value>();
     object["metadata"]["annotations"] = keys("a");
@@ -112,7 +112,7 @@ async fn wide_apply(field: Field) -> Findings {
     apply(&field, object, "wide").await
 }
 
-async fn conflicts(field: Field) -> Findings {
+async fn conflicts(field: AttackField) -> Findings {
     let path = path(&field).await?;
     field
         .ask_storm(LANES, move |lane, round| {
@@ -120,26 +120,28 @@ async fn conflicts(field: Field) -> Findings {
             object["metadata"]["annotations"] =
                 (0..500).map(|at| (format!("k{at}"), json!(format!("{lane}-{round}")))).collect();
             let force = round % 3 == 0;
-            Ask::apply(format!("{path}?fieldManager=m{lane}&force={force}"), object.to_string())
+            UserRequest::apply(format!("{path}?fieldManager=m{lane}&force={force}"), object.to_string())
         })
         .await;
     nothing()
 }
 
-async fn apply(field: &Field, object: Value, manager: &'static str) -> Findings {
+async fn apply(field: &AttackField, object: Value, manager: &'static str) -> Findings {
     let body = Bytes::from(object.to_string());
-    storm(field, move |path| Ask::apply(format!("{path}?fieldManager={manager}&force=true"), body.clone()))
-        .await
+    storm(field, move |path| {
+        UserRequest::apply(format!("{path}?fieldManager={manager}&force=true"), body.clone())
+    })
+    .await
 }
 
-async fn storm(field: &Field, ask: impl Fn(&str) -> Ask + Send + Sync + 'static) -> Findings {
+async fn storm(field: &AttackField, ask: impl Fn(&str) -> UserRequest + Send + Sync + 'static) -> Findings {
     let path = path(field).await?;
     field.ask_storm(LANES, move |_, _| ask(&path)).await;
     nothing()
 }
 
 /// The path of a request that is there.
-async fn path(field: &Field) -> anyhow::Result<String> {
-    field.line().await?.done(&Ask::post(field.tenant.requests(), &heavy(0, 1000))).await?;
+async fn path(field: &AttackField) -> anyhow::Result<String> {
+    field.line().await?.done(&UserRequest::post(field.tenant.requests(), &heavy(0, 1000))).await?;
     Ok(field.tenant.request(&uid(0)))
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, uid};
 use crate::attack::Attack;
-use crate::door::{Ask, Windows};
-use crate::field::Field;
+use crate::door::{FlowWindows, UserRequest};
+use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 8;
@@ -38,7 +38,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn long_selectors(field: Field) -> Findings {
+async fn long_selectors(field: AttackField) -> Findings {
     lay_in(&field, 500, 10).await?;
     let terms: Vec<String> = (0..SELECTOR / 9).map(|at| format!("!k{at}")).collect();
     let values: Vec<String> = (0..SELECTOR / 7).map(|at| format!("v{at}")).collect();
@@ -47,22 +47,22 @@ async fn long_selectors(field: Field) -> Findings {
     let paths = selectors.map(|selector| format!("{}?labelSelector={selector}", field.tenant.requests()));
     let watches =
         open_watches(&field, 200, paths.iter().map(|path| format!("{path}&watch=1")).collect()).await?;
-    churn(&field, move |_, round| Ask::get(&paths[round % paths.len()])).await;
+    churn(&field, move |_, round| UserRequest::get(&paths[round % paths.len()])).await;
     drop(watches);
     nothing()
 }
 
-async fn label_churn(field: Field) -> Findings {
+async fn label_churn(field: AttackField) -> Findings {
     lay_in(&field, LANES, 10).await?;
     let path = |at| format!("{}?watch=1&labelSelector=in%3Dr{at}", field.tenant.requests());
     let watches = open_watches(&field, 400, (0..4).map(path).collect()).await?;
-    churn(&field, |_, _| Ask::get("/apis")).await;
+    churn(&field, |_, _| UserRequest::get("/apis")).await;
     drop(watches);
     nothing()
 }
 
 /// Half of the lanes write labels, the others ask.
-async fn churn(field: &Field, ask: impl Fn(usize, usize) -> Ask + Send + Sync + 'static) {
+async fn churn(field: &AttackField, ask: impl Fn(usize, usize) -> UserRequest + Send + Sync + 'static) {
     let requests = field.tenant.requests();
     field
         .ask_storm(LANES, move |lane, round| {
@@ -70,14 +70,14 @@ async fn churn(field: &Field, ask: impl Fn(usize, usize) -> Ask + Send + Sync + 
                 return ask(lane, round);
             }
             let labels = json!({"metadata": {"labels": {"in": format!("r{}", round % 4)}}});
-            Ask::merge(format!("{requests}/{}", uid(lane)), &labels)
+            UserRequest::merge(format!("{requests}/{}", uid(lane)), &labels)
         })
         .await;
 }
 
 /// Opens so many watches that are read; they end when what is returned is dropped.
 async fn open_watches(
-    field: &Field,
+    field: &AttackField,
     count: usize,
     paths: Vec<String>,
 ) -> anyhow::Result<tokio::task::JoinSet<()>> {
@@ -85,9 +85,9 @@ async fn open_watches(
     let mut line = field.line().await?;
     for at in 0..count {
         if at % 50 == 0 {
-            line = field.line_of(field.tenant.account(), Windows::USUAL).await?;
+            line = field.line_of(field.tenant.account(), FlowWindows::USUAL).await?;
         }
-        let (field, line, ask) = (field.clone(), line.clone(), Ask::get(&paths[at % paths.len()]));
+        let (field, line, ask) = (field.clone(), line.clone(), UserRequest::get(&paths[at % paths.len()]));
         watches.spawn(async move {
             let answer = line.ask(&ask).await;
             field.note(&answer);
@@ -96,7 +96,7 @@ async fn open_watches(
     Ok(watches)
 }
 
-async fn bad_queries(field: Field) -> Findings {
+async fn bad_queries(field: AttackField) -> Findings {
     let path = field.tenant.requests();
     let long = "x".repeat(SELECTOR);
     let unknown: Vec<String> = (0..3_000).map(|at| format!("spec.f{at}%3Dv")).collect();
@@ -112,25 +112,30 @@ async fn bad_queries(field: Field) -> Findings {
         format!("{}=1", "%00".repeat(10_000)),
     ];
     field
-        .ask_storm(LANES, move |_, round| Ask::get(format!("{path}?{}", queries[round % queries.len()])))
+        .ask_storm(LANES, move |_, round| {
+            UserRequest::get(format!("{path}?{}", queries[round % queries.len()]))
+        })
         .await;
     nothing()
 }
 
-async fn watch_storm(field: Field) -> Findings {
+async fn watch_storm(field: AttackField) -> Findings {
     lay_in(&field, 10, 10).await?;
     let path = field.tenant.requests();
     // What is no number is answered 500 by kube-apiserver, and so by us.
     let from = ["1", "999999999999", "0", "18446744073709551615", ""];
     field
         .ask_storm(32, move |_, round| {
-            Ask::get(format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={}", from[round % from.len()]))
+            UserRequest::get(format!(
+                "{path}?watch=1&timeoutSeconds=1&resourceVersion={}",
+                from[round % from.len()]
+            ))
         })
         .await;
     nothing()
 }
 
-async fn watch_lists(field: Field) -> Findings {
+async fn watch_lists(field: AttackField) -> Findings {
     lay_in(&field, 200, 40_000).await?;
     let each = field.clone();
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -138,7 +143,7 @@ async fn watch_lists(field: Field) -> Findings {
         .storm(16, move |_, _| {
             let field = each.clone();
             async move {
-                let ask = Ask::get(format!("{}?{query}", field.tenant.requests()));
+                let ask = UserRequest::get(format!("{}?{query}", field.tenant.requests()));
                 let answer = field.line().await?.send(&ask).await?;
                 field.count(answer.status().as_str());
                 Ok(())
@@ -148,7 +153,7 @@ async fn watch_lists(field: Field) -> Findings {
     nothing()
 }
 
-async fn forged_continue(field: Field) -> Findings {
+async fn forged_continue(field: AttackField) -> Findings {
     lay_in(&field, 10, 10).await?;
     let path = field.tenant.requests();
     let token = |rv: i64, start: &str| {
@@ -167,7 +172,7 @@ async fn forged_continue(field: Field) -> Findings {
     ];
     field
         .ask_storm(LANES, move |_, n| {
-            Ask::get(format!("{path}?limit=1&continue={}", tokens[n % tokens.len()]))
+            UserRequest::get(format!("{path}?limit=1&continue={}", tokens[n % tokens.len()]))
         })
         .await;
     nothing()

@@ -13,9 +13,9 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, nothing, uid};
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Line, Windows};
-use crate::field::Field;
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 16;
@@ -57,16 +57,16 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn junk_tokens(field: Field) -> Findings {
+async fn junk_tokens(field: AttackField) -> Findings {
     tokens(field, 50, |lane, round| format!("junk-{lane}-{round}")).await
 }
 
-async fn long_tokens(field: Field) -> Findings {
+async fn long_tokens(field: AttackField) -> Findings {
     tokens(field, 4, |lane, round| format!("{lane}-{round}-{}", "x".repeat(60_000))).await
 }
 
 async fn tokens(
-    field: Field,
+    field: AttackField,
     at_a_time: usize,
     token: impl Fn(usize, usize) -> String + Send + Sync + 'static,
 ) -> Findings {
@@ -76,11 +76,12 @@ async fn tokens(
             let (field, path, token) = (each.clone(), path.clone(), token.clone());
             async move {
                 let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
-                let line = Line::open(&field.stage.direct, from, None, Windows::USUAL).await?;
+                let line = UserConnection::open(&field.setup.direct, from, None, FlowWindows::USUAL).await?;
                 for turn in (0..).take_while(|_| !line.is_closed()) {
                     let fresh = |n| token(lane, (round * 1_000 + turn) * 1_000 + n);
-                    let bearer = |n| Ask::get(&path).with("authorization", format!("Bearer {}", fresh(n)));
-                    let asks: Vec<Ask> = (0..at_a_time).map(bearer).collect();
+                    let bearer =
+                        |n| UserRequest::get(&path).with("authorization", format!("Bearer {}", fresh(n)));
+                    let asks: Vec<UserRequest> = (0..at_a_time).map(bearer).collect();
                     for answer in join_all(asks.iter().map(|ask| line.ask(ask))).await {
                         field.note(&answer);
                     }
@@ -92,33 +93,35 @@ async fn tokens(
     nothing()
 }
 
-async fn fresh_names(field: Field) -> Findings {
+async fn fresh_names(field: AttackField) -> Findings {
     let version = drydock_api::API_VERSION;
     field
         .ask_storm(LANES, move |lane, round| {
-            Ask::get(format!("/apis/{version}/namespaces/n{lane}-{round}/evictionrequests/e{lane}-{round}"))
+            UserRequest::get(format!(
+                "/apis/{version}/namespaces/n{lane}-{round}/evictionrequests/e{lane}-{round}"
+            ))
         })
         .await;
     nothing()
 }
 
-async fn fresh_pods(field: Field) -> Findings {
+async fn fresh_pods(field: AttackField) -> Findings {
     let path = field.tenant.requests();
     field
         .ask_storm(LANES, move |lane, round| {
             let object =
                 eviction_request(&format!("p{lane}-{round}"), &uid(lane * 100_000 + round), REQUESTER);
-            Ask::post(format!("{path}?dryRun=All"), &object)
+            UserRequest::post(format!("{path}?dryRun=All"), &object)
         })
         .await;
     nothing()
 }
 
-async fn impersonation(field: Field) -> Findings {
+async fn impersonation(field: AttackField) -> Findings {
     let path = field.tenant.requests();
     field
         .ask_storm(LANES, move |lane, round| {
-            let mut ask = Ask::get(&path).with("impersonate-user", format!("u{lane}-{round}"));
+            let mut ask = UserRequest::get(&path).with("impersonate-user", format!("u{lane}-{round}"));
             for at in 0..50 {
                 ask = ask.with("impersonate-group", format!("g{lane}-{round}-{at}"));
                 ask = ask.with(&format!("impersonate-extra-e{at}"), format!("{lane}-{round}"));
@@ -129,42 +132,42 @@ async fn impersonation(field: Field) -> Findings {
     nothing()
 }
 
-async fn long_names(field: Field) -> Findings {
-    let (before, began) = (field.stage.reviews().await?, Instant::now());
+async fn long_names(field: AttackField) -> Findings {
+    let (before, began) = (field.setup.reviews().await?, Instant::now());
     let requests = field.tenant.requests();
     field
         .ask_storm(LANES, move |lane, round| {
             let name = format!("n{lane}-{round}-{}", "x".repeat(20_000));
-            Ask::get(match round % 3 {
+            UserRequest::get(match round % 3 {
                 0 => format!("{requests}/{name}"),
                 1 => format!("{requests}?fieldSelector=metadata.name%3D{name}"),
                 _ => format!("{requests}?labelSelector={name}"),
             })
         })
         .await;
-    let reviews = field.stage.reviews().await?.saturating_sub(before);
+    let reviews = field.setup.reviews().await?.saturating_sub(before);
     let most = BESIDE.0 * began.elapsed().as_secs() + BESIDE.1;
-    Ok(vec![Finding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
+    Ok(vec![AttackFinding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
 }
 
 /// The host names each RoleBinding whose role is gone in the reason for a denial.
-async fn long_reasons(field: Field) -> Findings {
+async fn long_reasons(field: AttackField) -> Findings {
     let namespace = field.tenant.namespace.clone();
-    let admin = field.stage.admin().await?;
+    let admin = field.setup.admin().await?;
     let bindings = format!("/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings");
     for at in 0..60 {
-        admin.done(&Ask::post(&bindings, &dangling(at))).await?;
+        admin.done(&UserRequest::post(&bindings, &dangling(at))).await?;
     }
     let path = format!("/apis/{}/namespaces/{namespace}/others", drydock_api::API_VERSION);
     let reason = || reason(&field);
     retry(PATIENCE, || "the host gives no long reason".to_owned(), async || Ok(reason().await? > 200_000))
         .await?;
     let each = path.clone();
-    field.ask_storm(LANES, move |lane, round| Ask::get(format!("{each}/n{lane}-{round}"))).await;
-    let answer = field.line().await?.ask_again(&Ask::get(format!("{path}/last"))).await?;
+    field.ask_storm(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}"))).await;
+    let answer = field.line().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
     let (code, length) = (answer.code, answer.body.len());
     let told = format!("a denial is {code} in {length} bytes");
-    Ok(vec![Finding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])
+    Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])
 }
 
 /// Gives everybody a role that does not exist.
@@ -177,16 +180,17 @@ fn dangling(at: usize) -> Value {
 }
 
 /// The length of the host's reason why the tenant may not do something.
-async fn reason(field: &Field) -> Result<usize> {
+async fn reason(field: &AttackField) -> Result<usize> {
     let user = format!("system:serviceaccount:{}:account-0", field.tenant.namespace);
     let asked = json!({"namespace": field.tenant.namespace, "verb": "get", "resource": "others"});
     let spec = json!({"user": user, "groups": ["system:authenticated"], "resourceAttributes": asked});
-    let review = Ask::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({ "spec": spec }));
-    let answer = field.stage.done(&review).await?;
+    let review =
+        UserRequest::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({ "spec": spec }));
+    let answer = field.setup.done(&review).await?;
     Ok(answer["status"]["reason"].as_str().map_or(0, str::len))
 }
 
-async fn bad_paths(field: Field) -> Findings {
+async fn bad_paths(field: AttackField) -> Findings {
     let requests = field.tenant.requests();
     let long = "a".repeat(50_000);
     let paths = [
@@ -206,12 +210,12 @@ async fn bad_paths(field: Field) -> Findings {
     field
         .ask_storm(LANES, move |lane, round| {
             if round % 20 == 19 {
-                return Ask::delete(&paths[round % 3]);
+                return UserRequest::delete(&paths[round % 3]);
             }
             if round % 20 == 18 {
-                return Ask::merge(&paths[lane % paths.len()], &json!({}));
+                return UserRequest::merge(&paths[lane % paths.len()], &json!({}));
             }
-            Ask::get(&paths[(lane + round) % paths.len()])
+            UserRequest::get(&paths[(lane + round) % paths.len()])
         })
         .await;
     nothing()

@@ -1,4 +1,4 @@
-//! Whoever is many gets no more than whoever is one.
+//! A tenant with many accounts gets no larger share than one with a single account, and a load does not stop a drain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use super::store::drained;
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Line};
-use crate::field::{Field, LAIR};
-use crate::stage::{Account, Tenant};
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{UserConnection, UserRequest};
+use crate::field::{AttackField, LAIR};
+use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
 const LANES: usize = 400;
@@ -35,10 +35,10 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// The pace of a drain without the noise and beside it: figures for people. That it ends is judged.
-async fn noise_beside_a_drain(field: Field) -> Findings {
+async fn noise_beside_a_drain(field: AttackField) -> Findings {
     let pods = field.pick(100, 3_000);
     let other = format!("{}-drained", field.tenant.namespace);
-    let other = field.stage.tenant(&other, 1).await?;
+    let other = field.setup.tenant(&other, 1).await?;
     let calm = drained_in(&field, &other, "calm", pods).await?;
     let stop = CancellationToken::new();
     let noise = async {
@@ -57,7 +57,7 @@ async fn noise_beside_a_drain(field: Field) -> Findings {
 }
 
 /// An ordinary client with too much to do: what is put off it asks again when the server says.
-async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
+async fn noise(field: &AttackField, lane: usize, stop: &CancellationToken) {
     let path = format!("{}?dryRun=All", field.tenant.requests());
     let ask = async {
         for round in 0.. {
@@ -67,7 +67,7 @@ async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
             };
             for turn in 0..100 {
                 let object = request((lane * 1_000 + round) * 100 + turn);
-                for ask in [Ask::post(&path, &object), Ask::get(field.tenant.requests())] {
+                for ask in [UserRequest::post(&path, &object), UserRequest::get(field.tenant.requests())] {
                     field.note(&line.ask_again(&ask).await);
                 }
             }
@@ -77,25 +77,25 @@ async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
 }
 
 /// Pods of a tenant on a node of their own, and the time from the maintenance until it is drained.
-async fn drained_in(field: &Field, tenant: &Tenant, which: &str, pods: usize) -> Result<Duration> {
+async fn drained_in(field: &AttackField, tenant: &Tenant, which: &str, pods: usize) -> Result<Duration> {
     let name = format!("{}-{which}", tenant.namespace);
-    field.stage.node(&name).await?;
-    field.stage.named_pods(tenant, &name, which, pods).await?;
+    field.setup.node(&name).await?;
+    field.setup.named_pods(tenant, &name, which, pods).await?;
     let began = Instant::now();
-    field.stage.drain(&name, &name).await?;
+    field.setup.drain(&name, &name).await?;
     drained(field, &name).await?;
     Ok(began.elapsed())
 }
 
 /// Both read one request of their own, on as many streams of as many connections. The accounts together get no more
 /// than the one, but for what chance gives: twice as much, where two hundred flows would get two hundred times as much.
-async fn many_accounts(field: Field) -> Findings {
+async fn many_accounts(field: AttackField) -> Findings {
     let name = format!("{}-many", field.tenant.namespace);
-    let many = field.of(Arc::new(field.stage.tenant(&name, field.pick(200, 1_000)).await?));
+    let many = field.of(Arc::new(field.setup.tenant(&name, field.pick(200, 1_000)).await?));
     lay_in(&field, 1, 10_000).await?;
     lay_in(&many, 1, 10_000).await?;
     // Nobody has to wait until the host has looked at a token.
-    let line = field.stranger(&field.stage.direct, LAIR).await?;
+    let line = field.stranger(&field.setup.direct, LAIR).await?;
     for account in &many.tenant.accounts {
         line.ask_again(&read(&many, account)).await?;
     }
@@ -103,14 +103,14 @@ async fn many_accounts(field: Field) -> Findings {
     let (one, all) = (one?, all?);
     field.say(format!("one account got {one} reads, many got {all}"));
     let told = format!("one account got {one} reads, many accounts of one tenant {all}");
-    Ok(vec![Finding::new(all <= 2 * one, told)])
+    Ok(vec![AttackFinding::new(all <= 2 * one, told)])
 }
 
 /// The answers that a tenant gets until the time is over.
-async fn reads(field: &Field) -> Result<usize> {
+async fn reads(field: &AttackField) -> Result<usize> {
     let count = LANES / STREAMS;
-    let lines = join_all((0..count).map(|_| field.stranger(&field.stage.direct, LAIR))).await;
-    let lines = Arc::new(lines.into_iter().collect::<Result<Vec<Line>>>()?);
+    let lines = join_all((0..count).map(|_| field.stranger(&field.setup.direct, LAIR))).await;
+    let lines = Arc::new(lines.into_iter().collect::<Result<Vec<UserConnection>>>()?);
     let (each, got) = (field.clone(), Arc::new(AtomicUsize::new(0)));
     let total = got.clone();
     field
@@ -130,6 +130,6 @@ async fn reads(field: &Field) -> Result<usize> {
     Ok(total.load(Ordering::Relaxed))
 }
 
-fn read(field: &Field, account: &Account) -> Ask {
-    Ask::get(field.tenant.request(&uid(0))).with("authorization", format!("Bearer {}", account.token))
+fn read(field: &AttackField, account: &Account) -> UserRequest {
+    UserRequest::get(field.tenant.request(&uid(0))).with("authorization", format!("Bearer {}", account.token))
 }

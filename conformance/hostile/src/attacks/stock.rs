@@ -7,12 +7,12 @@ use drydock_conformance::kinds::eviction_request;
 use drydock_conformance::wait::retry;
 use serde_json::{Value, json};
 
-use crate::attack::Finding;
-use crate::door::Ask;
-use crate::field::Field;
+use crate::attack::AttackFinding;
+use crate::door::UserRequest;
+use crate::field::AttackField;
 
 /// What an attack comes back with.
-pub type Findings = Result<Vec<Finding>>;
+pub type Findings = Result<Vec<AttackFinding>>;
 
 /// Requests that are made at a time.
 const AT_A_TIME: usize = 8;
@@ -45,17 +45,17 @@ pub fn heavy(at: usize, bytes: usize) -> Value {
 }
 
 /// Makes so many requests of so many bytes each.
-pub async fn lay_in(field: &Field, count: usize, bytes: usize) -> Result<()> {
+pub async fn lay_in(field: &AttackField, count: usize, bytes: usize) -> Result<()> {
     let path = field.tenant.requests();
-    let asks = (0..count).map(|at| Ask::post(&path, &heavy(at, bytes))).collect();
+    let asks = (0..count).map(|at| UserRequest::post(&path, &heavy(at, bytes))).collect();
     field.each(asks, AT_A_TIME).await?;
     ensure!(field.counted("201") > 0, "no request could be made: {}", field.told());
     Ok(())
 }
 
 /// Waits until the request of a pod, which may not be there yet, is so.
-pub async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
-    let (admin, path) = (field.stage.admin().await?, Ask::get(field.tenant.request(uid)));
+pub async fn until(field: &AttackField, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
+    let (admin, path) = (field.setup.admin().await?, UserRequest::get(field.tenant.request(uid)));
     let late = || format!("the request {uid} does not come so far");
     retry(LIMIT, late, async || Ok(is_so(&admin.ask_again(&path).await?.json()))).await
 }

@@ -7,15 +7,15 @@ use hyper::body::Incoming;
 use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, uid};
-use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Frames, Line, Windows, call, call_fields, status_of};
-use crate::field::{Field, LAIR};
+use crate::attack::{Attack, AttackFinding};
+use crate::door::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
+use crate::field::{AttackField, LAIR};
 
 /// Connections with many streams, and streams on each: together 10,000.
 const MANY: (usize, usize) = (20, 500);
 /// What one user may have open.
 const MOST: usize = 4096;
-/// The same of streams that nobody reads.
+/// The same of streams that are never read.
 const UNREAD: (usize, usize) = (16, 50);
 /// The same of streams whose filters are all different.
 const DIFFERENT: (usize, usize) = (20, 100);
@@ -48,41 +48,41 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn many(field: Field) -> Findings {
+async fn many(field: AttackField) -> Findings {
     lay_in(&field, 1, STOCK.1).await?;
     let request = watch(&field, String::new());
-    let held = hold(&field, MANY, Windows::USUAL, |_| request.clone()).await;
+    let held = hold(&field, MANY, FlowWindows::USUAL, |_| request.clone()).await;
     field.wait().await;
     let open = held.bodies.len();
     let told = format!("{open} streams of one user were open, more than {MOST}");
     Ok(vec![
-        Finding::new(open <= MOST, told),
-        Finding::new(open > 0, "no stream was opened"),
-        Finding::new(field.counted("grpc-status 8") > 0, "no stream was refused"),
+        AttackFinding::new(open <= MOST, told),
+        AttackFinding::new(open > 0, "no stream was opened"),
+        AttackFinding::new(field.counted("grpc-status 8") > 0, "no stream was refused"),
     ])
 }
 
-async fn unread_streams(field: Field) -> Findings {
+async fn unread_streams(field: AttackField) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
     let request = watch(&field, String::new());
-    let held = hold(&field, UNREAD, Windows::NONE, |_| request.clone()).await;
+    let held = hold(&field, UNREAD, FlowWindows::NONE, |_| request.clone()).await;
     write(&field).await;
     drop(held);
     nothing()
 }
 
 /// The server may send as much as it likes on each, and nothing of it is taken from the socket.
-async fn unread_connections(field: Field) -> Findings {
+async fn unread_connections(field: AttackField) -> Findings {
     const LARGEST: u32 = (1 << 31) - 1;
     lay_in(&field, STOCK.0, STOCK.1).await?;
     let ask = call(METHOD, &watch(&field, String::new()));
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
-    let block = call_fields(&field.stage.direct.authority(), &ask.path, &more);
+    let block = call_fields(&field.setup.direct.authority(), &ask.path, &more);
     let mut held = Vec::new();
     for _ in 0..UNREAD.0 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = Frames::open(&field.stage.direct, LAIR, &[(4, LARGEST)]).await?;
+        let mut frames = RawFrames::open(&field.setup.direct, LAIR, &[(4, LARGEST)]).await?;
         frames.window(0, LARGEST - 65_535).await?;
         for stream in (1..).step_by(2).take(UNREAD.1) {
             frames.request_with(stream, &block, &ask.body).await?;
@@ -96,20 +96,20 @@ async fn unread_connections(field: Field) -> Findings {
     nothing()
 }
 
-async fn distinct(field: Field) -> Findings {
+async fn distinct(field: AttackField) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
-    let held = hold(&field, DIFFERENT, Windows::USUAL, |at| watch(&field, format!("app!=a{at}"))).await;
+    let held = hold(&field, DIFFERENT, FlowWindows::USUAL, |at| watch(&field, format!("app!=a{at}"))).await;
     write(&field).await;
     let open = held.bodies.len();
-    Ok(vec![Finding::new(open > 0, "no stream was opened")])
+    Ok(vec![AttackFinding::new(open > 0, "no stream was opened")])
 }
 
-async fn opened_and_dropped(field: Field) -> Findings {
+async fn opened_and_dropped(field: AttackField) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
     let ask = call(METHOD, &watch(&field, String::new()));
     let authorization = format!("Bearer {}", field.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
-    let block = call_fields(&field.stage.direct.authority(), &ask.path, &more);
+    let block = call_fields(&field.setup.direct.authority(), &ask.path, &more);
     let own = field.clone();
     field
         .storm(LANES, move |lane, _| {
@@ -118,7 +118,7 @@ async fn opened_and_dropped(field: Field) -> Findings {
                 if lane % 2 == 0 {
                     return dropped_after_its_head(&field, &ask).await;
                 }
-                let mut frames = Frames::open(&field.stage.direct, LAIR, &[]).await?.listen();
+                let mut frames = RawFrames::open(&field.setup.direct, LAIR, &[]).await?.listen();
                 for stream in (1..20_001).step_by(2) {
                     frames.request_with(stream, &block, &ask.body).await?;
                     frames.cancel(stream).await?;
@@ -132,7 +132,7 @@ async fn opened_and_dropped(field: Field) -> Findings {
 }
 
 /// A hundred at a time, each dropped when its answer begins.
-async fn dropped_after_its_head(field: &Field, ask: &Ask) -> Result<()> {
+async fn dropped_after_its_head(field: &AttackField, ask: &UserRequest) -> Result<()> {
     let line = field.line().await?;
     while !line.is_closed() {
         for answer in join_all((0..100).map(|_| line.send(ask))).await {
@@ -143,24 +143,24 @@ async fn dropped_after_its_head(field: &Field, ask: &Ask) -> Result<()> {
 }
 
 /// A watch of the tenant's namespace.
-fn watch(field: &Field, label_selector: String) -> WatchEvictionsRequest {
+fn watch(field: &AttackField, label_selector: String) -> WatchEvictionsRequest {
     let namespace = field.tenant.namespace.clone();
     WatchEvictionsRequest { namespace, label_selector, ..Default::default() }
 }
 
 /// Streams that are open and not read.
-struct Held {
-    _lines: Vec<Option<Line>>,
+struct HeldStreams {
+    _lines: Vec<Option<UserConnection>>,
     bodies: Vec<Incoming>,
 }
 
 /// Calls on so many connections, so many times on each, one after another, and reads no more than heads.
 async fn hold(
-    field: &Field,
+    field: &AttackField,
     (lines, streams): (usize, usize),
-    windows: Windows,
+    windows: FlowWindows,
     request: impl Fn(usize) -> WatchEvictionsRequest,
-) -> Held {
+) -> HeldStreams {
     let open = async |number: usize| {
         let (mut bodies, account) = (Vec::new(), field.tenant.account());
         let Ok(line) = field.line_of(account, windows).await else { return (None, bodies) };
@@ -174,17 +174,20 @@ async fn hold(
     };
     let held = join_all((0..lines).map(open)).await;
     let (lines, bodies): (Vec<_>, Vec<_>) = held.into_iter().unzip();
-    Held { _lines: lines, bodies: bodies.into_iter().flatten().collect() }
+    HeldStreams { _lines: lines, bodies: bodies.into_iter().flatten().collect() }
 }
 
 /// Writes that change what readers see of four requests, until the time is over.
-async fn write(field: &Field) {
+async fn write(field: &AttackField) {
     let path = field.tenant.requests();
     field
         .ask_storm(4, move |lane, round| {
             let shown = json!([{"name": "m", "reason": format!("{round}{}", "x".repeat(WRITE))}]).to_string();
             let annotations = json!({"nodemaintenance.k8s.io/maintenances": shown});
-            Ask::merge(format!("{path}/{}", uid(lane)), &json!({"metadata": {"annotations": annotations}}))
+            UserRequest::merge(
+                format!("{path}/{}", uid(lane)),
+                &json!({"metadata": {"annotations": annotations}}),
+            )
         })
         .await;
 }

@@ -8,9 +8,9 @@ use drydock_conformance::wait::retry;
 use serde_json::{Value, json};
 
 use super::stock::Findings;
-use crate::attack::{Attack, Finding};
-use crate::door::Ask;
-use crate::field::Field;
+use crate::attack::{Attack, AttackFinding};
+use crate::door::UserRequest;
+use crate::field::AttackField;
 
 /// The most series that one metric may have, whatever its labels say: tenants choose some of them.
 const SERIES: usize = 20_000;
@@ -30,17 +30,17 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn metric_series(field: Field) -> Findings {
+async fn metric_series(field: AttackField) -> Findings {
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
+    field.setup.node(&node).await?;
     let count = field.pick(220, 500);
-    let pods = field.stage.pods(&field.tenant, &node, count, true).await?;
+    let pods = field.setup.pods(&field.tenant, &node, count, true).await?;
     let path = field.tenant.requests();
     let asks = pods.iter().enumerate().map(|(at, (pod, uid))| {
         let mut object = eviction_request(pod, uid, "first.example.com");
         object["spec"]["requesters"] =
             (0..100).map(|n| json!({"name": format!("r{at}-{n}.example.com")})).collect();
-        Ask::post(&path, &object)
+        UserRequest::post(&path, &object)
     });
     field.each(asks.collect(), 8).await?;
     // One that the controller has acted on is one that it has counted.
@@ -48,18 +48,21 @@ async fn metric_series(field: Field) -> Findings {
     retry(
         LIMIT,
         || "the controller does not get to the last request".to_owned(),
-        async || Ok(field.stage.done(&Ask::get(&last)).await?["status"]["targetInterceptors"].is_array()),
+        async || {
+            Ok(field.setup.done(&UserRequest::get(&last)).await?["status"]["targetInterceptors"].is_array())
+        },
     )
     .await?;
-    let (name, series) = field.stage.manager_series().await?;
-    Ok(vec![Finding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
+    let (name, series) = field.setup.manager_series().await?;
+    Ok(vec![AttackFinding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
 }
 
 /// A term that counts would refuse the lower one after it, and leave a record of the writer for ever.
-async fn fences(field: Field) -> Findings {
+async fn fences(field: AttackField) -> Findings {
     let line = field.line().await?;
     let write = |at: usize, term: &str| {
-        Ask::post(field.tenant.requests(), &super::stock::request(at)).with("drydock-lease-epoch", term)
+        UserRequest::post(field.tenant.requests(), &super::stock::request(at))
+            .with("drydock-lease-epoch", term)
     };
     let high = line.ask_again(&write(0, "1000000")).await;
     field.note(&high);
@@ -71,41 +74,47 @@ async fn fences(field: Field) -> Findings {
     field
         .ask_storm(8, move |lane, round| {
             let object = super::stock::request(100 + lane * 100_000 + round);
-            Ask::post(&path, &object).with("drydock-lease-epoch", round.to_string())
+            UserRequest::post(&path, &object).with("drydock-lease-epoch", round.to_string())
         })
         .await;
-    Ok(vec![Finding::new(!counts, format!("a tenant's term was taken: {high}, and the lower one {low}"))])
+    Ok(vec![AttackFinding::new(
+        !counts,
+        format!("a tenant's term was taken: {high}, and the lower one {low}"),
+    )])
 }
 
-async fn event_flood(field: Field) -> Findings {
+async fn event_flood(field: AttackField) -> Findings {
     let bad: Value = (0..300).map(|at| (format!("{WARNED}x{at}"), json!("no number"))).collect();
     let node = format!("node-of-{}", field.tenant.namespace);
-    field.stage.node(&node).await?;
-    let pods = field.stage.annotated_pods(&field.tenant, &node, field.pick(50, 500), &bad).await?;
+    field.setup.node(&node).await?;
+    let pods = field.setup.annotated_pods(&field.tenant, &node, field.pick(50, 500), &bad).await?;
     let path = field.tenant.requests();
-    let asks = pods.iter().map(|(pod, uid)| Ask::post(&path, &eviction_request(pod, uid, "a.example.com")));
+    let asks =
+        pods.iter().map(|(pod, uid)| UserRequest::post(&path, &eviction_request(pod, uid, "a.example.com")));
     field.each(asks.collect(), 8).await?;
     let told = event_of_another(&field).await;
-    Ok(vec![Finding::new(told.is_ok(), format!("another tenant's event: {told:?}"))])
+    Ok(vec![AttackFinding::new(told.is_ok(), format!("another tenant's event: {told:?}"))])
 }
 
 /// The warning of a pod of somebody else comes through.
-async fn event_of_another(field: &Field) -> Result<()> {
-    let other = field.stage.tenant(&format!("{}-other", field.tenant.namespace), 1).await?;
+async fn event_of_another(field: &AttackField) -> Result<()> {
+    let other = field.setup.tenant(&format!("{}-other", field.tenant.namespace), 1).await?;
     let node = format!("node-of-{}", other.namespace);
-    field.stage.node(&node).await?;
+    field.setup.node(&node).await?;
     let bad = json!({format!("{WARNED}patient.example.com"): "no number"});
-    let pods = field.stage.annotated_pods(&other, &node, 1, &bad).await?;
+    let pods = field.setup.annotated_pods(&other, &node, 1, &bad).await?;
     let (pod, uid) = pods.first().context("no pod")?;
-    let line =
-        other.account().line(&field.stage.direct, crate::stage::HOME, crate::door::Windows::USUAL).await?;
-    line.done(&Ask::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
+    let line = other
+        .account()
+        .line(&field.setup.direct, crate::setup::HOME, crate::door::FlowWindows::USUAL)
+        .await?;
+    line.done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
     let events = format!("/api/v1/namespaces/{}/events", other.namespace);
     retry(
         LIMIT,
         || "no warning came".to_owned(),
         async || {
-            let all = field.stage.done(&Ask::get(&events)).await?;
+            let all = field.setup.done(&UserRequest::get(&events)).await?;
             Ok(all["items"].as_array().is_some_and(|all| all.iter().any(|event| event["type"] == "Warning")))
         },
     )

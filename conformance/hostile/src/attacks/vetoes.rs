@@ -10,11 +10,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, until};
-use crate::attack::{Attack, Finding};
-use crate::door::Ask;
-use crate::field::Field;
-use crate::stage::Pods;
-use crate::stage::cluster::{PATIENT, has_condition, maintenance, pod};
+use crate::attack::{Attack, AttackFinding};
+use crate::door::UserRequest;
+use crate::field::AttackField;
+use crate::setup::Pods;
+use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 
 const FINALIZER: &str = "veto.example.com/stay";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -51,72 +51,83 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Neither controller looked at a request that is being deleted: no blocker told of it, and nobody ended it.
-async fn finalizer_veto(field: Field) -> Findings {
+async fn finalizer_veto(field: AttackField) -> Findings {
     let pods = drained(&field).await?;
     let line = field.line().await?;
     for (_, uid) in &pods {
         let path = field.tenant.request(uid);
         let hold = json!({"metadata": {"finalizers": [FINALIZER]}});
-        field.note(&line.ask_again(&Ask::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
-        field.note(&line.ask_again(&Ask::delete(&path)).await);
+        field.note(&line.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
+        field.note(&line.ask_again(&UserRequest::delete(&path)).await);
     }
-    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
+    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
     let ended = until(&field, first, is_canceled).await;
     let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
-    let joined = line.ask_again(&Ask::merge(field.tenant.request(first), &joined)).await?;
-    let held = line.done(&Ask::get(field.tenant.request(first))).await?;
+    let joined = line.ask_again(&UserRequest::merge(field.tenant.request(first), &joined)).await?;
+    let held = line.done(&UserRequest::get(field.tenant.request(first))).await?;
     let release = json!({"metadata": {"finalizers": null}});
-    field.note(&line.ask_again(&Ask::merge(field.tenant.request(first), &release)).await);
+    field.note(&line.ask_again(&UserRequest::merge(field.tenant.request(first), &release)).await);
     let replaced = until(&field, first, |request| {
         request["metadata"]["uid"] != held["metadata"]["uid"]
             && !request["status"]["activeInterceptors"].is_null()
     });
     let replaced = replaced.await;
     Ok(vec![
-        Finding::new(told.is_ok(), format!("a blocker that names the finalizer: {}", whether(&told))),
-        Finding::new(ended.is_ok(), format!("the end of a request that is held: {}", whether(&ended))),
-        Finding::new(
+        AttackFinding::new(told.is_ok(), format!("a blocker that names the finalizer: {}", whether(&told))),
+        AttackFinding::new(ended.is_ok(), format!("the end of a request that is held: {}", whether(&ended))),
+        AttackFinding::new(
             joined.code == StatusCode::UNPROCESSABLE_ENTITY,
             format!("a requester of a request that is being deleted: {}", joined.told()),
         ),
-        Finding::new(replaced.is_ok(), format!("another request, when it is gone: {}", whether(&replaced))),
+        AttackFinding::new(
+            replaced.is_ok(),
+            format!("another request, when it is gone: {}", whether(&replaced)),
+        ),
     ])
 }
 
 /// Each was replaced as soon as it was canceled, as fast as the tenant could make it anew, and no blocker told of it.
-async fn squatted_uids(field: Field) -> Findings {
+async fn squatted_uids(field: AttackField) -> Findings {
     let pods = pods_to_drain(&field, 10).await?;
     let line = field.line().await?;
     // The first are there before the drain begins, and each is made again as soon as its name is free.
     for round in 0..SQUATS {
         for (_, uid) in &pods {
-            let squat = Ask::post(
+            let squat = UserRequest::post(
                 format!("{}?fieldManager=squatter", field.tenant.requests()),
                 &eviction_request("nowhere", uid, MAINTENANCE),
             );
             field.note(&line.ask_again(&squat).await);
         }
         if round == 0 {
-            field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+            field.setup.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
         }
     }
     let told =
-        field.stage.blocker(LIMIT, &field.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
+        field.setup.blocker(LIMIT, &field.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
     let (made, most) = (field.counted("201"), pods.len() * 3);
     for (_, uid) in &pods {
         let path = field.tenant.request(uid);
         // The drain's own would be missed, and made again with backoff.
-        if line.ask_again(&Ask::get(&path)).await?.json()["spec"]["target"]["pod"]["name"] == "nowhere" {
-            field.note(&line.ask_again(&Ask::delete(&path)).await);
+        if line.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
+            == "nowhere"
+        {
+            field.note(&line.ask_again(&UserRequest::delete(&path)).await);
         }
     }
     let (pod, first) = pods.first().context("no pod")?;
     let asked = until(&field, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
     Ok(vec![
-        Finding::new(told.is_ok(), format!("a blocker that names who made the request: {}", whether(&told))),
-        Finding::new(made <= most, format!("{made} requests for another pod, each of which was replaced")),
-        Finding::new(
+        AttackFinding::new(
+            told.is_ok(),
+            format!("a blocker that names who made the request: {}", whether(&told)),
+        ),
+        AttackFinding::new(
+            made <= most,
+            format!("{made} requests for another pod, each of which was replaced"),
+        ),
+        AttackFinding::new(
             asked.is_ok(),
             format!("the pod's own request, when its name is free: {}", whether(&asked)),
         ),
@@ -124,22 +135,22 @@ async fn squatted_uids(field: Field) -> Findings {
 }
 
 /// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker told whom the drain waits for.
-async fn endless_turn(field: Field) -> Findings {
+async fn endless_turn(field: AttackField) -> Findings {
     let pods = drained(&field).await?;
     for (_, uid) in &pods {
         let late = format_seconds(jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3));
         report(&field, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
     }
     let words = [PATIENT, "nearly there", "expected to finish"];
-    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
+    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
     Ok(vec![
-        Finding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
-        Finding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
+        AttackFinding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        AttackFinding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
     ])
 }
 
 /// The maintenance told of it as if the budget blocked, and an admin went to look at that.
-async fn borrowed_words(field: Field) -> Findings {
+async fn borrowed_words(field: AttackField) -> Findings {
     let pods = drained(&field).await?;
     let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";
     let blocked = json!({"reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows"});
@@ -147,48 +158,55 @@ async fn borrowed_words(field: Field) -> Findings {
         report(&field, uid, &json!({"message": lie, "blocked": blocked})).await?;
     }
     let words = format!("{PATIENT} says: \"{lie}\"");
-    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
-    let maintenance = field.stage.done(&Ask::get(maintenance(&field.tenant.namespace))).await?;
+    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
+    let maintenance = field.setup.done(&UserRequest::get(maintenance(&field.tenant.namespace))).await?;
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
     let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
     Ok(vec![
-        Finding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
-        Finding::new(told.is_ok(), format!("a blocker that says whose words these are: {}", whether(&told))),
-        Finding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
+        AttackFinding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        AttackFinding::new(
+            told.is_ok(),
+            format!("a blocker that says whose words these are: {}", whether(&told)),
+        ),
+        AttackFinding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
     ])
 }
 
 /// Each was another one, and was evicted as fast as it came: the drain never ended, and nothing said why.
-async fn endless_pods(field: Field) -> Findings {
+async fn endless_pods(field: AttackField) -> Findings {
     let name = &field.tenant.namespace;
-    field.stage.node(name).await?;
-    field.stage.drain(name, name).await?;
+    field.setup.node(name).await?;
+    field.setup.drain(name, name).await?;
     let is_drained =
-        async || Ok(has_condition(&field.stage.done(&Ask::get(maintenance(name))).await?, "Drained"));
+        async || Ok(has_condition(&field.setup.done(&UserRequest::get(maintenance(name))).await?, "Drained"));
     retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
     let line = field.line_through_host().await?;
     let words = [name.as_str(), "again and again in namespace"];
     let mut told = false;
     for at in 0..TIMES {
         let pod = pod(&format!("again-{at}"), name, &json!({}));
-        field.note(&line.ask_again(&Ask::post(field.tenant.pods(), &pod)).await);
-        told = field.stage.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        field.note(&line.ask_again(&UserRequest::post(field.tenant.pods(), &pod)).await);
+        told = field.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
         if told {
             break;
         }
     }
     let ended = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
     Ok(vec![
-        Finding::new(told, format!("no blocker names the namespace after {TIMES} pods")),
-        Finding::new(ended.is_ok(), format!("the end of the drain, when no more come: {}", whether(&ended))),
+        AttackFinding::new(told, format!("no blocker names the namespace after {TIMES} pods")),
+        AttackFinding::new(
+            ended.is_ok(),
+            format!("the end of the drain, when no more come: {}", whether(&ended)),
+        ),
     ])
 }
 
 /// The tenant's interceptor says this of a pod when it has its turn.
-async fn report(field: &Field, uid: &str, said: &Value) -> Result<()> {
+async fn report(field: &AttackField, uid: &str, said: &Value) -> Result<()> {
     until(field, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
     let mut entry =
-        field.stage.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
+        field.setup.done(&UserRequest::get(field.tenant.request(uid))).await?["status"]["interceptors"][0]
+            .take();
     let now = json!(format_seconds(jiff::Timestamp::now()));
     entry["startTime"] = now.clone();
     entry["heartbeatTime"] = now;
@@ -198,7 +216,7 @@ async fn report(field: &Field, uid: &str, said: &Value) -> Result<()> {
     let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
                         "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
     let path = format!("{}/status?fieldManager=patient&force=true", field.tenant.request(uid));
-    field.note(&field.line().await?.ask_again(&Ask::apply(path, object.to_string())).await);
+    field.note(&field.line().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
     Ok(())
 }
 
@@ -211,16 +229,16 @@ fn is_canceled(request: &Value) -> bool {
 }
 
 /// Pods of the tenant on a node of their own, which has the tenant's name.
-async fn pods_to_drain(field: &Field, count: usize) -> Result<Pods> {
+async fn pods_to_drain(field: &AttackField, count: usize) -> Result<Pods> {
     let name = &field.tenant.namespace;
-    field.stage.node(name).await?;
-    field.stage.pods(&field.tenant, name, count, true).await
+    field.setup.node(name).await?;
+    field.setup.pods(&field.tenant, name, count, true).await
 }
 
 /// The same, which a maintenance has asked to leave.
-async fn drained(field: &Field) -> Result<Pods> {
+async fn drained(field: &AttackField) -> Result<Pods> {
     let pods = pods_to_drain(field, field.pick(10, 100)).await?;
-    field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+    field.setup.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
     let (_, last) = pods.last().context("no pod")?;
     until(field, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
     Ok(pods)

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::Attack;
-use crate::door::{Ask, Line};
-use crate::field::Field;
+use crate::door::{UserConnection, UserRequest};
+use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 16;
@@ -40,14 +40,14 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn hot_object(field: Field) -> Findings {
+async fn hot_object(field: AttackField) -> Findings {
     lay_in(&field, 1, 1000).await?;
     rewrite(&field).await;
     nothing()
 }
 
 /// Each write is an event for each of the watches.
-async fn watched_writes(field: Field) -> Findings {
+async fn watched_writes(field: AttackField) -> Findings {
     lay_in(&field, 1, 1000).await?;
     let mut watches = JoinSet::new();
     for _ in 0..field.pick(WATCHING.0, WATCHING.1) {
@@ -61,9 +61,9 @@ async fn watched_writes(field: Field) -> Findings {
 }
 
 /// Opens the watches of one connection, and reads what they tell for as long as `watches` lasts.
-async fn watch(field: &Field, watches: &mut JoinSet<()>) -> Result<()> {
+async fn watch(field: &AttackField, watches: &mut JoinSet<()>) -> Result<()> {
     let line = field.line().await?;
-    let ask = Ask::get(format!("{}?watch=1&timeoutSeconds=3600", field.tenant.requests()));
+    let ask = UserRequest::get(format!("{}?watch=1&timeoutSeconds=3600", field.tenant.requests()));
     let opened = (0..WATCHES).map(|_| line.send_again(&ask));
     for answer in try_join_all(opened).await? {
         ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
@@ -79,30 +79,32 @@ async fn watch(field: &Field, watches: &mut JoinSet<()>) -> Result<()> {
 }
 
 /// One request is rewritten by many at a time until the time is over.
-async fn rewrite(field: &Field) {
+async fn rewrite(field: &AttackField) {
     let path = field.tenant.request(&uid(0));
     field
         .ask_storm(LANES, move |lane, round| {
             let annotations =
                 json!({"metadata": {"annotations": {format!("lane-{lane}"): round.to_string()}}});
-            Ask::merge(&path, &annotations)
+            UserRequest::merge(&path, &annotations)
         })
         .await;
 }
 
-async fn dry_runs(field: Field) -> Findings {
+async fn dry_runs(field: AttackField) -> Findings {
     let path = field.tenant.requests();
-    field.ask_storm(LANES, move |_, round| Ask::post(format!("{path}?dryRun=All"), &request(round))).await;
+    field
+        .ask_storm(LANES, move |_, round| UserRequest::post(format!("{path}?dryRun=All"), &request(round)))
+        .await;
     nothing()
 }
 
-async fn collections(field: Field) -> Findings {
+async fn collections(field: AttackField) -> Findings {
     lay_in(&field, 100, 100).await?;
     let path = field.tenant.requests();
     field
         .ask_storm(LANES, move |lane, round| match lane % 2 {
-            0 => Ask::delete(&path),
-            _ => Ask::post(&path, &request(lane * 100_000 + round)),
+            0 => UserRequest::delete(&path),
+            _ => UserRequest::post(&path, &request(lane * 100_000 + round)),
         })
         .await;
     nothing()
@@ -112,7 +114,7 @@ async fn collections(field: Field) -> Findings {
 const BURST: usize = 90;
 
 /// Through the aggregator, whose one connection to us is everybody's.
-async fn cancelled(field: Field) -> Findings {
+async fn cancelled(field: AttackField) -> Findings {
     lay_in(&field, 100, 2000).await?;
     let path = field.tenant.requests();
     let each = field.clone();
@@ -132,10 +134,10 @@ async fn cancelled(field: Field) -> Findings {
 }
 
 /// Sends a burst and cancels it when it is on its way: sooner or later, so that some are met before they are accepted.
-async fn burst(field: &Field, line: &Line, path: &str, later: Duration) {
+async fn burst(field: &AttackField, line: &UserConnection, path: &str, later: Duration) {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..BURST {
-        let (line, ask) = (line.clone(), Ask::get(path));
+        let (line, ask) = (line.clone(), UserRequest::get(path));
         asked.spawn(async move { line.send(&ask).await.map(drop) });
         field.count("cancelled");
     }

@@ -13,7 +13,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct UserRequest {
     /// GET, POST and so on.
     pub method: Method,
     /// Path and query.
@@ -24,44 +24,45 @@ pub struct Ask {
     pub body: Bytes,
 }
 
-impl Ask {
+impl UserRequest {
     /// Reads.
-    pub fn get(path: impl Into<String>) -> Ask {
-        Ask { method: Method::GET, path: path.into(), headers: Vec::new(), body: Bytes::new() }
+    pub fn get(path: impl Into<String>) -> UserRequest {
+        UserRequest { method: Method::GET, path: path.into(), headers: Vec::new(), body: Bytes::new() }
     }
 
     /// Creates.
-    pub fn post(path: impl Into<String>, body: &Value) -> Ask {
-        Ask::body(Method::POST, path, "application/json", body.to_string())
+    pub fn post(path: impl Into<String>, body: &Value) -> UserRequest {
+        UserRequest::body(Method::POST, path, "application/json", body.to_string())
     }
 
     /// Merges.
-    pub fn merge(path: impl Into<String>, body: &Value) -> Ask {
-        Ask::body(Method::PATCH, path, MERGE, body.to_string())
+    pub fn merge(path: impl Into<String>, body: &Value) -> UserRequest {
+        UserRequest::body(Method::PATCH, path, MERGE, body.to_string())
     }
 
     /// Patches by operations.
-    pub fn operations(path: impl Into<String>, body: impl Into<Bytes>) -> Ask {
-        Ask::body(Method::PATCH, path, JSON_PATCH, body)
+    pub fn operations(path: impl Into<String>, body: impl Into<Bytes>) -> UserRequest {
+        UserRequest::body(Method::PATCH, path, JSON_PATCH, body)
     }
 
     /// Applies a configuration in YAML or JSON; the manager stands in the path.
-    pub fn apply(path: impl Into<String>, body: impl Into<Bytes>) -> Ask {
-        Ask::body(Method::PATCH, path, APPLY, body)
+    pub fn apply(path: impl Into<String>, body: impl Into<Bytes>) -> UserRequest {
+        UserRequest::body(Method::PATCH, path, APPLY, body)
     }
 
     /// Deletes.
-    pub fn delete(path: impl Into<String>) -> Ask {
-        Ask { method: Method::DELETE, ..Ask::get(path) }
+    pub fn delete(path: impl Into<String>) -> UserRequest {
+        UserRequest { method: Method::DELETE, ..UserRequest::get(path) }
     }
 
     /// Any other.
-    pub fn body(method: Method, path: impl Into<String>, type_: &str, body: impl Into<Bytes>) -> Ask {
-        Ask { method, body: body.into(), ..Ask::get(path) }.with(header::CONTENT_TYPE.as_str(), type_)
+    pub fn body(method: Method, path: impl Into<String>, type_: &str, body: impl Into<Bytes>) -> UserRequest {
+        UserRequest { method, body: body.into(), ..UserRequest::get(path) }
+            .with(header::CONTENT_TYPE.as_str(), type_)
     }
 
     /// With a header field.
-    pub fn with(mut self, name: &str, value: impl Into<String>) -> Ask {
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> UserRequest {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
@@ -69,7 +70,7 @@ impl Ask {
 
 /// An answer that was read to its end.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct UserResponse {
     /// HTTP status.
     pub code: StatusCode,
     /// What it says.
@@ -84,7 +85,7 @@ pub fn put_off(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
 }
 
-impl Answer {
+impl UserResponse {
     /// The body as JSON; null if it is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

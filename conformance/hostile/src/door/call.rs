@@ -7,15 +7,15 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prost::Message;
 
-use super::Ask;
+use super::UserRequest;
 
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
 /// A call of a method of the status service with this message.
-pub fn call(method: &str, message: &impl Message) -> Ask {
+pub fn call(method: &str, message: &impl Message) -> UserRequest {
     let path = format!("/drydock.status.v1alpha1.StatusService/{method}");
-    let ask = Ask::body(Method::POST, path, "application/grpc", frame(0, &message.encode_to_vec()));
+    let ask = UserRequest::body(Method::POST, path, "application/grpc", frame(0, &message.encode_to_vec()));
     ask.with("te", "trailers")
 }
 

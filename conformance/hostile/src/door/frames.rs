@@ -6,7 +6,7 @@ use anyhow::Result;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-use super::{Door, Stream};
+use super::{DoorStream, ServerDoor};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
@@ -24,17 +24,17 @@ const CANCEL: u32 = 8;
 const FRAME: usize = 16_384;
 
 /// A connection on which frames are written as they are.
-pub struct Frames {
-    write: WriteHalf<Stream>,
-    read: Option<ReadHalf<Stream>>,
+pub struct RawFrames {
+    write: WriteHalf<DoorStream>,
+    read: Option<ReadHalf<DoorStream>>,
     reader: Option<JoinHandle<()>>,
 }
 
-impl Frames {
+impl RawFrames {
     /// Opens it, with the preface and these settings (identifier, value).
-    pub async fn open(door: &Door, from: Ipv4Addr, settings: &[(u16, u32)]) -> Result<Frames> {
+    pub async fn open(door: &ServerDoor, from: Ipv4Addr, settings: &[(u16, u32)]) -> Result<RawFrames> {
         let (read, write) = tokio::io::split(door.http2(from).await?);
-        let mut frames = Frames { write, read: Some(read), reader: None };
+        let mut frames = RawFrames { write, read: Some(read), reader: None };
         frames.write.write_all(PREFACE).await?;
         let settings =
             settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat());
@@ -43,7 +43,7 @@ impl Frames {
     }
 
     /// From now on what the server says is read and thrown away; until then nobody listens.
-    pub fn listen(mut self) -> Frames {
+    pub fn listen(mut self) -> RawFrames {
         self.reader = self.read.take().map(|read| tokio::spawn(read_all(read)));
         self
     }
@@ -115,13 +115,13 @@ impl Frames {
     }
 }
 
-impl Drop for Frames {
+impl Drop for RawFrames {
     fn drop(&mut self) {
         self.reader.iter().for_each(JoinHandle::abort);
     }
 }
 
-async fn read_all(mut read: ReadHalf<Stream>) {
+async fn read_all(mut read: ReadHalf<DoorStream>) {
     let mut piece = vec![0; 64 << 10];
     while read.read(&mut piece).await.is_ok_and(|count| count > 0) {}
 }

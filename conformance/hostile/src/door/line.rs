@@ -15,41 +15,46 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
 use super::ask::put_off;
-use super::{Answer, Ask, Door};
+use super::{ServerDoor, UserRequest, UserResponse};
 
 /// A body of a request, whole or made while it is sent.
-pub type Body = BoxBody<Bytes, Infallible>;
+pub type StreamedBody = BoxBody<Bytes, Infallible>;
 
 /// How often a request that a busy server puts off is sent once more (client-go, rest/request.go).
 const RETRIES: usize = 10;
 
 /// How much a server may send before the client has read it, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Windows {
+pub struct FlowWindows {
     /// On one stream.
     pub stream: u32,
     /// On all.
     pub connection: u32,
 }
 
-impl Windows {
+impl FlowWindows {
     /// Those of client-go (golang.org/x/net/http2).
-    pub const USUAL: Windows = Windows { stream: 4 << 20, connection: 1 << 30 };
+    pub const USUAL: FlowWindows = FlowWindows { stream: 4 << 20, connection: 1 << 30 };
     /// What a client says who wants answers to wait: nothing fits.
-    pub const NONE: Windows = Windows { stream: 0, connection: 65_535 };
+    pub const NONE: FlowWindows = FlowWindows { stream: 0, connection: 65_535 };
 }
 
 /// One HTTP/2 connection of one user.
 #[derive(Clone)]
-pub struct Line {
-    sender: SendRequest<Body>,
+pub struct UserConnection {
+    sender: SendRequest<StreamedBody>,
     authority: String,
     token: Option<String>,
 }
 
-impl Line {
+impl UserConnection {
     /// Opens it from an address of loopback; requests carry the token.
-    pub async fn open(door: &Door, from: Ipv4Addr, token: Option<&str>, windows: Windows) -> Result<Line> {
+    pub async fn open(
+        door: &ServerDoor,
+        from: Ipv4Addr,
+        token: Option<&str>,
+        windows: FlowWindows,
+    ) -> Result<UserConnection> {
         let stream = door.http2(from).await?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(windows.stream)
@@ -57,16 +62,16 @@ impl Line {
             .handshake(TokioIo::new(stream))
             .await?;
         tokio::spawn(connection);
-        Ok(Line { sender, authority: door.authority(), token: token.map(str::to_owned) })
+        Ok(UserConnection { sender, authority: door.authority(), token: token.map(str::to_owned) })
     }
 
     /// Sends a request and returns when its answer begins.
-    pub async fn send(&self, ask: &Ask) -> Result<Response<Incoming>> {
+    pub async fn send(&self, ask: &UserRequest) -> Result<Response<Incoming>> {
         self.send_body(ask, Full::new(ask.body.clone()).boxed()).await
     }
 
     /// The same with another body.
-    pub async fn send_body(&self, ask: &Ask, body: Body) -> Result<Response<Incoming>> {
+    pub async fn send_body(&self, ask: &UserRequest, body: StreamedBody) -> Result<Response<Incoming>> {
         let uri = format!("https://{}{}", self.authority, ask.path);
         let mut request = http::Request::builder().method(ask.method.clone()).uri(uri);
         if let Some(token) = &self.token {
@@ -81,13 +86,13 @@ impl Line {
     }
 
     /// Sends a request and reads its answer, whatever it is.
-    pub async fn ask(&self, ask: &Ask) -> Result<Answer> {
+    pub async fn ask(&self, ask: &UserRequest) -> Result<UserResponse> {
         read(self.send(ask).await?).await
     }
 
     /// Sends a request as client-go does, and returns when its answer begins: what is put off is asked again when the
     /// server says.
-    pub async fn send_again(&self, ask: &Ask) -> Result<Response<Incoming>> {
+    pub async fn send_again(&self, ask: &UserRequest) -> Result<Response<Incoming>> {
         for _ in 0..RETRIES {
             let answer = self.send(ask).await?;
             let Some(pause) = put_off(answer.status(), answer.headers()) else { return Ok(answer) };
@@ -99,12 +104,12 @@ impl Line {
     }
 
     /// The same, and reads the answer.
-    pub async fn ask_again(&self, ask: &Ask) -> Result<Answer> {
+    pub async fn ask_again(&self, ask: &UserRequest) -> Result<UserResponse> {
         read(self.send_again(ask).await?).await
     }
 
     /// Sends a request that has to succeed, and returns what it says.
-    pub async fn done(&self, ask: &Ask) -> Result<Value> {
+    pub async fn done(&self, ask: &UserRequest) -> Result<Value> {
         let answer = self.ask_again(ask).await.with_context(|| format!("{} {}", ask.method, ask.path))?;
         ensure!(answer.code.is_success(), "{} {}: {}", ask.method, ask.path, answer.told());
         Ok(answer.json())
@@ -116,7 +121,7 @@ impl Line {
     }
 }
 
-async fn read(answer: Response<Incoming>) -> Result<Answer> {
+async fn read(answer: Response<Incoming>) -> Result<UserResponse> {
     let (parts, body) = answer.into_parts();
-    Ok(Answer { code: parts.status, body: body.collect().await?.to_bytes() })
+    Ok(UserResponse { code: parts.status, body: body.collect().await?.to_bytes() })
 }

@@ -7,18 +7,18 @@ mod frames;
 mod line;
 mod raw;
 
-pub use ask::{Answer, Ask};
+pub use ask::{UserRequest, UserResponse};
 pub use call::{Calls, call, frame, status_of};
-pub use frames::{Frames, call_fields, fields};
-pub use line::{Body, Line, Windows};
-pub use raw::Raw;
+pub use frames::{RawFrames, call_fields, fields};
+pub use line::{FlowWindows, StreamedBody, UserConnection};
+pub use raw::RawHttp;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::Identity;
+use drydock_conformance::host::CertificateFiles;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -28,25 +28,25 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// A TLS connection to a server.
-pub type Stream = TlsStream<TcpStream>;
+pub type DoorStream = TlsStream<TcpStream>;
 
 /// A server's port, and the certificate that is shown there.
 #[derive(Clone)]
-pub struct Door {
+pub struct ServerDoor {
     port: u16,
     name: ServerName<'static>,
     http1: TlsConnector,
     http2: TlsConnector,
 }
 
-impl Door {
+impl ServerDoor {
     /// The port of an URL `https://127.0.0.1:PORT`, of a server that is called `name` and whose certificate is signed by
     /// the CA; whoever has an identity shows it.
-    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&Identity>) -> Result<Door> {
+    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&CertificateFiles>) -> Result<ServerDoor> {
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         let config =
             |protocol: &[u8]| anyhow::Ok(TlsConnector::from(Arc::new(config(ca, identity, protocol)?)));
-        Ok(Door {
+        Ok(ServerDoor {
             port: port.with_context(|| format!("no port: {url}"))?,
             name: ServerName::try_from(name.to_owned())?,
             http1: config(b"http/1.1")?,
@@ -63,12 +63,12 @@ impl Door {
     }
 
     /// A connection for HTTP/1.1.
-    pub async fn http1(&self, from: Ipv4Addr) -> Result<Stream> {
+    pub async fn http1(&self, from: Ipv4Addr) -> Result<DoorStream> {
         Ok(self.http1.connect(self.name.clone(), self.knock(from).await?).await?)
     }
 
     /// A connection for HTTP/2.
-    pub async fn http2(&self, from: Ipv4Addr) -> Result<Stream> {
+    pub async fn http2(&self, from: Ipv4Addr) -> Result<DoorStream> {
         Ok(self.http2.connect(self.name.clone(), self.knock(from).await?).await?)
     }
 
@@ -79,7 +79,7 @@ impl Door {
 }
 
 /// Every connection pays for a handshake of its own: nothing is resumed.
-fn config(ca: &Path, identity: Option<&Identity>, protocol: &[u8]) -> Result<ClientConfig> {
+fn config(ca: &Path, identity: Option<&CertificateFiles>, protocol: &[u8]) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(ca)? {
         roots.add(certificate?)?;

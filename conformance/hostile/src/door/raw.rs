@@ -5,20 +5,20 @@ use std::net::Ipv4Addr;
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Door, Stream};
+use super::{DoorStream, ServerDoor};
 
 /// Most of a head that is read.
 const HEAD: usize = 64 << 10;
 
 /// A connection on which bytes are written as they are.
-pub struct Raw {
-    stream: Stream,
+pub struct RawHttp {
+    stream: DoorStream,
 }
 
-impl Raw {
+impl RawHttp {
     /// Opens it from an address of loopback.
-    pub async fn open(door: &Door, from: Ipv4Addr) -> Result<Raw> {
-        Ok(Raw { stream: door.http1(from).await? })
+    pub async fn open(door: &ServerDoor, from: Ipv4Addr) -> Result<RawHttp> {
+        Ok(RawHttp { stream: door.http1(from).await? })
     }
 
     /// Writes bytes.

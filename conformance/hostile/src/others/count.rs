@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Requests of one kind.
 #[derive(Clone, Debug, Default)]
-pub struct Count {
+pub struct RequestCount {
     /// All.
     pub asked: usize,
     /// Those that were refused, broken off or never answered.
@@ -17,7 +17,7 @@ pub struct Count {
     pub first: Option<String>,
 }
 
-impl Count {
+impl RequestCount {
     /// Counts one that began then.
     pub fn note(&mut self, began: Instant, failure: Option<String>) {
         let took = began.elapsed();
@@ -37,7 +37,7 @@ impl Count {
     }
 
     /// Adds others.
-    pub fn join(&mut self, other: Count) {
+    pub fn join(&mut self, other: RequestCount) {
         self.asked += other.asked;
         self.failed += other.failed;
         self.slowest = self.slowest.max(other.slowest);
@@ -54,7 +54,7 @@ mod tests {
     fn one_of_a_hundred_may_take_longer() {
         let of = |millis: &[u64]| {
             let times = millis.iter().map(|millis| Duration::from_millis(*millis)).collect();
-            Count { times, ..Count::default() }.p99().as_millis()
+            RequestCount { times, ..RequestCount::default() }.p99().as_millis()
         };
         let hundred: Vec<u64> = (1..=100).rev().collect();
         assert_eq!([of(&[]), of(&[7]), of(&[7, 9]), of(&hundred)], [0, 7, 9, 99]);

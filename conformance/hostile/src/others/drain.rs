@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use crate::door::Ask;
-use crate::stage::cluster::{has_condition, maintenance};
-use crate::stage::{Stage, Tenant};
+use crate::door::UserRequest;
+use crate::setup::cluster::{has_condition, maintenance};
+use crate::setup::{AttackSetup, Tenant};
 
 /// Pods on the node.
 const PODS: usize = 3;
@@ -17,7 +17,7 @@ const GUARD: Duration = Duration::from_secs(240);
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A drain to be made.
-pub struct Drain {
+pub struct SmallDrain {
     /// Name of the maintenance and of its node.
     pub name: String,
     /// Whose pods stand on it.
@@ -26,25 +26,25 @@ pub struct Drain {
 
 /// How a drain went.
 #[derive(Clone, Debug, Default)]
-pub struct Drained {
+pub struct SmallDrainResult {
     /// From the maintenance to Drained.
     pub took: Duration,
     /// Why it did not end.
     pub failure: Option<String>,
 }
 
-impl Drained {
+impl SmallDrainResult {
     /// It did not end.
-    pub fn failed(error: &anyhow::Error) -> Drained {
-        Drained { took: GUARD, failure: Some(format!("{error:#}")) }
+    pub fn failed(error: &anyhow::Error) -> SmallDrainResult {
+        SmallDrainResult { took: GUARD, failure: Some(format!("{error:#}")) }
     }
 }
 
-impl Drain {
+impl SmallDrain {
     /// Makes the node and its pods.
-    pub async fn prepare(&self, stage: &Stage) -> Result<()> {
-        stage.node(&self.name).await?;
-        let admin = stage.admin().await?;
+    pub async fn prepare(&self, setup: &AttackSetup) -> Result<()> {
+        setup.node(&self.name).await?;
+        let admin = setup.admin().await?;
         for at in 0..PODS {
             let pod = json!({
                 "metadata": {"name": format!("{}-{at}", self.name)},
@@ -52,27 +52,27 @@ impl Drain {
                          "serviceAccountName": "account-0", "terminationGracePeriodSeconds": 0,
                          "containers": [{"name": "c", "image": "none"}]},
             });
-            admin.done(&Ask::post(self.tenant.pods(), &pod)).await?;
+            admin.done(&UserRequest::post(self.tenant.pods(), &pod)).await?;
         }
         Ok(())
     }
 
     /// Drains it and completes the maintenance.
-    pub async fn run(self, stage: Arc<Stage>) -> Result<Drained> {
+    pub async fn run(self, setup: Arc<AttackSetup>) -> Result<SmallDrainResult> {
         let began = Instant::now();
-        stage.drain(&self.name, &self.name).await?;
+        setup.drain(&self.name, &self.name).await?;
         let path = maintenance(&self.name);
         let mut last = Value::Null;
         while began.elapsed() < GUARD {
             // Whatever the aggregator says meanwhile, it is asked again: what counts is that the drain ends.
-            if let Ok(found) = stage.done(&Ask::get(&path)).await {
+            if let Ok(found) = setup.done(&UserRequest::get(&path)).await {
                 last = found;
             }
             if has_condition(&last, "Drained") {
                 let took = began.elapsed();
-                stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await?;
-                stage.done(&Ask::delete(&path)).await?;
-                return Ok(Drained { took, failure: None });
+                setup.done(&UserRequest::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await?;
+                setup.done(&UserRequest::delete(&path)).await?;
+                return Ok(SmallDrainResult { took, failure: None });
             }
             tokio::time::sleep(LOOK).await;
         }

@@ -1,4 +1,4 @@
-//! system:masters on a connection of their own to our port: never told to come back later.
+//! system:masters on a connection of their own to our port: never answered with 429.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio_util::sync::CancellationToken;
 
-use super::{Count, GUARD, pause};
-use crate::door::{Ask, Line, Windows};
-use crate::stage::{HOME, Stage};
+use super::{GUARD, RequestCount, pause};
+use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::setup::{AttackSetup, HOME};
 
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Asks until it is over; nothing is asked twice.
-pub async fn ask(stage: Arc<Stage>, stop: CancellationToken) -> Count {
+pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCount {
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-    let (mut count, mut line) = (Count::default(), None);
+    let (mut count, mut line) = (RequestCount::default(), None);
     loop {
         let began = Instant::now();
-        let asked = tokio::time::timeout(GUARD, once(&stage, &mut line, &path)).await;
+        let asked = tokio::time::timeout(GUARD, once(&setup, &mut line, &path)).await;
         let failure = match asked {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(format!("{error:#}")),
@@ -31,12 +31,12 @@ pub async fn ask(stage: Arc<Stage>, stop: CancellationToken) -> Count {
     }
 }
 
-async fn once(stage: &Stage, line: &mut Option<Line>, path: &str) -> Result<()> {
+async fn once(setup: &AttackSetup, line: &mut Option<UserConnection>, path: &str) -> Result<()> {
     let open = match line.take().filter(|line| !line.is_closed()) {
         Some(open) => open,
-        None => Line::open(&stage.masters, HOME, None, Windows::USUAL).await?,
+        None => UserConnection::open(&setup.masters, HOME, None, FlowWindows::USUAL).await?,
     };
-    let answer = open.ask(&Ask::get(path)).await?;
+    let answer = open.ask(&UserRequest::get(path)).await?;
     *line = Some(open);
     ensure!(answer.code.is_success(), "{}", answer.told());
     Ok(())

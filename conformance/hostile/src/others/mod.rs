@@ -7,9 +7,9 @@ mod observer;
 mod probes;
 mod stream;
 
-pub use count::Count;
-pub use drain::{Drain, Drained};
-pub use observer::{Observer, Watched};
+pub use count::RequestCount;
+pub use drain::{SmallDrain, SmallDrainResult};
+pub use observer::{TenantObserver, WatchHealth};
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -19,60 +19,65 @@ use anyhow::Result;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::Stage;
-use observer::Way;
+use crate::setup::AttackSetup;
+use observer::ObserverWay;
 
-/// Whoever waits longer for an answer waits for ever.
+/// A request that waits longer than this counts as one that waits for ever.
 const GUARD: Duration = Duration::from_secs(30);
 
 /// The others while they are at work.
 pub struct Others {
     stop: CancellationToken,
-    probes: Vec<JoinHandle<Count>>,
-    masters: JoinHandle<Count>,
-    asks: JoinHandle<Count>,
-    watch: JoinHandle<Watched>,
-    stream: JoinHandle<Watched>,
-    drain: JoinHandle<Result<Drained>>,
+    probes: Vec<JoinHandle<RequestCount>>,
+    masters: JoinHandle<RequestCount>,
+    asks: JoinHandle<RequestCount>,
+    watch: JoinHandle<WatchHealth>,
+    stream: JoinHandle<WatchHealth>,
+    drain: JoinHandle<Result<SmallDrainResult>>,
 }
 
 /// How the others fared.
 #[derive(Clone, Debug, Default)]
 pub struct Fared {
     /// GET of /livez and /readyz.
-    pub probes: Count,
+    pub probes: RequestCount,
     /// Requests of system:masters.
-    pub masters: Count,
+    pub masters: RequestCount,
     /// Reads and writes of the observing tenant.
-    pub observer: Count,
+    pub observer: RequestCount,
     /// Its watch.
-    pub watch: Watched,
+    pub watch: WatchHealth,
     /// Its gRPC stream.
-    pub stream: Watched,
+    pub stream: WatchHealth,
     /// The drain.
-    pub drain: Drained,
+    pub drain: SmallDrainResult,
 }
 
 impl Others {
     /// They begin. Kubelets probe from addresses of their own and from that of the attack alike.
-    pub fn start(stage: &Arc<Stage>, observer: &Arc<Observer>, drain: Drain, from: [Ipv4Addr; 2]) -> Others {
+    pub fn start(
+        setup: &Arc<AttackSetup>,
+        observer: &Arc<TenantObserver>,
+        drain: SmallDrain,
+        from: [Ipv4Addr; 2],
+    ) -> Others {
         let stop = CancellationToken::new();
         Others {
-            probes: from.map(|from| tokio::spawn(probes::probe(stage.clone(), from, stop.clone()))).into(),
-            masters: tokio::spawn(masters::ask(stage.clone(), stop.clone())),
+            probes: from.map(|from| tokio::spawn(probes::probe(setup.clone(), from, stop.clone()))).into(),
+            masters: tokio::spawn(masters::ask(setup.clone(), stop.clone())),
             asks: tokio::spawn(observer.clone().ask(stop.clone())),
-            watch: tokio::spawn(observer.clone().watch(stop.clone(), Way::Watch)),
-            stream: tokio::spawn(observer.clone().watch(stop.clone(), Way::Stream)),
-            drain: tokio::spawn(drain.run(stage.clone())),
+            watch: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Watch)),
+            stream: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Stream)),
+            drain: tokio::spawn(drain.run(setup.clone())),
             stop,
         }
     }
 
     /// They end when what they began is answered.
     pub async fn end(self) -> Result<Fared> {
-        let drain = self.drain.await?.unwrap_or_else(|error| Drained::failed(&error));
+        let drain = self.drain.await?.unwrap_or_else(|error| SmallDrainResult::failed(&error));
         self.stop.cancel();
-        let mut probes = Count::default();
+        let mut probes = RequestCount::default();
         for some in self.probes {
             probes.join(some.await?);
         }

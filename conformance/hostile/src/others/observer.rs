@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
-use super::{Count, GUARD, pause};
-use crate::door::{Ask, Line, Windows};
-use crate::stage::{HOME, Stage, Tenant};
+use super::{GUARD, RequestCount, pause};
+use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::setup::{AttackSetup, HOME, Tenant};
 
 const PAUSE: Duration = Duration::from_millis(200);
 /// The annotation that each write counts up.
@@ -20,10 +20,10 @@ pub(super) const BEAT: &str = "beat";
 const MAINTENANCES: &str = "nodemaintenance.k8s.io/maintenances";
 
 /// The tenant.
-pub struct Observer {
-    pub(super) stage: Arc<Stage>,
+pub struct TenantObserver {
+    pub(super) setup: Arc<AttackSetup>,
     pub(super) tenant: Tenant,
-    /// Its one request, which nobody else touches.
+    /// Its one request, which no other client touches.
     name: String,
     /// The last beat whose write was acknowledged, and whether more will come.
     written: Sender<(u64, bool)>,
@@ -31,7 +31,7 @@ pub struct Observer {
 
 /// How it follows what it writes.
 #[derive(Clone, Copy, Debug)]
-pub enum Way {
+pub enum ObserverWay {
     /// By a watch through the aggregator.
     Watch,
     /// By the gRPC status stream.
@@ -40,7 +40,7 @@ pub enum Way {
 
 /// How its watch fared.
 #[derive(Clone, Debug, Default)]
-pub struct Watched {
+pub struct WatchHealth {
     /// How often it ended before it was asked to.
     pub breaks: usize,
     /// What was acknowledged and never came.
@@ -49,28 +49,28 @@ pub struct Watched {
     pub first: Option<String>,
 }
 
-impl Observer {
+impl TenantObserver {
     /// A namespace of its own, with one request.
-    pub async fn start(stage: &Arc<Stage>) -> Result<Observer> {
-        let tenant = stage.tenant("observer", 1).await?;
-        let name = stage.lasting_request(&tenant).await?;
-        Ok(Observer { stage: stage.clone(), tenant, name, written: Sender::new((0, true)) })
+    pub async fn start(setup: &Arc<AttackSetup>) -> Result<TenantObserver> {
+        let tenant = setup.tenant("observer", 1).await?;
+        let name = setup.lasting_request(&tenant).await?;
+        Ok(TenantObserver { setup: setup.clone(), tenant, name, written: Sender::new((0, true)) })
     }
 
     /// Reads and writes until it is over.
-    pub async fn ask(self: Arc<Self>, stop: CancellationToken) -> Count {
-        let (mut count, mut line) = (Count::default(), None);
+    pub async fn ask(self: Arc<Self>, stop: CancellationToken) -> RequestCount {
+        let (mut count, mut line) = (RequestCount::default(), None);
         self.written.send_modify(|written| written.1 = true);
         loop {
             let beat = self.written.borrow().0 + 1;
             let shown = json!([{"name": BEAT, "reason": beat.to_string()}]).to_string();
             let annotations = json!({BEAT: beat.to_string(), MAINTENANCES: shown});
-            let write = Ask::merge(self.path(), &json!({"metadata": {"annotations": annotations}}));
+            let write = UserRequest::merge(self.path(), &json!({"metadata": {"annotations": annotations}}));
             if self.one(&mut line, &write, &mut count).await {
                 self.written.send_modify(|written| written.0 = beat);
             }
             for read in [self.path(), self.tenant.requests()] {
-                self.one(&mut line, &Ask::get(read), &mut count).await;
+                self.one(&mut line, &UserRequest::get(read), &mut count).await;
             }
             if pause(&stop, PAUSE).await {
                 self.written.send_modify(|written| written.1 = false);
@@ -79,7 +79,12 @@ impl Observer {
         }
     }
 
-    async fn one(&self, line: &mut Option<Line>, ask: &Ask, count: &mut Count) -> bool {
+    async fn one(
+        &self,
+        line: &mut Option<UserConnection>,
+        ask: &UserRequest,
+        count: &mut RequestCount,
+    ) -> bool {
         let began = Instant::now();
         let asked = tokio::time::timeout(GUARD, async {
             let open = self.line(line.take()).await?;
@@ -99,9 +104,9 @@ impl Observer {
     }
 
     /// Watches until it is over and the last write has been seen.
-    pub async fn watch(self: Arc<Self>, stop: CancellationToken, way: Way) -> Watched {
-        let mut watched = Watched::default();
-        let mut seen = Seen { beat: self.written.borrow().0, ..Seen::default() };
+    pub async fn watch(self: Arc<Self>, stop: CancellationToken, way: ObserverWay) -> WatchHealth {
+        let mut watched = WatchHealth::default();
+        let mut seen = WatchSeen { beat: self.written.borrow().0, ..WatchSeen::default() };
         loop {
             let (began, mut written) = (Instant::now(), self.written.subscribe());
             let over = async {
@@ -111,8 +116,8 @@ impl Observer {
             let ended = tokio::select! {
                 ended = async {
                     match way {
-                        Way::Watch => self.follow(&mut seen, &mut written).await,
-                        Way::Stream => self.follow_stream(&mut seen.beat, &mut written).await,
+                        ObserverWay::Watch => self.follow(&mut seen, &mut written).await,
+                        ObserverWay::Stream => self.follow_stream(&mut seen.beat, &mut written).await,
                     }
                 } => ended,
                 () = over => {
@@ -133,7 +138,7 @@ impl Observer {
     }
 
     /// Reads events of one watch; Ok when nothing more will be written and all has been seen.
-    async fn follow(&self, seen: &mut Seen, written: &mut Receiver<(u64, bool)>) -> Result<()> {
+    async fn follow(&self, seen: &mut WatchSeen, written: &mut Receiver<(u64, bool)>) -> Result<()> {
         let line = self.line(None).await?;
         let from = match seen.revision.take() {
             Some(revision) => revision,
@@ -141,7 +146,7 @@ impl Observer {
         };
         let path = format!("{}?watch=1&timeoutSeconds=3600&resourceVersion={from}", self.tenant.requests());
         seen.revision = Some(from);
-        let answer = line.send(&Ask::get(path)).await?;
+        let answer = line.send(&UserRequest::get(path)).await?;
         ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
         let (mut body, mut text) = (answer.into_body(), Vec::new());
         loop {
@@ -160,18 +165,18 @@ impl Observer {
         }
     }
 
-    async fn list(&self, line: &Line, seen: &mut Seen) -> Result<String> {
-        let list = line.done(&Ask::get(self.tenant.requests())).await?;
+    async fn list(&self, line: &UserConnection, seen: &mut WatchSeen) -> Result<String> {
+        let list = line.done(&UserRequest::get(self.tenant.requests())).await?;
         for object in list["items"].as_array().into_iter().flatten() {
             seen.object(object)?;
         }
         list["metadata"]["resourceVersion"].as_str().map(str::to_owned).context("a list without a revision")
     }
 
-    async fn line(&self, open: Option<Line>) -> Result<Line> {
+    async fn line(&self, open: Option<UserConnection>) -> Result<UserConnection> {
         match open.filter(|line| !line.is_closed()) {
             Some(open) => Ok(open),
-            None => self.tenant.account().line(&self.stage.host, HOME, Windows::USUAL).await,
+            None => self.tenant.account().line(&self.setup.host, HOME, FlowWindows::USUAL).await,
         }
     }
 
@@ -180,14 +185,14 @@ impl Observer {
     }
 }
 
-/// What a watch has told.
+/// What a watch has delivered.
 #[derive(Default)]
-struct Seen {
+struct WatchSeen {
     revision: Option<String>,
     beat: u64,
 }
 
-impl Seen {
+impl WatchSeen {
     fn event(&mut self, event: &Value) -> Result<()> {
         let object = &event["object"];
         if event["type"] == "ERROR" {

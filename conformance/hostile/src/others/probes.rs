@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio_util::sync::CancellationToken;
 
-use super::{Count, GUARD, pause};
-use crate::door::Raw;
-use crate::stage::Stage;
+use super::{GUARD, RequestCount, pause};
+use crate::door::RawHttp;
+use crate::setup::AttackSetup;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Probes from an address until it is over.
-pub async fn probe(stage: Arc<Stage>, from: Ipv4Addr, stop: CancellationToken) -> Count {
-    let mut count = Count::default();
+pub async fn probe(setup: Arc<AttackSetup>, from: Ipv4Addr, stop: CancellationToken) -> RequestCount {
+    let mut count = RequestCount::default();
     for path in ["/livez", "/readyz"].into_iter().cycle() {
         let began = Instant::now();
-        let asked = tokio::time::timeout(GUARD, once(&stage, from, path)).await;
+        let asked = tokio::time::timeout(GUARD, once(&setup, from, path)).await;
         let failure = match asked {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(format!("{path} from {from}: {error:#}")),
@@ -32,8 +32,8 @@ pub async fn probe(stage: Arc<Stage>, from: Ipv4Addr, stop: CancellationToken) -
     count
 }
 
-async fn once(stage: &Stage, from: Ipv4Addr, path: &str) -> Result<()> {
-    let mut raw = Raw::open(&stage.direct, from).await?;
+async fn once(setup: &AttackSetup, from: Ipv4Addr, path: &str) -> Result<()> {
+    let mut raw = RawHttp::open(&setup.direct, from).await?;
     raw.write(format!("GET {path} HTTP/1.1\r\nhost: probe\r\nconnection: close\r\n\r\n")).await?;
     let code = raw.code().await?;
     ensure!(code == 200, "{code}");

@@ -5,18 +5,18 @@ use drydock_proto::status::v1alpha1::watch_evictions_response::Event;
 use drydock_proto::status::v1alpha1::{Eviction, WatchEvictionsRequest, WatchEvictionsResponse};
 use tokio::sync::watch::Receiver;
 
-use super::observer::{BEAT, Observer};
-use crate::door::{Calls, Windows, call};
-use crate::stage::HOME;
+use super::observer::{BEAT, TenantObserver};
+use crate::door::{Calls, FlowWindows, call};
+use crate::setup::HOME;
 
-impl Observer {
+impl TenantObserver {
     /// Reads responses of one stream; Ok when nothing more will be written and all has been seen.
     pub(super) async fn follow_stream(
         &self,
         seen: &mut u64,
         written: &mut Receiver<(u64, bool)>,
     ) -> Result<()> {
-        let line = self.tenant.account().line(&self.stage.direct, HOME, Windows::USUAL).await?;
+        let line = self.tenant.account().line(&self.setup.direct, HOME, FlowWindows::USUAL).await?;
         let namespace = self.tenant.namespace.clone();
         let ask = call("WatchEvictions", &WatchEvictionsRequest { namespace, ..Default::default() });
         let mut calls = Calls::of(line.send(&ask).await?)?;

@@ -13,7 +13,7 @@ use drydock_conformance::playground::observer;
 #[command(name = "drains", args_conflicts_with_subcommands = true)]
 struct CommandLine {
     #[command(subcommand)]
-    part: Option<observer::Part>,
+    part: Option<observer::ObserverCommand>,
     #[command(flatten)]
     arguments: drains::Arguments,
 }

@@ -11,7 +11,7 @@ use drydock_conformance::playground::{self, observer};
 #[command(name = "playground", args_conflicts_with_subcommands = true)]
 struct CommandLine {
     #[command(subcommand)]
-    part: Option<observer::Part>,
+    part: Option<observer::ObserverCommand>,
     #[command(flatten)]
     arguments: playground::Arguments,
 }

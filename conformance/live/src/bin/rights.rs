@@ -1,5 +1,5 @@
 //! Compares what deploy/ grants to our two programs with what they did: reads the audit logs of hosts in which they ran, and
-//! fails on a rule of their roles that nobody used, and on a request of theirs that the host's authorizer forbade.
+//! fails on a rule of their roles that was never used, and on a request of theirs that the host's authorizer forbade.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -38,14 +38,14 @@ struct Right {
 #[serde(rename_all = "camelCase", default)]
 struct Manifest {
     kind: String,
-    metadata: Metadata,
-    rules: Vec<Rule>,
+    metadata: RoleMetadata,
+    rules: Vec<RoleRule>,
     role_ref: RoleRef,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct RoleMetadata {
     name: String,
 }
 
@@ -57,7 +57,7 @@ struct RoleRef {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rule {
+struct RoleRule {
     api_groups: Vec<String>,
     resources: Vec<String>,
     resource_names: Vec<String>,
@@ -127,7 +127,7 @@ fn granted() -> Result<BTreeSet<(&'static str, Right)>> {
     Ok(granted)
 }
 
-fn rights(rule: &Rule) -> Vec<Right> {
+fn rights(rule: &RoleRule) -> Vec<Right> {
     let names: Vec<Option<String>> = match rule.resource_names.is_empty() {
         true => vec![None],
         false => rule.resource_names.iter().cloned().map(Some).collect(),
@@ -149,7 +149,7 @@ fn rights(rule: &Rule) -> Vec<Right> {
 }
 
 /// What a request that the host let through made use of; and what drydock-apiserver asked about, of whomever it is.
-fn used(program: &'static str, request: &audit::Request) -> Vec<(&'static str, Right)> {
+fn used(program: &'static str, request: &audit::LoggedRequest) -> Vec<(&'static str, Right)> {
     let about = &request.object_ref;
     let itself = Right {
         verb: request.verb.clone(),
@@ -195,7 +195,7 @@ fn program(user: &str) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| *program == name)
 }
 
-fn told(program: &str, request: &audit::Request) -> String {
+fn told(program: &str, request: &audit::LoggedRequest) -> String {
     let about = &request.object_ref;
     let resource = resource(&about.resource, &about.subresource);
     format!(

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::drydock::PROGRAMS;
 use crate::host::Host;
 
-/// The host's processes. The last plays the kubelets, for all contenders alike.
+/// The host's processes. The last plays the kubelets, for all subjects alike.
 const HOSTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"];
 
 /// Seconds by process.

@@ -12,7 +12,7 @@ fn at(milliseconds: i64) -> Timestamp {
 }
 
 /// A request that was received then, and answered 10 ms later.
-fn request(milliseconds: i64, user: &str, what: &str, name: &str, code: u16) -> Request {
+fn request(milliseconds: i64, user: &str, what: &str, name: &str, code: u16) -> LoggedRequest {
     let (verb, resource) = what.split_once(' ').unwrap();
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     serde_json::from_value(json!({
@@ -24,15 +24,15 @@ fn request(milliseconds: i64, user: &str, what: &str, name: &str, code: u16) -> 
     .unwrap()
 }
 
-fn eviction(milliseconds: i64, pod: &str, code: u16) -> Request {
+fn eviction(milliseconds: i64, pod: &str, code: u16) -> LoggedRequest {
     request(milliseconds, MANAGER, "create pods/eviction", pod, code)
 }
 
-fn read(log: &[Request], drained: &[&str]) -> Figures {
-    Figures::read(log, &drained.iter().map(|&name| name.to_owned()).collect(), at(0))
+fn read(log: &[LoggedRequest], drained: &[&str]) -> DrainFigures {
+    DrainFigures::read(log, &drained.iter().map(|&name| name.to_owned()).collect(), at(0))
 }
 
-fn counts(of: &[(&str, usize)]) -> Counts {
+fn counts(of: &[(&str, usize)]) -> AuditCounts {
     of.iter().map(|(what, times)| ((*what).to_owned(), *times)).collect()
 }
 
@@ -62,7 +62,7 @@ fn a_pod_counts_once_and_when_it_was_first_made_to_go() {
         request(4_000, "somebody", "delete pods", "b", 200),
         eviction(5_000, "of-another-node", 201),
     ];
-    let log: Vec<&Request> = log.iter().collect();
+    let log: Vec<&LoggedRequest> = log.iter().collect();
     let drained = ["a", "b", "c"].map(str::to_owned).into();
     assert_eq!(deletions(&log, &drained), [at(2_010), at(4_010)]);
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The budgets of one drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum BudgetForm {
     /// None.
     None,
     /// One for each of the twenty Deployments.
@@ -16,18 +16,18 @@ pub enum Form {
     One,
 }
 
-impl Form {
+impl BudgetForm {
     /// All of them.
-    pub const ALL: [Form; 3] = [Form::None, Form::Twenty, Form::One];
+    pub const ALL: [BudgetForm; 3] = [BudgetForm::None, BudgetForm::Twenty, BudgetForm::One];
 
     /// Most successful writes of ours for each pod, by verb and resource, as the figures name them. The first three follow
     /// from the design: an eviction; an entry that is made, labelled and withdrawn; a removal. Reports come and go with the
     /// budgets: measured were 5.1, 5.3 and 4.3 a pod; one more for each pod is beyond the bound.
     pub fn most_writes(self) -> [(&'static str, f64); 4] {
         let reports = match self {
-            Form::None => 5.6,
-            Form::Twenty => 5.8,
-            Form::One => 5.3,
+            BudgetForm::None => 5.6,
+            BudgetForm::Twenty => 5.8,
+            BudgetForm::One => 5.3,
         };
         [
             ("create pods/eviction", 1.1),
@@ -39,17 +39,17 @@ impl Form {
 
     /// Most CPU of the host for an eviction, by that of the bare loop. With budgets the host has more to do for both.
     pub fn cpu_goal(self) -> f64 {
-        if self == Form::None { 1.2 } else { 1.1 }
+        if self == BudgetForm::None { 1.2 } else { 1.1 }
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for BudgetForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // As the command line has them: clap prints its defaults by this.
         f.write_str(match self {
-            Form::None => "none",
-            Form::Twenty => "twenty",
-            Form::One => "one",
+            BudgetForm::None => "none",
+            BudgetForm::Twenty => "twenty",
+            BudgetForm::One => "one",
         })
     }
 }

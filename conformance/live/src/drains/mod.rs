@@ -1,15 +1,15 @@
 //! The benchmark of drains: one NodeMaintenance over many nodes, beside a bare loop of evictions, each on a fresh host.
 //!
 //! ```text
-//!   form       which budgets guard the pods              workload   nodes, pods, budgets
-//!   contender  who drains: Drydock, or the bare loop     trial      one drain, measured
-//!   figures    what the host's audit log tells of it     cpu        what the kernel tells of the processes
+//!   form       which budgets guard the pods            workload   nodes, pods, budgets
+//!   subject    who drains: Drydock, or the bare loop   trial      one drain, measured
+//!   figures    the drain in the host's audit log       cpu        CPU time of the processes
 //!   report     table, goals, drains.json
 //! ```
 
 mod form;
 
-mod contender;
+mod subject;
 mod workload;
 
 mod cpu;
@@ -23,20 +23,20 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use self::contender::Contender;
-use self::form::Form;
+use self::form::BudgetForm;
+use self::subject::DrainSubject;
 use self::workload::DEPLOYMENTS;
 
 /// What the command line asks for.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
     /// Which budgets guard the pods: none, twenty (one for each Deployment), one (over all)
-    #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = Form::ALL)]
-    pub forms: Vec<Form>,
+    #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = BudgetForm::ALL)]
+    pub forms: Vec<BudgetForm>,
     /// Who drains: drydock, loop (of evictions alone)
-    #[arg(long, value_enum, value_name = "CONTENDERS", value_delimiter = ',', default_values_t = Contender::ALL)]
-    pub contenders: Vec<Contender>,
-    /// How often each contender drains, in turn with the other
+    #[arg(long, value_enum, value_name = "SUBJECTS", value_delimiter = ',', default_values_t = DrainSubject::ALL)]
+    pub subjects: Vec<DrainSubject>,
+    /// How often each subject drains, in turn with the other
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
     /// Pods on the drained nodes, in 20 Deployments of the same size
@@ -57,8 +57,8 @@ pub struct Arguments {
 /// Pods that a node takes, of the 110 that it says.
 const MOST_ON_A_NODE: usize = 100;
 
-/// Measures, prints, and fails if a pod was left behind, a budget broken, an owner told of a pod that goes by itself, or more
-/// written for each pod than [`Form::most_writes`]; Ctrl-C ends it.
+/// Measures, prints, and fails if a pod was left behind, a budget broken, an owner gets an event about a pod that goes by
+/// itself, or more written for each pod than [`BudgetForm::most_writes`]; Ctrl-C ends it.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
     tokio::select! {
         result = measure(&arguments) => result,
@@ -71,23 +71,23 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode> {
 }
 
 async fn measure(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { pods, nodes, rounds, contenders, .. } = arguments;
+    let Arguments { pods, nodes, rounds, subjects, .. } = arguments;
     ensure!(*rounds > 0, "--rounds: at least 1");
     ensure!(*pods > 0 && pods % DEPLOYMENTS == 0, "--pods: a multiple of {DEPLOYMENTS}");
     ensure!(*nodes > 0 && *pods <= nodes * MOST_ON_A_NODE, "--nodes: a node takes {MOST_ON_A_NODE} pods");
     let mut trials = Vec::new();
     for round in 0..*rounds {
         for form in &arguments.forms {
-            for contender in Contender::in_turn(round).into_iter().filter(|one| contenders.contains(one)) {
-                eprintln!("==> round {}: {contender}, {form}", round + 1);
-                let trial = trial::run(contender, *form, arguments).await?;
+            for subject in DrainSubject::in_turn(round).into_iter().filter(|one| subjects.contains(one)) {
+                eprintln!("==> round {}: {subject}, {form}", round + 1);
+                let trial = trial::run(subject, *form, arguments).await?;
                 eprintln!("    {}", trial.summary());
                 trials.push(trial);
             }
         }
     }
     // A goal is one beside the loop.
-    if contenders.len() == Contender::ALL.len() {
+    if subjects.len() == DrainSubject::ALL.len() {
         report::write(arguments, &trials)?;
     }
     let failed = trials.iter().any(|trial| !trial.is_good());

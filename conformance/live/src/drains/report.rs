@@ -9,19 +9,19 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::Arguments;
-use super::contender::Contender;
-use super::figures::Counts;
-use super::form::Form;
+use super::figures::AuditCounts;
+use super::form::BudgetForm;
+use super::subject::DrainSubject;
 use super::trial::Trial;
 
 /// A number of a trial.
-type Figure = fn(&Trial) -> f64;
+type TrialFigure = fn(&Trial) -> f64;
 
 /// Requests of a trial that were answered in the same way.
-type Answered = fn(&Trial) -> &Counts;
+type AnsweredRequests = fn(&Trial) -> &AuditCounts;
 
-/// What each contender has.
-const OF_ALL: [(&str, Figure); 6] = [
+/// What each subject has.
+const OF_ALL: [(&str, TrialFigure); 6] = [
     ("deletions/s", |t| t.figures.per_second),
     ("whole drain s", |t| t.seconds),
     ("CPU of the host, ms a pod", |t| t.per_pod(1000.0 * t.cpu.hosts())),
@@ -31,7 +31,7 @@ const OF_ALL: [(&str, Figure); 6] = [
 ];
 
 /// How our writes were answered.
-const ANSWERS: [(&str, Answered); 3] =
+const ANSWERS: [(&str, AnsweredRequests); 3] =
     [("", |t| &t.figures.writes), (": 409", |t| &t.figures.conflicts), (": 429", |t| &t.figures.too_many)];
 
 /// Prints table and goals, and writes the JSON.
@@ -60,7 +60,7 @@ fn markdown(arguments: &Arguments, trials: &[Trial]) -> String {
     out.push_str("\n## Goals\n\n");
     goals::judge(trials).iter().for_each(|goal| line(&mut out, &goal.to_string()));
     for trial in trials.iter().filter(|trial| !trial.is_good()) {
-        line(&mut out, &format!("- BAD: {}, {}: {}", trial.contender, trial.form, trial.summary()));
+        line(&mut out, &format!("- BAD: {}, {}: {}", trial.subject, trial.form, trial.summary()));
     }
     out
 }
@@ -70,19 +70,20 @@ fn table(out: &mut String, trials: &[Trial]) {
     let heads: Vec<String> = heads.map(|head| format!(" {head} |")).collect();
     line(out, &format!("| budgets | |{}", heads.concat()));
     line(out, &format!("|---|---|{}", "---|".repeat(heads.len())));
-    for (form, contender) in pairs(trials) {
-        let cell = |figure: Figure| format!(" {} |", of(trials, form, contender, figure));
-        let ours = |figure: Figure| if contender == Contender::Drydock { cell(figure) } else { " |".into() };
+    for (form, subject) in pairs(trials) {
+        let cell = |figure: TrialFigure| format!(" {} |", of(trials, form, subject, figure));
+        let ours =
+            |figure: TrialFigure| if subject == DrainSubject::Drydock { cell(figure) } else { " |".into() };
         let cells = OF_ALL.iter().map(|(_, figure)| cell(*figure));
         let cells: String = cells.chain(goals::OF_OURS.iter().map(|(_, figure, _)| ours(*figure))).collect();
-        line(out, &format!("| {form} | {contender} |{cells}"));
+        line(out, &format!("| {form} | {subject} |{cells}"));
     }
 }
 
 /// Our writes by verb and resource, for each pod, and those that were refused.
 fn writes(out: &mut String, trials: &[Trial]) {
-    let ours: Vec<&Trial> = trials.iter().filter(|trial| trial.contender == Contender::Drydock).collect();
-    let forms: BTreeSet<Form> = ours.iter().map(|trial| trial.form).collect();
+    let ours: Vec<&Trial> = trials.iter().filter(|trial| trial.subject == DrainSubject::Drydock).collect();
+    let forms: BTreeSet<BudgetForm> = ours.iter().map(|trial| trial.form).collect();
     let heads: String = forms.iter().map(|form| format!(" {form} |")).collect();
     line(out, &format!("\n| writes of ours a pod |{heads}"));
     line(out, &format!("|---|{}", "---|".repeat(forms.len())));
@@ -91,22 +92,27 @@ fn writes(out: &mut String, trials: &[Trial]) {
         for kind in kinds {
             let each = |t: &Trial| t.per_pod(counts(t).get(kind).copied().unwrap_or_default() as f64);
             let cells =
-                forms.iter().map(|form| format!(" {} |", of(trials, *form, Contender::Drydock, each)));
+                forms.iter().map(|form| format!(" {} |", of(trials, *form, DrainSubject::Drydock, each)));
             line(out, &format!("| {kind}{how} |{}", cells.collect::<String>()));
         }
     }
 }
 
-fn pairs(trials: &[Trial]) -> BTreeSet<(Form, Contender)> {
-    trials.iter().map(|trial| (trial.form, trial.contender)).collect()
+fn pairs(trials: &[Trial]) -> BTreeSet<(BudgetForm, DrainSubject)> {
+    trials.iter().map(|trial| (trial.form, trial.subject)).collect()
 }
 
-fn of(trials: &[Trial], form: Form, contender: Contender, figure: impl Fn(&Trial) -> f64) -> Spread {
-    let same = trials.iter().filter(|trial| trial.form == form && trial.contender == contender);
-    Spread::of(same.map(figure))
+fn of(
+    trials: &[Trial],
+    form: BudgetForm,
+    subject: DrainSubject,
+    figure: impl Fn(&Trial) -> f64,
+) -> TrialSpread {
+    let same = trials.iter().filter(|trial| trial.form == form && trial.subject == subject);
+    TrialSpread::of(same.map(figure))
 }
 
-fn total(counts: &Counts) -> f64 {
+fn total(counts: &AuditCounts) -> f64 {
     counts.values().sum::<usize>() as f64
 }
 
@@ -117,24 +123,24 @@ fn line(out: &mut String, line: &str) {
 
 /// Median, least and most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Spread {
+struct TrialSpread {
     median: f64,
     least: f64,
     most: f64,
 }
 
-impl Spread {
-    fn of(numbers: impl Iterator<Item = f64>) -> Spread {
+impl TrialSpread {
+    fn of(numbers: impl Iterator<Item = f64>) -> TrialSpread {
         let mut all: Vec<f64> = numbers.collect();
         all.sort_by(f64::total_cmp);
         let at = |i: usize| all.get(i).copied().unwrap_or_default();
-        Spread { median: at(all.len() / 2), least: at(0), most: at(all.len().saturating_sub(1)) }
+        TrialSpread { median: at(all.len() / 2), least: at(0), most: at(all.len().saturating_sub(1)) }
     }
 }
 
-impl std::fmt::Display for Spread {
+impl std::fmt::Display for TrialSpread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Spread { median, least, most } = self;
+        let TrialSpread { median, least, most } = self;
         if least == most { write!(f, "{median:.2}") } else { write!(f, "{median:.2} ({least:.2}-{most:.2})") }
     }
 }

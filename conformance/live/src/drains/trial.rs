@@ -1,4 +1,4 @@
-//! One drain by one contender on a host of its own, measured.
+//! One drain by one subject on a host of its own, measured.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use kube::Client;
 use serde::Serialize;
 
 use super::Arguments;
-use super::contender::Contender;
 use super::cpu::Cpu;
-use super::figures::Figures;
-use super::form::Form;
-use super::workload::{NAMESPACE, Size, Workload};
+use super::figures::DrainFigures;
+use super::form::BudgetForm;
+use super::subject::DrainSubject;
+use super::workload::{NAMESPACE, Workload, WorkloadSize};
 use crate::drydock::{Drydock, Options};
 use crate::host::{Host, audit};
 use crate::playground::observer::ObserverProcess;
@@ -27,15 +27,15 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
     /// Which budgets there were.
-    pub form: Form,
+    pub form: BudgetForm,
     /// Who drained.
-    pub contender: Contender,
+    pub subject: DrainSubject,
     /// How many pods there were.
     pub pods: usize,
     /// Until the nodes were empty.
     pub seconds: f64,
     /// By the host's audit log.
-    pub figures: Figures,
+    pub figures: DrainFigures,
     /// CPU seconds by process, until the nodes were empty and all Deployments complete again.
     pub cpu: Cpu,
     /// Pods that are still on the nodes.
@@ -51,7 +51,7 @@ pub struct Trial {
 }
 
 /// What is known when the drain has ended.
-struct Drained {
+struct DrainedTrial {
     from: Timestamp,
     seconds: f64,
     cpu: Cpu,
@@ -59,35 +59,35 @@ struct Drained {
     failure: Option<String>,
 }
 
-/// Starts a host, and Drydock if it is the contender, and lets it drain.
-pub async fn run(contender: Contender, form: Form, arguments: &Arguments) -> Result<Trial> {
+/// Starts a host, and Drydock if it is the subject, and lets it drain.
+pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments) -> Result<Trial> {
     let host = Host::start_auditing_programs().await?;
-    let drydock = match contender {
-        Contender::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
-        Contender::Loop => None,
+    let drydock = match subject {
+        DrainSubject::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
+        DrainSubject::Loop => None,
     };
-    let size = Size { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
+    let size = WorkloadSize { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
     let workload = Workload::create(&host, form, size).await?;
     if let Some(drydock) = &drydock {
         let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.last_words());
         retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
     }
-    let client = contender.client(&host).await?;
-    contender.prepare(&client, &workload).await?;
+    let client = subject.client(&host).await?;
+    subject.prepare(&client, &workload).await?;
     let observer = observe(&host, form)?;
-    let drained = drain(contender, &host, &client, &workload).await?;
+    let drained = drain(subject, &host, &client, &workload).await?;
     let left = workload.left().await?;
     if drained.failure.is_none() {
-        contender.release(&client).await?;
+        subject.release(&client).await?;
     }
     let findings = observer.map_or_else(|| Ok(Vec::new()), ObserverProcess::finish)?;
     let log = audit::requests(&host.audit_log())?;
     Ok(Trial {
         form,
-        contender,
+        subject,
         pods: size.pods,
         seconds: drained.seconds,
-        figures: Figures::read(&log, &workload.names(), drained.from),
+        figures: DrainFigures::read(&log, &workload.names(), drained.from),
         cpu: drained.cpu,
         left,
         requests_left: drained.requests_left,
@@ -98,8 +98,8 @@ pub async fn run(contender: Contender, form: Form, arguments: &Arguments) -> Res
 }
 
 /// Without budgets there is nothing to observe.
-fn observe(host: &Host, form: Form) -> Result<Option<ObserverProcess>> {
-    if form == Form::None {
+fn observe(host: &Host, form: BudgetForm) -> Result<Option<ObserverProcess>> {
+    if form == BudgetForm::None {
         return Ok(None);
     }
     let program = std::env::current_exe().context("this program does not know where it is")?;
@@ -107,30 +107,35 @@ fn observe(host: &Host, form: Form) -> Result<Option<ObserverProcess>> {
 }
 
 /// The host's clock and ours are one: both run on this machine.
-async fn drain(contender: Contender, host: &Host, client: &Client, workload: &Workload) -> Result<Drained> {
+async fn drain(
+    subject: DrainSubject,
+    host: &Host,
+    client: &Client,
+    workload: &Workload,
+) -> Result<DrainedTrial> {
     let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
-    let ended = contender.drain(client, workload).await;
+    let ended = subject.drain(client, workload).await;
     let seconds = began.elapsed().as_secs_f64();
-    let requests_left = contender.requests_left(client, REMOVED_WITHIN).await?;
+    let requests_left = subject.requests_left(client, REMOVED_WITHIN).await?;
     let ended = match ended {
         Ok(()) => workload.complete().await,
         failed => failed,
     };
     let cpu = Cpu::now(host)?.since(&before);
     let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.obituaries()));
-    Ok(Drained { from, seconds, cpu, requests_left, failure })
+    Ok(DrainedTrial { from, seconds, cpu, requests_left, failure })
 }
 
 impl Trial {
-    /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner was told of one, and no
-    /// request stayed for them to read. And no pod cost more writes than it should.
+    /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner got an event about one,
+    /// and no request stayed for them to read. And no pod cost more writes than it should.
     pub fn is_good(&self) -> bool {
         let is_quiet = self.figures.events_of_pods == 0 && self.requests_left == 0;
         let is_frugal = self.excess_writes().is_empty();
         self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet && is_frugal
     }
 
-    /// Writes of which there were more for each pod than [`Form::most_writes`], in words.
+    /// Writes of which there were more for each pod than [`BudgetForm::most_writes`], in words.
     fn excess_writes(&self) -> Vec<String> {
         let found = self.form.most_writes().into_iter().filter_map(|(what, most)| {
             let count = self.figures.writes.get(what).copied().unwrap_or_default();
@@ -147,7 +152,7 @@ impl Trial {
 
     /// In one line.
     pub fn summary(&self) -> String {
-        let Figures { deletions, per_second, .. } = &self.figures;
+        let DrainFigures { deletions, per_second, .. } = &self.figures;
         let mut line = format!("{deletions} pods in {:.1} s, {per_second:.1} a second", self.seconds);
         if !self.observer.is_empty() {
             line += &format!("; {}", self.observer);
@@ -182,11 +187,11 @@ mod tests {
         ];
         let writes = writes.map(|(what, count)| (what.to_owned(), count)).into();
         Trial {
-            form: Form::None,
-            contender: Contender::Drydock,
+            form: BudgetForm::None,
+            subject: DrainSubject::Drydock,
             pods: 200,
             seconds: 10.0,
-            figures: Figures { writes, ..Figures::default() },
+            figures: DrainFigures { writes, ..DrainFigures::default() },
             cpu: Cpu::default(),
             left: Vec::new(),
             requests_left: 0,

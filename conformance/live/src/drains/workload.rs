@@ -12,7 +12,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::form::Form;
+use super::form::BudgetForm;
 use crate::cluster::create_nodes;
 use crate::host::Host;
 use crate::wait::{retry, until};
@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// How large it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Size {
+pub struct WorkloadSize {
     /// Pods of all Deployments.
     pub pods: usize,
     /// Nodes to drain.
@@ -57,7 +57,7 @@ pub struct DrainedPod {
 
 impl Workload {
     /// Creates everything and waits until each pod is ready and each budget knows it.
-    pub async fn create(host: &Host, form: Form, size: Size) -> Result<Workload> {
+    pub async fn create(host: &Host, form: BudgetForm, size: WorkloadSize) -> Result<Workload> {
         let client = host.client().await?;
         let nodes = create_nodes(&client, "drained", size.nodes).await?;
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests(form, size)});
@@ -111,7 +111,7 @@ impl Workload {
     }
 
     /// A budget that has not counted its pods yet refuses every eviction.
-    async fn budgets_are_counted(&self, form: Form, size: Size) -> Result<()> {
+    async fn budgets_are_counted(&self, form: BudgetForm, size: WorkloadSize) -> Result<()> {
         for (name, _, pods) in budgets(form, size.pods) {
             let allowed = i32::try_from(pods - least(pods, size.room))?;
             let counted = |budget: Option<&PodDisruptionBudget>| {
@@ -143,7 +143,7 @@ fn is_complete(found: Option<&Deployment>) -> bool {
     spec.replicas.is_some() && spec.replicas == status.available_replicas && spec.replicas == status.replicas
 }
 
-fn manifests(form: Form, size: Size) -> Vec<Value> {
+fn manifests(form: BudgetForm, size: WorkloadSize) -> Vec<Value> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let deployments = (0..DEPLOYMENTS).map(|index| deployment(index, size.pods / DEPLOYMENTS));
     let budgets = budgets(form, size.pods)
@@ -153,12 +153,12 @@ fn manifests(form: Form, size: Size) -> Vec<Value> {
 }
 
 /// Name, labels and number of pods of each budget.
-fn budgets(form: Form, pods: usize) -> Vec<(String, Value, usize)> {
+fn budgets(form: BudgetForm, pods: usize) -> Vec<(String, Value, usize)> {
     let of_deployment = |index| (name(index), json!({"app": name(index)}), pods / DEPLOYMENTS);
     match form {
-        Form::None => Vec::new(),
-        Form::Twenty => (0..DEPLOYMENTS).map(of_deployment).collect(),
-        Form::One => vec![("all".to_owned(), json!({"set": "drains"}), pods)],
+        BudgetForm::None => Vec::new(),
+        BudgetForm::Twenty => (0..DEPLOYMENTS).map(of_deployment).collect(),
+        BudgetForm::One => vec![("all".to_owned(), json!({"set": "drains"}), pods)],
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn each_form_has_its_budgets_over_all_pods() {
-        for (form, count) in [(Form::None, 0), (Form::Twenty, 20), (Form::One, 1)] {
+        for (form, count) in [(BudgetForm::None, 0), (BudgetForm::Twenty, 20), (BudgetForm::One, 1)] {
             let found = budgets(form, 600);
             assert_eq!(found.len(), count);
             let covered: usize = found.iter().map(|(_, _, pods)| pods).sum();

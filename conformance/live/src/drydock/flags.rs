@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::{APISERVER, Drydock, MANAGER, NAMESPACE, Storage};
+use super::{APISERVER, Drydock, MANAGER, NAMESPACE, StorageChoice};
 use crate::host::{audit, free_ports};
 
 impl Drydock {
@@ -13,8 +13,8 @@ impl Drydock {
         flags.extend(self.audit_flags()?);
         flags.push(format!("--controller-users=system:serviceaccount:{NAMESPACE}:{MANAGER}"));
         match self.options.storage {
-            Storage::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
-            Storage::Etcd => {
+            StorageChoice::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
+            StorageChoice::Etcd => {
                 flags.push(format!("--etcd-servers={}", self.host.etcd));
                 flags.push("--etcd-prefix=/drydock".into());
             }

@@ -1,4 +1,4 @@
-//! What the host itself says about requests: its audit log, in one clock and from nobody's pen but its own.
+//! What the host itself says about requests: its audit log, by one clock and independent of Drydock.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,15 +11,15 @@ use serde_json::Value;
 /// One request as the host logged it when it was answered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Request {
+pub struct LoggedRequest {
     /// `create`, `patch`, `delete` and so on.
     pub verb: String,
     /// Who asked.
-    pub user: User,
+    pub user: LoggedUser,
     /// About what.
     pub object_ref: ObjectRef,
     /// How it was answered.
-    pub response_status: Answer,
+    pub response_status: LoggedResponse,
     /// When the host received it.
     #[serde(rename = "requestReceivedTimestamp")]
     pub received: Option<Timestamp>,
@@ -37,7 +37,7 @@ pub struct Request {
 /// Who asked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct User {
+pub struct LoggedUser {
     /// As the host authenticated them.
     pub username: String,
 }
@@ -61,14 +61,14 @@ pub struct ObjectRef {
 /// How it was answered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct LoggedResponse {
     /// HTTP status.
     pub code: u16,
     /// Why it was refused.
     pub message: String,
 }
 
-impl Request {
+impl LoggedRequest {
     /// Whether it did what it asked for.
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.response_status.code)
@@ -136,7 +136,7 @@ pub fn events(log: &Path, id: &str) -> Result<Vec<Value>> {
 }
 
 /// All requests that were answered so far.
-pub fn requests(log: &Path) -> Result<Vec<Request>> {
+pub fn requests(log: &Path) -> Result<Vec<LoggedRequest>> {
     let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
     // A line may be cut short: the last is still in the writing, and one of a killed server stays so.
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::pki::Identity;
+use super::pki::CertificateFiles;
 
 /// A kubeconfig with one cluster and one user who shows a client certificate.
-pub fn kubeconfig(server: &str, ca: &Path, identity: &Identity) -> String {
+pub fn kubeconfig(server: &str, ca: &Path, identity: &CertificateFiles) -> String {
     serde_json::json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -8,7 +8,7 @@ mod process;
 pub mod programs;
 
 pub use config::kubeconfig;
-pub use pki::{Identity, Pki};
+pub use pki::{CertificateFiles, Pki};
 pub use ports::free_ports;
 pub use process::{Process, Processes};
 

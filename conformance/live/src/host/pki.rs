@@ -20,17 +20,17 @@ pub struct Pki {
     /// The CA that vouches for the aggregator.
     pub front_proxy_ca: PathBuf,
     /// The aggregator's certificate, common name `front-proxy-client`.
-    pub front_proxy: Identity,
+    pub front_proxy: CertificateFiles,
     /// The kube-apiserver's certificate.
-    pub server: Identity,
+    pub server: CertificateFiles,
     /// Key pair of the service-account tokens; `cert` is the public key.
-    pub service_accounts: Identity,
+    pub service_accounts: CertificateFiles,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate and its key, as files.
 #[derive(Clone)]
-pub struct Identity {
+pub struct CertificateFiles {
     /// PEM of the certificate.
     pub cert: PathBuf,
     /// PEM of the private key.
@@ -50,7 +50,13 @@ impl Pki {
     }
 
     /// A client certificate for a user of some groups.
-    pub fn client(&self, dir: &Path, file_name: &str, user: &str, groups: &[&str]) -> Result<Identity> {
+    pub fn client(
+        &self,
+        dir: &Path,
+        file_name: &str,
+        user: &str,
+        groups: &[&str],
+    ) -> Result<CertificateFiles> {
         leaf(dir, &self.issuer, file_name, client(user, groups)?)
     }
 }
@@ -93,17 +99,24 @@ fn subject(name: &str, groups: &[&str]) -> DistinguishedName {
     subject
 }
 
-fn leaf(dir: &Path, issuer: &Issuer<'_, KeyPair>, name: &str, params: CertificateParams) -> Result<Identity> {
+fn leaf(
+    dir: &Path,
+    issuer: &Issuer<'_, KeyPair>,
+    name: &str,
+    params: CertificateParams,
+) -> Result<CertificateFiles> {
     let key = KeyPair::generate()?;
-    let identity = Identity { cert: dir.join(format!("{name}.crt")), key: dir.join(format!("{name}.key")) };
+    let identity =
+        CertificateFiles { cert: dir.join(format!("{name}.crt")), key: dir.join(format!("{name}.key")) };
     fs::write(&identity.cert, params.signed_by(&key, issuer)?.pem())?;
     fs::write(&identity.key, key.serialize_pem())?;
     Ok(identity)
 }
 
-fn token_keys(dir: &Path) -> Result<Identity> {
+fn token_keys(dir: &Path) -> Result<CertificateFiles> {
     let key = KeyPair::generate()?;
-    let identity = Identity { cert: dir.join("service-accounts.pub"), key: dir.join("service-accounts.key") };
+    let identity =
+        CertificateFiles { cert: dir.join("service-accounts.pub"), key: dir.join("service-accounts.key") };
     fs::write(&identity.cert, key.public_key_pem())?;
     fs::write(&identity.key, key.serialize_pem())?;
     Ok(identity)

@@ -120,7 +120,7 @@ impl Processes {
         same.any(|process| matches!(process.child.try_wait(), Ok(Some(_))))
     }
 
-    /// Those that have ended by themselves and what they said last, for whoever has to tell why something failed.
+    /// Those that have ended by themselves and what they logged last, for the message of a test that failed.
     pub fn obituaries(&self) -> String {
         let names: Vec<String> = self.lock().iter().map(|process| process.name.clone()).collect();
         let ended: Vec<_> = names.iter().filter(|name| self.has_ended(name)).collect();

@@ -31,7 +31,7 @@ pub(super) async fn start_api(host: &Host, ports: [u16; 3]) -> Result<()> {
 }
 
 /// Starts etcd, the API server, and then those who talk to it, and waits until each of them serves: without one of them
-/// nothing would ever become ready, and nobody would say why.
+/// nothing would ever become ready, without a word why.
 pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
     let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
     start_api(host, [etcd, peer, secure]).await?;
@@ -87,7 +87,7 @@ pub fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
         format!("--etcd-servers={}", host.etcd),
         "--bind-address=127.0.0.1".into(),
         "--advertise-address=127.0.0.1".into(),
-        // Loopback is not allowed in endpoints, and nobody asks for them.
+        // Loopback is not allowed in endpoints, and no test needs them.
         "--endpoint-reconciler-type=none".into(),
         format!("--secure-port={port}"),
         "--service-cluster-ip-range=10.96.0.0/16".into(),

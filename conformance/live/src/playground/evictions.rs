@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::history::Departures;
-use super::interceptor::{self, Report};
-use super::maintenance::Seen;
-use super::verdict::Finding;
-use crate::host::audit::Request;
+use super::interceptor::{self, AcceptedReport};
+use super::maintenance::SeenStatus;
+use super::verdict::VerdictFinding;
+use crate::host::audit::LoggedRequest;
 
 /// The application whose pods have an interceptor.
 const INTERCEPTED: &str = "cache";
@@ -18,7 +18,7 @@ pub fn once_and_there(
     before: &BTreeMap<String, String>,
     departures: &Departures,
     accepted: &BTreeMap<String, usize>,
-) -> Vec<Finding> {
+) -> Vec<VerdictFinding> {
     let name = |uid: &String| departures.get(uid).map_or(uid, |departure| &departure.pod).clone();
     let twice: Vec<_> = accepted.iter().filter(|(_, times)| **times > 1).map(|(uid, _)| name(uid)).collect();
     let node =
@@ -26,16 +26,16 @@ pub fn once_and_there(
     let there = |uid: &String| node(uid).is_some_and(|node| nodes.contains(node));
     let elsewhere: Vec<_> = accepted.keys().filter(|uid| !there(uid)).map(name).collect();
     vec![
-        Finding::new(
+        VerdictFinding::new(
             twice.is_empty() && !accepted.is_empty(),
             format!("{} pods were evicted, more than once: {twice:?}", accepted.len()),
         ),
-        Finding::new(elsewhere.is_empty(), format!("evicted from other nodes: {elsewhere:?}")),
+        VerdictFinding::new(elsewhere.is_empty(), format!("evicted from other nodes: {elsewhere:?}")),
     ]
 }
 
 /// A budget that refused nothing was not tested.
-pub fn felt(budget: &str, departures: &Departures, seen: &Seen) -> Finding {
+pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> VerdictFinding {
     let pods = departures.values().filter(|departure| departure.app == budget);
     let by_host: usize = pods.map(|departure| departure.refused).sum();
     let explained = seen.blockers.get("PodDisruptionBudget").into_iter().flatten();
@@ -43,11 +43,11 @@ pub fn felt(budget: &str, departures: &Departures, seen: &Seen) -> Finding {
     let what = format!(
         "budget {budget}: the host refused {by_host} evictions, the status told {by_us} states of it"
     );
-    Finding::new(by_host > 0, what)
+    VerdictFinding::new(by_host > 0, what)
 }
 
 /// How many SubjectAccessReviews the host was asked while pods were evicted, and how many that is for a pod.
-pub fn cost_in_reviews(log: &[Request]) -> String {
+pub fn cost_in_reviews(log: &[LoggedRequest]) -> String {
     let answered = |what| log.iter().filter(|request| request.is_about(what) && request.succeeded()).count();
     let (reviews, evicted) = (answered("subjectaccessreviews"), answered("pods/eviction"));
     let each = reviews as f64 / evicted.max(1) as f64;
@@ -58,8 +58,8 @@ pub fn cost_in_reviews(log: &[Request]) -> String {
 pub fn intercepted(
     nodes: &[String],
     departures: &Departures,
-    reports: &BTreeMap<String, Report>,
-) -> Vec<Finding> {
+    reports: &BTreeMap<String, AcceptedReport>,
+) -> Vec<VerdictFinding> {
     let theirs = departures.iter().filter(|(_, d)| d.app == INTERCEPTED && nodes.contains(&d.node));
     let theirs: Vec<_> = theirs.collect();
     let bypassed = theirs.iter().filter(|(uid, departure)| {
@@ -71,11 +71,11 @@ pub fn intercepted(
     let heartbeats: usize = reports.values().map(|report| report.heartbeats.len()).sum();
     let most = reports.values().map(|report| report.heartbeats.len()).max().unwrap_or_default();
     vec![
-        Finding::new(
+        VerdictFinding::new(
             bypassed.is_empty() && !theirs.is_empty(),
             format!("{} pods left by their interceptor's hand, by another's: {bypassed:?}", theirs.len()),
         ),
-        Finding::new(
+        VerdictFinding::new(
             most > 1,
             format!("the interceptor's {heartbeats} heartbeats were accepted, up to {most} of one pod"),
         ),
@@ -111,12 +111,12 @@ mod tests {
         list.into_iter().enumerate().map(|(i, departure)| (format!("u{i}"), departure)).collect()
     }
 
-    fn bad(findings: Vec<Finding>) -> Vec<String> {
+    fn bad(findings: Vec<VerdictFinding>) -> Vec<String> {
         findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.what).collect()
     }
 
     #[test]
-    fn planted_evictions_twice_and_elsewhere_are_found() {
+    fn injected_evictions_twice_and_elsewhere_are_found() {
         let found = departures([pod("web", "n", 2, &[]), pod("api", "other", 1, &[])]);
         let accepted =
             |times: [usize; 2]| BTreeMap::from([("u0".to_owned(), times[0]), ("u1".to_owned(), times[1])]);
@@ -136,18 +136,18 @@ mod tests {
     #[test]
     fn a_budget_that_refused_nothing_was_not_felt() {
         let mut web = pod("web", "n", 1, &[]);
-        assert!(!felt("web", &departures([web.clone()]), &Seen::default()).good);
+        assert!(!felt("web", &departures([web.clone()]), &SeenStatus::default()).good);
         web.refused = 1;
-        assert!(felt("web", &departures([web]), &Seen::default()).good);
+        assert!(felt("web", &departures([web]), &SeenStatus::default()).good);
     }
 
     #[test]
     fn a_pod_that_was_taken_past_its_interceptor_is_found() {
-        let report = |beats: i64, over| Report {
+        let report = |beats: i64, over| AcceptedReport {
             heartbeats: (0..beats).filter_map(|s| jiff::Timestamp::from_second(s).ok()).collect(),
             over,
         };
-        let judged = |departure: Departure, report: Report| {
+        let judged = |departure: Departure, report: AcceptedReport| {
             let reports = BTreeMap::from([("u0".to_owned(), report)]);
             bad(intercepted(&["n".into()], &departures([departure]), &reports)).concat()
         };

@@ -11,7 +11,7 @@ use kube::api::Api;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::Finding;
+use super::verdict::VerdictFinding;
 use crate::drydock::Drydock;
 
 /// What is killed.
@@ -38,7 +38,7 @@ enum Fault {
     HostKilled,
 }
 
-/// A lease that nobody renews is taken within this: its duration and some tries.
+/// A lease that is not renewed is taken within this: its duration and some tries.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 /// How long a fault waits for the drain to get on: a drain may be held up by an interceptor.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -46,20 +46,23 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const HOST_AWAY: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(6)];
 
 /// The faults of one run, which end with what they accompany.
-pub struct Faults<'a> {
+pub struct ServerFaults<'a> {
     drydock: &'a Drydock,
     chaos: Chaos,
     done: BTreeMap<Fault, usize>,
 }
 
-impl<'a> Faults<'a> {
+impl<'a> ServerFaults<'a> {
     /// None yet.
-    pub fn new(drydock: &'a Drydock, chaos: Chaos) -> Faults<'a> {
-        Faults { drydock, chaos, done: BTreeMap::new() }
+    pub fn new(drydock: &'a Drydock, chaos: Chaos) -> ServerFaults<'a> {
+        ServerFaults { drydock, chaos, done: BTreeMap::new() }
     }
 
     /// Runs `work` and lets things go wrong until it is done.
-    pub async fn during<T>(mut self, work: impl Future<Output = Result<T>>) -> Result<(T, Vec<Finding>)> {
+    pub async fn during<T>(
+        mut self,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<(T, Vec<VerdictFinding>)> {
         let over = CancellationToken::new();
         let work = async {
             let result = work.await;
@@ -185,11 +188,11 @@ impl<'a> Faults<'a> {
     }
 
     /// Each of the faults came at least twice: otherwise the run says too little.
-    fn repeated(&self) -> Finding {
+    fn repeated(&self) -> VerdictFinding {
         let often = self.turns().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
         let told: Vec<_> =
             self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
-        Finding::new(often, format!("in the middle of the drain: {}", told.join(", ")))
+        VerdictFinding::new(often, format!("in the middle of the drain: {}", told.join(", ")))
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use crate::host::audit::Request;
+use crate::host::audit::LoggedRequest;
 
 /// One pod's way out.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Departure {
 pub type Departures = BTreeMap<String, Departure>;
 
 /// Reads them from the host's log. A pod that was asked to leave and is still there is not among them.
-pub fn departures(log: &[Request]) -> Departures {
+pub fn departures(log: &[LoggedRequest]) -> Departures {
     let mut found = Departures::new();
     for request in log.iter().filter(|r| r.is_about("pods") && r.verb == "delete" && r.succeeded()) {
         deleted(&mut found, request);
@@ -57,7 +57,7 @@ pub fn departures(log: &[Request]) -> Departures {
 }
 
 /// The UIDs whose eviction the host accepted, and how often: of pods that are still there too.
-pub fn evictions(log: &[Request]) -> BTreeMap<String, usize> {
+pub fn evictions(log: &[LoggedRequest]) -> BTreeMap<String, usize> {
     let mut accepted = BTreeMap::new();
     for request in log.iter().filter(|r| r.is_about("pods/eviction") && r.succeeded()) {
         *accepted.entry(target_of(request)).or_default() += 1;
@@ -65,7 +65,7 @@ pub fn evictions(log: &[Request]) -> BTreeMap<String, usize> {
     accepted
 }
 
-fn deleted(found: &mut Departures, request: &Request) {
+fn deleted(found: &mut Departures, request: &LoggedRequest) {
     let Ok(pod) = serde_json::from_value::<Pod>(request.response_object.clone()) else { return };
     let Some(uid) = pod.uid() else { return };
     let departure = found.entry(uid).or_insert_with(|| departure(&pod));
@@ -77,7 +77,7 @@ fn deleted(found: &mut Departures, request: &Request) {
     }
 }
 
-fn evicted(found: &mut Departures, request: &Request) {
+fn evicted(found: &mut Departures, request: &LoggedRequest) {
     let uid = target_of(request);
     asked(found, &uid, request.received);
     let Some(departure) = found.get_mut(&uid) else { return };
@@ -86,7 +86,7 @@ fn evicted(found: &mut Departures, request: &Request) {
 }
 
 /// The UID that an eviction is bound to; one that is bound to none is bound to the empty one.
-fn target_of(request: &Request) -> String {
+fn target_of(request: &LoggedRequest) -> String {
     let uid = &request.request_object["deleteOptions"]["preconditions"]["uid"];
     uid.as_str().unwrap_or_default().to_owned()
 }
@@ -131,11 +131,11 @@ mod tests {
 
     use super::*;
 
-    fn request(value: Value) -> Request {
+    fn request(value: Value) -> LoggedRequest {
         serde_json::from_value(value).unwrap_or_default()
     }
 
-    fn deletion(second: u8, user: &str, grace: u8) -> Request {
+    fn deletion(second: u8, user: &str, grace: u8) -> LoggedRequest {
         request(json!({
             "verb": "delete", "user": {"username": user}, "objectRef": {"resource": "pods", "name": "db-0"},
             "responseStatus": {"code": 200}, "requestReceivedTimestamp": format!("2026-01-01T00:00:{second:02}.5Z"),
@@ -146,7 +146,7 @@ mod tests {
         }))
     }
 
-    fn eviction(second: u8, uid: &str, code: u16) -> Request {
+    fn eviction(second: u8, uid: &str, code: u16) -> LoggedRequest {
         request(json!({
             "verb": "create", "objectRef": {"resource": "pods", "subresource": "eviction", "name": "db-0"},
             "responseStatus": {"code": code}, "requestReceivedTimestamp": format!("2026-01-01T00:00:{second:02}.5Z"),

@@ -1,7 +1,7 @@
 //! An application's interceptor, as an application owner would write it: it is asked before its pod goes, says
 //! that it works, checkpoints (which is imaginary), deletes the pod itself, and says that it is done.
 //!
-//! It looks before each step, so that a step may be repeated: when a server was killed, nobody knows whether it had
+//! It looks before each step, so that a step may be repeated: when a server was killed, it is unknown whether it had
 //! carried out the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,16 +30,16 @@ pub const USER: &str = "demo-interceptor";
 
 /// Heartbeats may not be closer (KEP-4563).
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
-/// How soon a failed step is tried again: for as long as the request is ours, since nobody else works on it meanwhile.
+/// How soon a failed step is tried again: for as long as the request is ours, since no other worker takes it meanwhile.
 const RETRY: Duration = Duration::from_millis(500);
 /// A step that takes longer has failed: the answer to one of its requests is lost.
 const STEP: Duration = Duration::from_secs(60);
-/// Failures that go on for so long are told.
+/// Failures that go on for so long are printed.
 const TOLD_AFTER: Duration = Duration::from_secs(120);
 
 /// What the API server accepted from the interceptor for one request.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct AcceptedReport {
     /// The heartbeats, as they stood in its answers.
     pub heartbeats: BTreeSet<Timestamp>,
     /// Whether it took the end, or had ended the request itself when it was told: the pod was gone by then.
@@ -47,26 +47,26 @@ pub struct Report {
 }
 
 /// Reports by request, which is the pod's UID.
-type Reports = Arc<Mutex<BTreeMap<String, Report>>>;
+type Reports = Arc<Mutex<BTreeMap<String, AcceptedReport>>>;
 
 /// The running interceptor; it ends when it is dropped.
-pub struct Interceptor {
+pub struct PlaygroundInterceptor {
     _tasks: JoinSet<()>,
     reports: Reports,
 }
 
-impl Interceptor {
+impl PlaygroundInterceptor {
     /// Starts to watch the namespace's requests.
-    pub fn start(client: Client) -> Interceptor {
+    pub fn start(client: Client) -> PlaygroundInterceptor {
         let reports = Reports::default();
         let worker = Worker { client, reports: reports.clone() };
         let mut tasks = JoinSet::new();
         tasks.spawn(worker.watch());
-        Interceptor { _tasks: tasks, reports }
+        PlaygroundInterceptor { _tasks: tasks, reports }
     }
 
     /// What was accepted so far.
-    pub fn reports(&self) -> BTreeMap<String, Report> {
+    pub fn reports(&self) -> BTreeMap<String, AcceptedReport> {
         lock(&self.reports).clone()
     }
 }
@@ -84,7 +84,7 @@ struct Worker {
 }
 
 /// What comes after a step.
-enum Next {
+enum NextAction {
     Step,
     Wait(Duration),
     Nothing,
@@ -95,7 +95,7 @@ impl Worker {
         let events = watcher::watcher(self.requests(), watcher::Config::default()).default_backoff();
         let mut objects = events.applied_objects().boxed();
         let mut serving = JoinSet::<String>::new();
-        let mut served = Served::default();
+        let mut served = ServedRequests::default();
         // The first has much to save, and is still at it when the next heartbeat is due.
         let mut beats = 2;
         loop {
@@ -120,10 +120,10 @@ impl Worker {
         loop {
             let step = tokio::time::timeout(STEP, self.step(&name, beats)).await;
             let pause = match step.context("no answer in time").flatten() {
-                Ok(Next::Nothing) => return name,
+                Ok(NextAction::Nothing) => return name,
                 Ok(next) => {
                     failing = None;
-                    if let Next::Wait(pause) = next { pause } else { Duration::ZERO }
+                    if let NextAction::Wait(pause) = next { pause } else { Duration::ZERO }
                 }
                 Err(error) => {
                     if failing.get_or_insert_with(Instant::now).elapsed() > TOLD_AFTER {
@@ -137,14 +137,14 @@ impl Worker {
         }
     }
 
-    async fn step(&self, name: &str, beats: usize) -> Result<Next> {
+    async fn step(&self, name: &str, beats: usize) -> Result<NextAction> {
         let request = match self.requests().get(name).await {
             Err(error) if is_gone(&error) => None,
             found => Some(read(found?)?),
         };
         let Some(request) = request.filter(is_ours) else {
             lock(&self.reports).entry(name.to_owned()).or_default().over = true;
-            return Ok(Next::Nothing);
+            return Ok(NextAction::Nothing);
         };
         let mut entry = request.interceptor(NAME).cloned().unwrap_or_default();
         let now = now()?;
@@ -155,7 +155,7 @@ impl Worker {
         if self.note(name, &entry) < beats {
             let due = beat.checked_add(HEARTBEAT)?;
             if now < due {
-                return Ok(Next::Wait(Duration::try_from(due.duration_since(now))?));
+                return Ok(NextAction::Wait(Duration::try_from(due.duration_since(now))?));
             }
             entry.heartbeat_time = Some(now);
             return self.report(&request, entry, "still checkpointing").await;
@@ -179,13 +179,13 @@ impl Worker {
         }
     }
 
-    /// An entry is atomic: the whole of it is sent, and taken over from whoever initialised it.
+    /// An entry is atomic: the whole of it is sent, and taken over from its first manager.
     async fn report(
         &self,
         request: &EvictionRequest,
         mut entry: InterceptorStatus,
         message: &str,
-    ) -> Result<Next> {
+    ) -> Result<NextAction> {
         (entry.name, entry.message) = (NAME.to_owned(), message.to_owned());
         let name = &request.metadata.name;
         let status = json!({
@@ -198,7 +198,7 @@ impl Worker {
         let written = read(written)?;
         let Some(entry) = written.interceptor(NAME) else { bail!("the answer has no entry of ours") };
         self.note(name, entry);
-        Ok(Next::Step)
+        Ok(NextAction::Step)
     }
 
     /// Notes what the server says that it has; returns how many heartbeats it took.
@@ -217,9 +217,9 @@ impl Worker {
 /// Requests that are served. One that is seen again meanwhile is looked at once more when that has ended: it may have been
 /// made anew under its name, after the last step looked.
 #[derive(Default)]
-struct Served(BTreeMap<String, bool>);
+struct ServedRequests(BTreeMap<String, bool>);
 
-impl Served {
+impl ServedRequests {
     /// A request that is ours was seen; whether it is to be served now.
     fn seen(&mut self, name: &str) -> bool {
         self.0.insert(name.to_owned(), self.0.contains_key(name)).is_none()
@@ -293,7 +293,7 @@ mod tests {
     }
 
     /// Serves the request of a cluster that is unwell at first, and returns what it said of it in the end.
-    async fn served(unwell: Vec<Option<(u16, &'static str)>>) -> Report {
+    async fn served(unwell: Vec<Option<(u16, &'static str)>>) -> AcceptedReport {
         let request = json!({
             "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
             "metadata": {"name": "uid", "namespace": NAMESPACE, "uid": "own"},
@@ -334,11 +334,11 @@ mod tests {
         assert!(served(vec![Some((404, unnamed)); 3]).await.over);
     }
 
-    /// An event that came after the last step had looked, and before the watch knew that it was over, was dropped: nobody worked
-    /// on a request that was made anew in between.
+    /// An event that came after the last step had looked, and before the watch knew that it was over, was dropped: nobody
+    /// worked on a request that was made anew in between.
     #[test]
     fn what_is_seen_while_a_request_is_served_is_looked_at_when_that_ends() {
-        let mut served = Served::default();
+        let mut served = ServedRequests::default();
         assert!(served.seen("r"));
         assert!(!served.seen("r") && !served.seen("r"), "it is served");
         assert!(served.ended("r"), "it was seen meanwhile");

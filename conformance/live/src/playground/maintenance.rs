@@ -34,7 +34,7 @@ pub struct Maintenance {
 
 /// What its status said while it drained.
 #[derive(Default)]
-pub struct Seen {
+pub struct SeenStatus {
     /// Reason of a blocker to the messages in which it was explained.
     pub blockers: BTreeMap<String, Vec<String>>,
 }
@@ -48,9 +48,9 @@ impl Maintenance {
     }
 
     /// Creates it in Drain and shows it until Drained is True.
-    pub async fn drain(&self) -> Result<Seen> {
+    pub async fn drain(&self) -> Result<SeenStatus> {
         self.api.create(&PostParams::default(), &self.object()?).await.context("creating the maintenance")?;
-        let mut seen = Seen::default();
+        let mut seen = SeenStatus::default();
         match tokio::time::timeout(LIMIT, self.follow(&mut seen)).await {
             Ok(followed) => followed.map(|()| seen),
             Err(_) => bail!("not drained within {LIMIT:?}:\n{}", self.state().await?),
@@ -98,7 +98,7 @@ impl Maintenance {
         Ok(last)
     }
 
-    async fn follow(&self, seen: &mut Seen) -> Result<()> {
+    async fn follow(&self, seen: &mut SeenStatus) -> Result<()> {
         let mut display = Display::new(&self.nodes);
         let mut states = watcher::watch_object(self.api.clone(), NAME).default_backoff().boxed();
         while let Some(state) = states.next().await {
@@ -129,7 +129,7 @@ impl Maintenance {
     }
 }
 
-impl Seen {
+impl SeenStatus {
     fn note(&mut self, current: &NodeMaintenance) {
         for blocker in current.status.node_statuses.iter().flat_map(|node| &node.blockers) {
             let messages = self.blockers.entry(blocker.reason.clone()).or_default();

@@ -25,15 +25,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::cluster;
-use crate::drydock::{Drydock, Options, Storage, open_to_users};
+use crate::drydock::{Drydock, Options, StorageChoice, open_to_users};
 use crate::host::{Host, client_of};
 
-use self::faults::{Chaos, Faults};
-use self::interceptor::Interceptor;
-use self::maintenance::{Maintenance, Seen};
+use self::faults::{Chaos, ServerFaults};
+use self::interceptor::PlaygroundInterceptor;
+use self::maintenance::{Maintenance, SeenStatus};
 use self::observer::ObserverProcess;
 use self::stream::StreamClients;
-use self::verdict::Finding;
+use self::verdict::VerdictFinding;
 use self::writes::Writers;
 
 /// What the command line asks for.
@@ -44,7 +44,7 @@ pub struct Arguments {
     pub once: bool,
     /// Where Drydock keeps its objects.
     #[arg(long, value_enum, default_value_t)]
-    pub storage: Storage,
+    pub storage: StorageChoice,
     /// How many nodes the cluster has.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(12..=200))]
     pub nodes: u16,
@@ -56,7 +56,7 @@ pub struct Arguments {
     pub stream_clients: Vec<String>,
     /// Break a budget on purpose: the run must then fail.
     #[arg(long, hide = true)]
-    pub plant_violation: bool,
+    pub inject_violation: bool,
 }
 
 /// Nodes under maintenance.
@@ -86,9 +86,9 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
 
     let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
     let interceptor_config = host.kubeconfig(interceptor::USER, &[])?;
-    let interceptor = Interceptor::start(client_of(&interceptor_config).await?);
-    if arguments.plant_violation {
-        workload::plant_violation(host, "web")?;
+    let interceptor = PlaygroundInterceptor::start(client_of(&interceptor_config).await?);
+    if arguments.inject_violation {
+        workload::inject_violation(host, "web")?;
     }
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
     let stream_clients = StreamClients::start(&drydock, &arguments.stream_clients)?;
@@ -117,10 +117,10 @@ async fn drain_in_chaos(
     drydock: &Drydock,
     chaos: Chaos,
     maintenance: &Maintenance,
-) -> Result<(Seen, Vec<Finding>)> {
+) -> Result<(SeenStatus, Vec<VerdictFinding>)> {
     let (direct, aggregated) = (drydock.direct().await?, drydock.host.client().await?);
     let writers = Writers::start([direct.clone(), aggregated.clone(), direct.clone(), aggregated]);
-    let (seen, mut findings) = Faults::new(drydock, chaos).during(maintenance.drain()).await?;
+    let (seen, mut findings) = ServerFaults::new(drydock, chaos).during(maintenance.drain()).await?;
     findings.extend(writers.finish(direct).await?);
     Ok((seen, findings))
 }

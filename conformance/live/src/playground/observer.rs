@@ -1,4 +1,4 @@
-//! The observer: a process of its own that watches pods and budgets and trusts nobody's word about them.
+//! The observer: a process of its own that watches pods and budgets, independent of Drydock's caches.
 //!
 //! It counts, after every single event, the ready pods under each budget. A budget counts from the moment when
 //! it was first met; from then on one moment below it is a violation. The observer ends when its stdin does,
@@ -19,7 +19,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, ResourceExt};
 
-use super::verdict::Finding;
+use super::verdict::VerdictFinding;
 use crate::host::client_of;
 
 /// The observer, as seen from the process that started it.
@@ -49,14 +49,14 @@ impl ObserverProcess {
     }
 
     /// Ends it; what it says is a finding.
-    pub fn finish(mut self) -> Result<Vec<Finding>> {
+    pub fn finish(mut self) -> Result<Vec<VerdictFinding>> {
         drop(self.child.stdin.take());
         let mut said = String::new();
         if let Some(stdout) = self.child.stdout.as_mut() {
             stdout.read_to_string(&mut said)?;
         }
         let held = self.child.wait()?.success();
-        Ok(vec![Finding::new(held, format!("observer: {}", said.trim()))])
+        Ok(vec![VerdictFinding::new(held, format!("observer: {}", said.trim()))])
     }
 }
 
@@ -71,7 +71,7 @@ const READY: &str = "observing";
 
 /// The hidden command of a program that starts itself once more as the observer.
 #[derive(clap::Subcommand)]
-pub enum Part {
+pub enum ObserverCommand {
     /// Watch a namespace's budgets until stdin ends.
     #[command(hide = true)]
     Observe {
@@ -84,17 +84,17 @@ pub enum Part {
     },
 }
 
-impl Part {
+impl ObserverCommand {
     /// Does what the command says.
     pub async fn run(&self) -> Result<ExitCode> {
-        let Part::Observe { kubeconfig, namespace } = self;
+        let ObserverCommand::Observe { kubeconfig, namespace } = self;
         observe(kubeconfig, namespace).await
     }
 }
 
 async fn observe(kubeconfig: &Path, namespace: &str) -> Result<ExitCode> {
     let client = client_of(kubeconfig).await?;
-    let mut count = Count::new(budgets(&client, namespace).await?);
+    let mut count = PodCount::new(budgets(&client, namespace).await?);
     let mut ended = end_of_stdin();
     let pods: Api<Pod> = Api::namespaced(client, namespace);
     let mut events = watcher::watcher(pods, watcher::Config::default()).default_backoff().boxed();
@@ -111,9 +111,9 @@ async fn observe(kubeconfig: &Path, namespace: &str) -> Result<ExitCode> {
     Ok(if count.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn budgets(client: &Client, namespace: &str) -> Result<Vec<Budget>> {
+async fn budgets(client: &Client, namespace: &str) -> Result<Vec<ObservedBudget>> {
     let api: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
-    api.list(&ListParams::default()).await?.iter().map(Budget::read).collect()
+    api.list(&ListParams::default()).await?.iter().map(ObservedBudget::read).collect()
 }
 
 fn end_of_stdin() -> tokio::sync::oneshot::Receiver<()> {
@@ -125,16 +125,16 @@ fn end_of_stdin() -> tokio::sync::oneshot::Receiver<()> {
     receive
 }
 
-struct Budget {
+struct ObservedBudget {
     name: String,
     labels: BTreeMap<String, String>,
     least: usize,
     met: bool,
 }
 
-impl Budget {
+impl ObservedBudget {
     /// Only a number for minAvailable is understood: a share would have to be taken on the host's word.
-    fn read(budget: &PodDisruptionBudget) -> Result<Budget> {
+    fn read(budget: &PodDisruptionBudget) -> Result<ObservedBudget> {
         let name = budget.name_any();
         let spec = budget.spec.as_ref().context("a budget without spec")?;
         let Some(IntOrString::Int(least)) = spec.min_available else {
@@ -142,7 +142,7 @@ impl Budget {
         };
         let selector = spec.selector.as_ref().and_then(|selector| selector.match_labels.clone());
         let labels = selector.with_context(|| format!("budget {name} has no matchLabels"))?;
-        Ok(Budget { name, labels, least: usize::try_from(least)?, met: false })
+        Ok(ObservedBudget { name, labels, least: usize::try_from(least)?, met: false })
     }
 
     fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -151,20 +151,20 @@ impl Budget {
 }
 
 /// The ready pods by name, each with the places of the budgets that cover it.
-type Ready = BTreeMap<String, Vec<usize>>;
+type ObservedReadiness = BTreeMap<String, Vec<usize>>;
 
 #[derive(Default)]
-struct Count {
-    budgets: Vec<Budget>,
-    ready: Ready,
-    relisted: Option<Ready>,
+struct PodCount {
+    budgets: Vec<ObservedBudget>,
+    ready: ObservedReadiness,
+    relisted: Option<ObservedReadiness>,
     moments: usize,
     violations: BTreeSet<String>,
 }
 
-impl Count {
-    fn new(budgets: Vec<Budget>) -> Count {
-        Count { budgets, ..Count::default() }
+impl PodCount {
+    fn new(budgets: Vec<ObservedBudget>) -> PodCount {
+        PodCount { budgets, ..PodCount::default() }
     }
 
     fn see(&mut self, event: Event<Pod>) {
@@ -220,7 +220,7 @@ impl Count {
 }
 
 /// A pod that is ready and not on its way out counts for its budgets; any other does not.
-fn note(ready: &mut Ready, budgets: &[Budget], pod: &Pod) {
+fn note(ready: &mut ObservedReadiness, budgets: &[ObservedBudget], pod: &Pod) {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let is_ready = conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"));
     if is_ready && pod.metadata.deletion_timestamp.is_none() {

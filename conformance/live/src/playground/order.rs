@@ -5,16 +5,16 @@ use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use jiff::Timestamp;
 
 use super::history::{Departure, Departures};
-use super::verdict::Finding;
+use super::verdict::VerdictFinding;
 
 /// The pods of one entry of the plan.
-struct Tier<'a> {
+struct ObservedTier<'a> {
     name: String,
     pods: Vec<&'a Departure>,
 }
 
 /// Judges departures from the maintained nodes by the plan, which has no selectors.
-pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures) -> Vec<Finding> {
+pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures) -> Vec<VerdictFinding> {
     let left: Vec<_> = departures.values().filter(|d| nodes.contains(&d.node)).collect();
     let tiers: Vec<_> = tiers(plan, &left).into_iter().filter(|tier| !tier.pods.is_empty()).collect();
     let mut findings = vec![several(&tiers), covered(plan, &left)];
@@ -26,22 +26,25 @@ pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures)
 }
 
 /// With fewer than two tiers there would be no order to judge.
-fn several(tiers: &[Tier<'_>]) -> Finding {
+fn several(tiers: &[ObservedTier<'_>]) -> VerdictFinding {
     let told: Vec<_> = tiers.iter().map(|tier| format!("{} ({} pods)", tier.name, tier.pods.len())).collect();
-    Finding::new(
+    VerdictFinding::new(
         tiers.len() > 1,
         format!("tiers that had pods, in the order of the plan: {}", told.join(", ")),
     )
 }
 
-fn covered(plan: &[DrainPlanEntry], left: &[&Departure]) -> Finding {
+fn covered(plan: &[DrainPlanEntry], left: &[&Departure]) -> VerdictFinding {
     let outside: Vec<_> = left.iter().filter(|d| entry_of(plan, d).is_none()).map(|d| &d.pod).collect();
-    Finding::new(outside.is_empty(), format!("pods that left without an entry of the plan: {outside:?}"))
+    VerdictFinding::new(
+        outside.is_empty(),
+        format!("pods that left without an entry of the plan: {outside:?}"),
+    )
 }
 
-fn tiers<'a>(plan: &[DrainPlanEntry], left: &[&'a Departure]) -> Vec<Tier<'a>> {
+fn tiers<'a>(plan: &[DrainPlanEntry], left: &[&'a Departure]) -> Vec<ObservedTier<'a>> {
     let of = |i| left.iter().copied().filter(|d| entry_of(plan, d) == Some(i)).collect();
-    plan.iter().enumerate().map(|(i, entry)| Tier { name: name(entry), pods: of(i) }).collect()
+    plan.iter().enumerate().map(|(i, entry)| ObservedTier { name: name(entry), pods: of(i) }).collect()
 }
 
 /// The first entry of the pod's type that reaches up to its priority.
@@ -58,15 +61,15 @@ fn name(entry: &DrainPlanEntry) -> String {
 
 /// Compares the last end with the first asking. The end is when the host was told of it, which is before it was
 /// carried out: what is called too early here was too early by any clock.
-fn follows(before: &Tier<'_>, after: &Tier<'_>) -> Finding {
+fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> VerdictFinding {
     let Some(first) = after.pods.iter().filter_map(|pod| Some((pod.asked?, pod))).min_by_key(|(at, _)| *at)
     else {
-        return Finding::new(false, format!("nobody asked for the pods of tier {}", after.name));
+        return VerdictFinding::new(false, format!("nobody asked for the pods of tier {}", after.name));
     };
     // A pod that was bound only after the next tier had begun could not hold it up.
     let present = before.pods.iter().filter(|pod| pod.bound.is_none_or(|bound| bound < first.0));
     let Some((end, last)) = present.filter_map(|pod| Some((pod.gone?, pod))).max_by_key(|(at, _)| *at) else {
-        return Finding::new(
+        return VerdictFinding::new(
             true,
             format!("{} after {}: no end of a pod was logged", after.name, before.name),
         );
@@ -75,10 +78,13 @@ fn follows(before: &Tier<'_>, after: &Tier<'_>) -> Finding {
     if first.0 < end {
         let early = milliseconds(first.0, end);
         let (first, last) = (&first.1.pod, &last.pod);
-        return Finding::new(false, format!("{what}: {first} was asked {early} ms before {last} was gone"));
+        return VerdictFinding::new(
+            false,
+            format!("{what}: {first} was asked {early} ms before {last} was gone"),
+        );
     }
     let pause = milliseconds(end, first.0);
-    Finding::new(true, format!("{what}: asked {pause} ms after the last pod's end"))
+    VerdictFinding::new(true, format!("{what}: asked {pause} ms after the last pod's end"))
 }
 
 fn milliseconds(from: Timestamp, to: Timestamp) -> i128 {
@@ -136,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_pod_that_is_asked_before_the_tier_below_is_gone_is_a_violation() {
+    fn an_injected_pod_that_is_asked_before_the_tier_below_is_gone_is_a_violation() {
         let (good, told) = judged([
             pod("a", PodType::Default, 0, 1, 5),
             pod("late", PodType::Default, 0, 1, 8),

@@ -11,7 +11,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use serde_json::json;
 
 use super::maintenance::{Maintenance, NAME};
-use super::verdict::Finding;
+use super::verdict::VerdictFinding;
 use crate::drydock::Drydock;
 
 /// The account of the clients: it may watch NodeMaintenances and nothing else.
@@ -67,7 +67,7 @@ impl StreamClients {
 
     /// Deletes the maintenance, waits until each client has ended, prints what it said, and compares its last line with the
     /// object.
-    pub async fn finish(self, maintenance: &Maintenance) -> Result<Vec<Finding>> {
+    pub async fn finish(self, maintenance: &Maintenance) -> Result<Vec<VerdictFinding>> {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
@@ -80,7 +80,7 @@ impl StreamClients {
             eprint!("{said}");
             let last = said.lines().last().unwrap_or_default();
             let what = format!("{} ends with {last:?}; the object has {expected:?}", client.command);
-            findings.push(Finding::new(is_good && last == expected, what));
+            findings.push(VerdictFinding::new(is_good && last == expected, what));
         }
         Ok(findings)
     }

@@ -7,35 +7,41 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::interceptor::Interceptor;
-use super::maintenance::{Maintenance, Seen, is_tainted};
+use super::interceptor::PlaygroundInterceptor;
+use super::maintenance::{Maintenance, SeenStatus, is_tainted};
 use super::{evictions, history, order, workload};
 use crate::cluster::is_schedulable;
 use crate::host::{Host, audit};
 
 /// Something that was checked.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct VerdictFinding {
     /// Is it as it should be?
     pub good: bool,
     /// What it is.
     pub what: String,
 }
 
-impl Finding {
+impl VerdictFinding {
     /// A finding.
-    pub fn new(good: bool, what: impl Into<String>) -> Finding {
-        Finding { good, what: what.into() }
+    pub fn new(good: bool, what: impl Into<String>) -> VerdictFinding {
+        VerdictFinding { good, what: what.into() }
     }
 }
 
 /// Drained=True means what it says, and evicted pods are back elsewhere.
-pub async fn after_drain(host: &Host, client: &Client, maintenance: &Maintenance) -> Result<Vec<Finding>> {
+pub async fn after_drain(
+    host: &Host,
+    client: &Client,
+    maintenance: &Maintenance,
+) -> Result<Vec<VerdictFinding>> {
     let mut findings = Vec::new();
     for node in &maintenance.nodes {
         let left = pods_on(client, node).await?;
-        findings
-            .push(Finding::new(left.is_empty(), format!("{node} is empty by the host's own list {left:?}")));
+        findings.push(VerdictFinding::new(
+            left.is_empty(),
+            format!("{node} is empty by the host's own list {left:?}"),
+        ));
     }
     workload::wait_ready(host)?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), workload::NAMESPACE);
@@ -43,7 +49,7 @@ pub async fn after_drain(host: &Host, client: &Client, maintenance: &Maintenance
         pods.list(&ListParams::default()).await?.into_iter().filter_map(|p| p.spec?.node_name).collect();
     let elsewhere = nodes.iter().filter(|node| !maintenance.nodes.contains(node)).count();
     let what = format!("every workload has all of its pods; {elsewhere} of {} on other nodes", nodes.len());
-    findings.push(Finding::new(elsewhere == nodes.len() && elsewhere > 0, what));
+    findings.push(VerdictFinding::new(elsewhere == nodes.len() && elsewhere > 0, what));
     Ok(findings)
 }
 
@@ -51,10 +57,10 @@ pub async fn after_drain(host: &Host, client: &Client, maintenance: &Maintenance
 pub async fn of_the_way(
     host: &Host,
     maintenance: &Maintenance,
-    seen: &Seen,
-    interceptor: &Interceptor,
+    seen: &SeenStatus,
+    interceptor: &PlaygroundInterceptor,
     before: &BTreeMap<String, String>,
-) -> Result<Vec<Finding>> {
+) -> Result<Vec<VerdictFinding>> {
     let log = audit::requests(&host.audit_log())?;
     let departures = history::departures(&log);
     super::say(&evictions::cost_in_reviews(&log));
@@ -67,7 +73,7 @@ pub async fn of_the_way(
 }
 
 /// The nodes are as they were before, and their DaemonSet pods are back.
-pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Result<Vec<Finding>> {
+pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Result<Vec<VerdictFinding>> {
     let nodes: Api<Node> = Api::all(client.clone());
     let mut findings = vec![workload::agents_return(client).await?];
     for name in &maintenance.nodes {
@@ -75,14 +81,16 @@ pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Res
         let (is, should) = (is_schedulable(&node), *name != maintenance.cordoned);
         let state = if should { "schedulable again" } else { "still cordoned, as it was before" };
         let marked = workload::is_marked(&node) && !is_tainted(&node);
-        findings
-            .push(Finding::new(is == should && marked, format!("{name} is {state}, its own taint stands")));
+        findings.push(VerdictFinding::new(
+            is == should && marked,
+            format!("{name} is {state}, its own taint stands"),
+        ));
     }
     Ok(findings)
 }
 
 /// Prints all findings and returns how many are bad.
-pub fn print(findings: &[Finding]) -> usize {
+pub fn print(findings: &[VerdictFinding]) -> usize {
     for finding in findings {
         eprintln!("    {} {}", if finding.good { "ok  " } else { "FAIL" }, finding.what);
     }

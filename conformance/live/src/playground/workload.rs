@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::verdict::Finding;
+use super::verdict::VerdictFinding;
 use crate::host::Host;
 use crate::wait::until;
 
@@ -73,7 +73,7 @@ pub fn is_marked(node: &Node) -> bool {
 }
 
 /// Waits until each node has its pod of the DaemonSet again.
-pub async fn agents_return(client: &Client) -> Result<Finding> {
+pub async fn agents_return(client: &Client) -> Result<VerdictFinding> {
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items.len();
     let everywhere = |found: Option<&DaemonSet>| {
         let ready = found.and_then(|set| set.status.as_ref()).map(|status| status.number_ready);
@@ -81,11 +81,11 @@ pub async fn agents_return(client: &Client) -> Result<Finding> {
     };
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
     until(sets, "agent", Duration::from_secs(300), "on every node", everywhere).await?;
-    Ok(Finding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
+    Ok(VerdictFinding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
 }
 
 /// Deletes two pods of an application at once, past its budget of one.
-pub fn plant_violation(host: &Host, app: &str) -> Result<()> {
+pub fn inject_violation(host: &Host, app: &str) -> Result<()> {
     let selector = format!("app={app}");
     let pods = host.kubectl(&["get", "pods", "-n", NAMESPACE, "-l", &selector, "-o", "name"])?;
     let mut names = pods.lines();

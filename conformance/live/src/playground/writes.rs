@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::Finding;
+use super::verdict::VerdictFinding;
 
 /// Between two writes of one writer: many enough to be hit by each kill, few enough to leave the rest some time.
 const PACE: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ const WRITES: u64 = 30;
 
 /// One object, as far as its writer knows.
 #[derive(Clone, Debug, Default)]
-struct Record {
+struct WrittenObject {
     name: String,
     /// Of the acknowledged create.
     uid: Option<String>,
@@ -32,13 +32,13 @@ struct Record {
     revision: u64,
     /// Last number that was sent.
     attempted: u64,
-    removal: Removal,
+    removal: ObservedRemoval,
     /// An acknowledgement that came with no newer revision than the one before.
     backwards: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Removal {
+enum ObservedRemoval {
     #[default]
     None,
     Attempted,
@@ -47,7 +47,7 @@ enum Removal {
 
 /// The running writers.
 pub struct Writers {
-    tasks: Vec<JoinHandle<Vec<Record>>>,
+    tasks: Vec<JoinHandle<Vec<WrittenObject>>>,
     stop: CancellationToken,
 }
 
@@ -61,7 +61,7 @@ impl Writers {
     }
 
     /// Ends them and compares what they know with what is there.
-    pub async fn finish(self, client: Client) -> Result<Vec<Finding>> {
+    pub async fn finish(self, client: Client) -> Result<Vec<VerdictFinding>> {
         self.stop.cancel();
         let mut records = Vec::new();
         for task in self.tasks {
@@ -80,7 +80,7 @@ impl Writers {
              one); lost or wrong: {wrong:?}",
             records.len()
         );
-        Ok(vec![Finding::new(wrong.is_empty() && acknowledged > 0, what)])
+        Ok(vec![VerdictFinding::new(wrong.is_empty() && acknowledged > 0, what)])
     }
 }
 
@@ -100,20 +100,20 @@ impl State {
     }
 }
 
-impl Record {
+impl WrittenObject {
     /// What the server must not show, if it does.
     fn contradiction(&self, found: Option<&State>) -> Option<String> {
         if let Some(revision) = self.backwards {
             return Some(format!("{}: revision {revision} was acknowledged after a newer one", self.name));
         }
         let Some(found) = found else {
-            let may_miss = self.acknowledged == 0 || self.removal != Removal::None;
+            let may_miss = self.acknowledged == 0 || self.removal != ObservedRemoval::None;
             return (!may_miss)
                 .then(|| format!("{}: {} was acknowledged, gone", self.name, self.acknowledged));
         };
         let numbers = self.acknowledged..=self.attempted;
         let wrong = match self.uid.as_ref() {
-            _ if self.removal == Removal::Acknowledged => "its removal was acknowledged",
+            _ if self.removal == ObservedRemoval::Acknowledged => "its removal was acknowledged",
             Some(uid) if *uid != found.uid => "another UID",
             _ if !numbers.contains(&found.number) => "another state",
             _ if found.revision < self.revision => "an older revision",
@@ -131,20 +131,21 @@ impl Record {
     }
 }
 
-async fn write(prefix: String, api: Api<DynamicObject>, stop: CancellationToken) -> Vec<Record> {
+async fn write(prefix: String, api: Api<DynamicObject>, stop: CancellationToken) -> Vec<WrittenObject> {
     let mut records = Vec::new();
     let mut pace = tokio::time::interval(PACE);
     while !stop.is_cancelled() {
-        let mut record = Record { name: format!("{prefix}-{}", records.len()), ..Record::default() };
+        let mut record =
+            WrittenObject { name: format!("{prefix}-{}", records.len()), ..WrittenObject::default() };
         while !stop.is_cancelled() && record.attempted < WRITES {
             pace.tick().await;
             // An error says nothing: the next write is the next number, whatever became of this one.
             let _ = step(&api, &mut record).await;
         }
         if records.len() % 2 == 1 && !stop.is_cancelled() {
-            record.removal = Removal::Attempted;
+            record.removal = ObservedRemoval::Attempted;
             if api.delete(&record.name, &DeleteParams::default()).await.is_ok() {
-                record.removal = Removal::Acknowledged;
+                record.removal = ObservedRemoval::Acknowledged;
             }
         }
         records.push(record);
@@ -153,7 +154,7 @@ async fn write(prefix: String, api: Api<DynamicObject>, stop: CancellationToken)
 }
 
 /// Creates the object, or writes its next number.
-async fn step(api: &Api<DynamicObject>, record: &mut Record) -> Result<()> {
+async fn step(api: &Api<DynamicObject>, record: &mut WrittenObject) -> Result<()> {
     let known = record.uid.is_some();
     record.attempted += 1;
     let written = if known {
@@ -193,14 +194,14 @@ fn api(client: Client) -> Api<DynamicObject> {
 mod tests {
     use super::*;
 
-    fn record() -> Record {
-        Record {
+    fn record() -> WrittenObject {
+        WrittenObject {
             name: "a".into(),
             uid: Some("u".into()),
             acknowledged: 3,
             revision: 30,
             attempted: 4,
-            removal: Removal::None,
+            removal: ObservedRemoval::None,
             backwards: None,
         }
     }
@@ -213,20 +214,21 @@ mod tests {
     fn what_was_acknowledged_or_only_attempted_is_no_contradiction() {
         assert_eq!(record().contradiction(Some(&state("u", 3, 30))), None);
         assert_eq!(record().contradiction(Some(&state("u", 4, 31))), None);
-        let removing = Record { removal: Removal::Attempted, ..record() };
+        let removing = WrittenObject { removal: ObservedRemoval::Attempted, ..record() };
         assert_eq!(removing.contradiction(None), None);
         assert_eq!(removing.contradiction(Some(&state("u", 4, 31))), None);
     }
 
     #[test]
-    fn a_planted_loss_is_a_contradiction() {
-        let told =
-            |record: &Record, found: Option<State>| record.contradiction(found.as_ref()).unwrap_or_default();
+    fn an_injected_loss_is_a_contradiction() {
+        let told = |record: &WrittenObject, found: Option<State>| {
+            record.contradiction(found.as_ref()).unwrap_or_default()
+        };
         assert!(told(&record(), None).contains("gone"));
         assert!(told(&record(), Some(state("u", 2, 29))).contains("another state"));
         assert!(told(&record(), Some(state("v", 3, 30))).contains("another UID"));
         assert!(told(&record(), Some(state("u", 3, 29))).contains("an older revision"));
-        let removed = Record { removal: Removal::Acknowledged, ..record() };
+        let removed = WrittenObject { removal: ObservedRemoval::Acknowledged, ..record() };
         assert!(told(&removed, Some(state("u", 3, 30))).contains("removal"));
         let mut late = record();
         late.acknowledge(state("u", 4, 30));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use drydock_conformance::drydock::{Drydock, Options};
-use drydock_conformance::go_client::{Informer, Way, program};
+use drydock_conformance::go_client::{Informer, InformerWay, program};
 use drydock_conformance::host::Host;
 use drydock_conformance::host::audit::AUDITED;
 use drydock_conformance::kinds::{node_maintenance, node_maintenances};
@@ -98,7 +98,7 @@ async fn start_all(drydock: &Drydock, user: PathBuf) -> Result<Vec<Informer>> {
     let mut informers = Vec::new();
     for client in ["dynamic", "metadata", "rest"] {
         for watch_list in [true, false] {
-            let way = Way { client, watch_list };
+            let way = InformerWay { client, watch_list };
             informers.push(Informer::start(&program, dir, &user, way, RESOURCE, "suite=go")?);
         }
     }

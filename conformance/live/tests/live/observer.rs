@@ -9,7 +9,7 @@ use drydock_conformance::playground::observer::ObserverProcess;
 use drydock_conformance::playground::workload;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_planted_violation_is_observed_and_quiet_times_are_not() -> Result<()> {
+async fn an_injected_violation_is_observed_and_quiet_times_are_not() -> Result<()> {
     let host = Host::start().await?;
     cluster::create_nodes(&host.client().await?, "observed", 12).await?;
     workload::create(&host)?;
@@ -25,7 +25,7 @@ async fn a_planted_violation_is_observed_and_quiet_times_are_not() -> Result<()>
     assert!(quiet.iter().all(|finding| finding.good), "{quiet:?}");
 
     let observer = observe()?;
-    workload::plant_violation(&host, "web")?;
+    workload::inject_violation(&host, "web")?;
     workload::wait_ready(&host)?;
     let broken = observer.finish()?;
     assert!(

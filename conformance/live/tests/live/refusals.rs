@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::host::{Host, Identity, Pki, kubeconfig};
+use drydock_conformance::host::{CertificateFiles, Host, Pki, kubeconfig};
 use drydock_conformance::wait::{allowed, until_some};
 use http::{Request, header};
 use http_body_util::BodyExt;
@@ -32,7 +32,7 @@ const QUESTIONS: [(&str, &str); 7] = [
 /// Who asks: what they show, and the headers that they send.
 struct Stranger<'a> {
     name: &'a str,
-    identity: Option<&'a Identity>,
+    identity: Option<&'a CertificateFiles>,
     headers: Vec<(&'a str, &'a str)>,
 }
 

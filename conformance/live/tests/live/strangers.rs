@@ -1,7 +1,7 @@
 //! Strangers who come straight to our port: each is told what Kubernetes tells them, and nothing changes.
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{Identity, Pki, kubeconfig};
+use drydock_conformance::host::{CertificateFiles, Pki, kubeconfig};
 use drydock_conformance::kinds::node_maintenance;
 use http::{Request, header};
 use http_body_util::BodyExt;
@@ -135,7 +135,7 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Answer> {
 }
 
 /// A client to our port that shows this certificate, or none.
-async fn direct(shared: &Shared, identity: Option<&Identity>) -> Result<Client> {
+async fn direct(shared: &Shared, identity: Option<&CertificateFiles>) -> Result<Client> {
     let host = &shared.drydock.host;
     let shown = identity.unwrap_or(&host.pki.front_proxy);
     let mut file: Kubeconfig = Kubeconfig::from_yaml(&kubeconfig(&host.url, &host.pki.ca, shown))?;

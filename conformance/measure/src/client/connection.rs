@@ -17,18 +17,18 @@ use super::Credentials;
 
 /// How much a server may send before the client has read it, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Windows {
+pub struct ConnectionWindows {
     stream: u32,
     connection: u32,
 }
 
-impl Windows {
+impl ConnectionWindows {
     /// Those of client-go (golang.org/x/net/http2).
-    pub const USUAL: Windows = Windows { stream: 4 << 20, connection: 1 << 30 };
+    pub const USUAL: ConnectionWindows = ConnectionWindows { stream: 4 << 20, connection: 1 << 30 };
     /// So small for a stream that one which is not read is soon felt, while its connection goes on.
-    pub const NARROW: Windows = Windows { stream: 65_535, connection: 1 << 30 };
+    pub const NARROW: ConnectionWindows = ConnectionWindows { stream: 65_535, connection: 1 << 30 };
     /// So small that a client who does not read is soon felt (RFC 9113, 6.9.2: the initial ones).
-    pub const SMALL: Windows = Windows { stream: 65_535, connection: 65_535 };
+    pub const SMALL: ConnectionWindows = ConnectionWindows { stream: 65_535, connection: 65_535 };
 }
 
 /// TLS by the certificate of a client.
@@ -52,7 +52,7 @@ pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig> {
 pub(super) async fn open(
     tls: &TlsConnector,
     port: u16,
-    windows: Windows,
+    windows: ConnectionWindows,
 ) -> Result<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     stream.set_nodelay(true)?;

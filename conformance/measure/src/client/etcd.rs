@@ -10,21 +10,21 @@ use etcd_client::{
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::{Client, Credentials, From, Page};
-use crate::object::Api;
+use super::{Credentials, ReadPage, SubjectClient, WatchBeginning};
+use crate::object::ObjectApi;
 
 const PREFIX: &str = "/bench/";
 const PAGE: i64 = 2000;
 
 /// Some connections to an etcd.
 pub struct EtcdClient {
-    api: Api,
+    api: ObjectApi,
     lanes: Vec<Connection>,
 }
 
 impl EtcdClient {
     /// Opens the connections.
-    pub async fn connect(url: &str, credentials: &Credentials, api: Api, lanes: usize) -> Result<Self> {
+    pub async fn connect(url: &str, credentials: &Credentials, api: ObjectApi, lanes: usize) -> Result<Self> {
         let tls = TlsOptions::new()
             .ca_certificate(Certificate::from_pem(std::fs::read(&credentials.ca)?))
             .identity(Identity::from_pem(
@@ -45,8 +45,8 @@ impl EtcdClient {
 }
 
 #[async_trait(?Send)]
-impl Client for EtcdClient {
-    fn api(&self) -> &Api {
+impl SubjectClient for EtcdClient {
+    fn api(&self) -> &ObjectApi {
         &self.api
     }
 
@@ -90,7 +90,7 @@ impl Client for EtcdClient {
         bail!("raw etcd has no list to compare")
     }
 
-    async fn page(&self, _: usize, _: Option<&str>) -> Result<Page> {
+    async fn page(&self, _: usize, _: Option<&str>) -> Result<ReadPage> {
         bail!("raw etcd has no pages to compare")
     }
 
@@ -98,7 +98,7 @@ impl Client for EtcdClient {
         bail!("raw etcd has no watch to compare")
     }
 
-    async fn watch(&self, _: usize, _: From<'_>) -> Result<Incoming> {
+    async fn watch(&self, _: usize, _: WatchBeginning<'_>) -> Result<Incoming> {
         bail!("raw etcd has no watch to compare")
     }
 

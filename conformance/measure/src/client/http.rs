@@ -13,9 +13,9 @@ use hyper::client::conn::http2::SendRequest;
 use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
-use super::connection::{Windows, client_config, open};
-use super::{Client, Credentials, From, Page};
-use crate::object::{self, Api};
+use super::connection::{ConnectionWindows, client_config, open};
+use super::{Credentials, ReadPage, SubjectClient, WatchBeginning};
+use crate::object::{self, ObjectApi};
 
 const PAGE: usize = 500;
 const AGENT: &str = "bench";
@@ -24,7 +24,7 @@ const RETRIES: usize = 10;
 
 /// Some connections to an API server.
 pub struct HttpClient {
-    api: Api,
+    api: ObjectApi,
     collection: String,
     authority: String,
     lanes: Vec<SendRequest<Full<Bytes>>>,
@@ -35,9 +35,9 @@ impl HttpClient {
     pub async fn connect(
         port: u16,
         credentials: &Credentials,
-        api: Api,
+        api: ObjectApi,
         lanes: usize,
-        windows: Windows,
+        windows: ConnectionWindows,
     ) -> Result<Self> {
         let tls = TlsConnector::from(Arc::new(client_config(credentials)?));
         let mut connections = Vec::with_capacity(lanes);
@@ -151,8 +151,8 @@ impl HttpClient {
 }
 
 #[async_trait(?Send)]
-impl Client for HttpClient {
-    fn api(&self) -> &Api {
+impl SubjectClient for HttpClient {
+    fn api(&self) -> &ObjectApi {
         &self.api
     }
 
@@ -197,12 +197,12 @@ impl Client for HttpClient {
         Ok(self.ask(lane, "GET", &self.collection, Bytes::new()).await?.into_body())
     }
 
-    async fn page(&self, lane: usize, token: Option<&str>) -> Result<Page> {
+    async fn page(&self, lane: usize, token: Option<&str>) -> Result<ReadPage> {
         let path = format!("{}?limit={PAGE}&continue={}", self.collection, token.unwrap_or_default());
         let answer = self.ask(lane, "GET", &path, Bytes::new()).await?;
         let body = answer.into_body().collect().await?.to_bytes();
         let next = object::text(&body, "continue").filter(|token| !token.is_empty()).map(str::to_owned);
-        Ok(Page { body, next })
+        Ok(ReadPage { body, next })
     }
 
     async fn revision(&self) -> Result<String> {
@@ -212,10 +212,10 @@ impl Client for HttpClient {
         Ok(revision.to_owned())
     }
 
-    async fn watch(&self, lane: usize, from: From<'_>) -> Result<Incoming> {
+    async fn watch(&self, lane: usize, from: WatchBeginning<'_>) -> Result<Incoming> {
         let from = match from {
-            From::Revision(revision) => format!("resourceVersion={revision}"),
-            From::InitialEvents => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+            WatchBeginning::Revision(revision) => format!("resourceVersion={revision}"),
+            WatchBeginning::InitialEvents => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
                                     &allowWatchBookmarks=true"
                 .to_owned(),
         };

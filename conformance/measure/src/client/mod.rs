@@ -1,4 +1,4 @@
-//! How a contender is spoken to.
+//! How a subject is spoken to.
 
 mod connection;
 mod etcd;
@@ -10,9 +10,9 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use crate::object::Api;
+use crate::object::ObjectApi;
 
-pub use connection::Windows;
+pub use connection::ConnectionWindows;
 pub use etcd::EtcdClient;
 pub use http::HttpClient;
 
@@ -29,7 +29,7 @@ pub struct Credentials {
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug)]
-pub enum From<'a> {
+pub enum WatchBeginning<'a> {
     /// Behind a revision.
     Revision(&'a str),
     /// With everything that there is, and a bookmark behind it (WatchList).
@@ -37,18 +37,18 @@ pub enum From<'a> {
 }
 
 /// A page of a list.
-pub struct Page {
+pub struct ReadPage {
     /// Its bytes.
     pub body: Bytes,
     /// The token of the next one.
     pub next: Option<String>,
 }
 
-/// Some connections to a contender. `lane` spreads clients over them.
+/// Some connections to a subject. `lane` spreads clients over them.
 #[async_trait(?Send)]
-pub trait Client {
+pub trait SubjectClient {
     /// The API of the objects.
-    fn api(&self) -> &Api;
+    fn api(&self) -> &ObjectApi;
     /// Creates an object that must not exist.
     async fn create(&self, lane: usize, name: &str, object: Bytes) -> Result<()>;
     /// Applies a configuration.
@@ -63,11 +63,11 @@ pub trait Client {
     /// The newest state of all objects, as one response that streams.
     async fn list(&self, lane: usize) -> Result<Incoming>;
     /// A page of all objects, from a token on; the first without one.
-    async fn page(&self, lane: usize, token: Option<&str>) -> Result<Page>;
+    async fn page(&self, lane: usize, token: Option<&str>) -> Result<ReadPage>;
     /// The newest revision.
     async fn revision(&self) -> Result<String>;
     /// A watch: events of JSON, a line each.
-    async fn watch(&self, lane: usize, from: From<'_>) -> Result<Incoming>;
+    async fn watch(&self, lane: usize, from: WatchBeginning<'_>) -> Result<Incoming>;
     /// All objects, for comparing.
     async fn all(&self) -> Result<Vec<Value>>;
 }

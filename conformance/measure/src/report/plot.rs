@@ -6,9 +6,9 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::contender::Who;
 use crate::run::{Measured, Results};
-use crate::sample::Spread;
+use crate::sample::SampleSpread;
+use crate::subject::Who;
 
 const WIDTH: u32 = 1100;
 const HEIGHT_OF_ROW: u32 = 190;
@@ -26,8 +26,8 @@ pub fn svg(results: &Results, path: &Path) -> Result<()> {
 }
 
 fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, row: &Measured) -> Result<()> {
-    let spreads: Vec<(Who, Spread)> =
-        row.samples.iter().map(|(who, s)| (*who, Spread::of(s.iter().map(|s| s.cpu_us)))).collect();
+    let spreads: Vec<(Who, SampleSpread)> =
+        row.samples.iter().map(|(who, s)| (*who, SampleSpread::of(s.iter().map(|s| s.cpu_us)))).collect();
     let most = spreads.iter().map(|(_, s)| s.most).fold(10.0, f64::max);
     let bars = spreads.len().max(1) as f64;
     let mut chart = ChartBuilder::on(area)
@@ -67,7 +67,7 @@ fn colour(who: Who) -> RGBColor {
         Who::Kube => RGBColor(200, 80, 60),
         Who::Sample => RGBColor(230, 150, 60),
         Who::Raw => RGBColor(130, 130, 130),
-        Who::Floor => RGBColor(60, 60, 60),
+        Who::LowerBound => RGBColor(60, 60, 60),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::contender::Who;
-use crate::rows::{Bound, Goal};
+use crate::rows::{Bound, FigureGoal};
 use crate::run::{Measured, Results};
-use crate::sample::{Sample, Spread};
+use crate::sample::{Sample, SampleSpread};
+use crate::subject::Who;
 
 /// Everything as Markdown.
 pub fn markdown(results: &Results) -> String {
@@ -53,7 +53,7 @@ fn section(out: &mut String, row: &Measured) {
 }
 
 fn cell(out: &mut String, samples: &[Sample], figure: impl Fn(&Sample) -> f64) {
-    let Spread { median, least, most } = Spread::of(samples.iter().map(figure));
+    let SampleSpread { median, least, most } = SampleSpread::of(samples.iter().map(figure));
     let _ = write!(out, " {} ({}-{}) |", short(median), short(least), short(most));
 }
 
@@ -62,18 +62,19 @@ fn short(number: f64) -> String {
     if number.abs() < 100.0 { format!("{number:.1}") } else { format!("{number:.0}") }
 }
 
-fn verdict(row: &Measured, goal: &Goal) -> Option<String> {
+fn verdict(row: &Measured, goal: &FigureGoal) -> Option<String> {
     let median = |who: Who| {
         let (_, samples) = row.samples.iter().find(|(w, _)| *w == who)?;
-        Some(Spread::of(samples.iter().map(|s| goal.figure.of(s))).median)
+        Some(SampleSpread::of(samples.iter().map(|s| goal.figure.of(s))).median)
     };
     let (mine, who, figure) = (median(goal.who)?, goal.who.title(), goal.figure.name());
-    let mut floor = None;
+    let mut lower_bound = None;
     let (what, is, goal, met) = match goal.bound {
         Bound::Times(at_most, against) => {
             let other = median(against)?;
             let (ratio, what) = (mine / other, format!("{who} against {}", against.title()));
-            floor = median(Who::Floor).filter(|floor| against != Who::Floor && *floor > at_most * other);
+            lower_bound = median(Who::LowerBound)
+                .filter(|lower_bound| against != Who::LowerBound && *lower_bound > at_most * other);
             (what, times(ratio), times(at_most), ratio <= at_most)
         }
         Bound::AtLeast(times_, against) => {
@@ -83,8 +84,9 @@ fn verdict(row: &Measured, goal: &Goal) -> Option<String> {
         }
         Bound::Number(at_most) => (who.to_owned(), short(mine), short(at_most), mine <= at_most),
     };
-    let beyond =
-        floor.filter(|_| !met).map(|f| format!("; {} itself takes {}", Who::Floor.title(), short(f)));
+    let beyond = lower_bound
+        .filter(|_| !met)
+        .map(|f| format!("; {} itself takes {}", Who::LowerBound.title(), short(f)));
     let verdict = if met { "met" } else { "missed" };
     Some(format!("- {figure}, {what}: {is} (goal {goal}): {verdict}{}\n", beyond.unwrap_or_default()))
 }
@@ -97,14 +99,14 @@ fn times(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Figure;
+    use crate::sample::SampleFigure;
 
     #[test]
     fn a_goal_is_met_at_its_bound_and_missed_above() {
         let sample = |cpu_us| vec![Sample { cpu_us, ..Sample::default() }];
         let samples = vec![(Who::Sqlite, sample(50.0)), (Who::Raw, sample(100.0))];
         let row = Measured { row: 2, title: String::new(), goals: Vec::new(), samples };
-        let goal = |bound| Goal { who: Who::Sqlite, figure: Figure::Cpu, bound };
+        let goal = |bound| FigureGoal { who: Who::Sqlite, figure: SampleFigure::Cpu, bound };
         let says = |bound| verdict(&row, &goal(bound)).unwrap_or_default();
         for (met, missed) in [
             (Bound::Times(0.5, Who::Raw), Bound::Times(0.4, Who::Raw)),
@@ -120,14 +122,18 @@ mod tests {
     #[test]
     fn a_goal_that_the_libraries_alone_would_miss_says_so() {
         let sample = |cpu_us| vec![Sample { cpu_us, ..Sample::default() }];
-        let says = |floor: f64| {
-            let samples =
-                vec![(Who::Sqlite, sample(50.0)), (Who::Kube, sample(400.0)), (Who::Floor, sample(floor))];
+        let says = |lower_bound: f64| {
+            let samples = vec![
+                (Who::Sqlite, sample(50.0)),
+                (Who::Kube, sample(400.0)),
+                (Who::LowerBound, sample(lower_bound)),
+            ];
             let row = Measured { row: 2, title: String::new(), goals: Vec::new(), samples };
             let bound = Bound::Times(0.1, Who::Kube);
-            verdict(&row, &Goal { who: Who::Sqlite, figure: Figure::Cpu, bound }).unwrap_or_default()
+            verdict(&row, &FigureGoal { who: Who::Sqlite, figure: SampleFigure::Cpu, bound })
+                .unwrap_or_default()
         };
-        assert!(says(41.0).ends_with(": missed; F (floor) itself takes 41.0\n"));
+        assert!(says(41.0).ends_with(": missed; F (lower bound) itself takes 41.0\n"));
         assert!(says(39.0).ends_with(": missed\n"));
     }
 }

@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Goal, Row, Subject, sample};
-use crate::contender::{Used, Who};
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
+use crate::subject::{Used, Who};
 
 const CLIENTS: usize = 64;
 /// Objects that are applied, in turn.
@@ -24,7 +24,7 @@ const FIELD: &str = "drydock.example.com/beat";
 
 /// Clients who each apply the whole of an object, one field of which has changed.
 pub struct Apply {
-    limit: Limit,
+    limit: LoadLimit,
     /// Numbers for the field: no two applies of the row have the same.
     next: Cell<u64>,
     /// Which number was acknowledged last of each object.
@@ -33,17 +33,17 @@ pub struct Apply {
 
 impl Apply {
     /// Within a limit.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: LoadLimit) -> Self {
         Self { limit, next: Cell::new(0), last: RefCell::default() }
     }
 
     /// Applies configurations, made before the clock starts.
-    async fn apply(&self, subject: &Subject, limit: Limit) -> Result<(Used, Load)> {
+    async fn apply(&self, subject: &Subject, limit: LoadLimit) -> Result<(Used, ClientLoad)> {
         let client = subject.client.clone();
         let first = self.next.replace(self.next.get() + limit.operations);
         let made = (first..first + limit.operations).map(|beat| configuration(subject, beat));
         let made: Rc<Vec<_>> = Rc::new(made.collect::<Result<_>>()?);
-        let before = subject.contender.used()?;
+        let before = subject.server.used()?;
         let done = Rc::new(RefCell::new(Vec::new()));
         let acknowledged = done.clone();
         let load = drive(CLIENTS, limit, move |lane, number| {
@@ -58,7 +58,7 @@ impl Apply {
         .await?;
         for beat in acknowledged.borrow().iter() {
             let mut last = self.last.borrow_mut();
-            let last = last.entry((subject.contender.who, beat % OBJECTS)).or_default();
+            let last = last.entry((subject.server.who, beat % OBJECTS)).or_default();
             *last = (*last).max(*beat);
         }
         Ok((before, load))
@@ -76,7 +76,7 @@ fn configuration(subject: &Subject, beat: u64) -> Result<(String, Bytes)> {
 }
 
 #[async_trait(?Send)]
-impl Row for Apply {
+impl BenchRow for Apply {
     fn number(&self) -> u8 {
         16
     }
@@ -85,8 +85,8 @@ impl Row for Apply {
         format!("apply of one changed field of 2 KiB, {CLIENTS} clients")
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 20.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::cpu(Who::Sqlite, Who::Kube, 1.0 / 20.0)]
     }
 
     /// The others know no apply that could be compared.
@@ -100,18 +100,18 @@ impl Row for Apply {
 
     /// The first apply of each creates it.
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        self.apply(subject, Limit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
+        self.apply(subject, LoadLimit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         let (before, load) = self.apply(subject, self.limit).await?;
         sample(subject, before, &load)
     }
 
     /// Each object has the number that was acknowledged last; its manager owns the field.
     async fn verify(&self, subject: &Subject) -> Result<()> {
-        let who = subject.contender.who;
+        let who = subject.server.who;
         let last = self.last.borrow().clone();
         for ((_, number), beat) in last.iter().filter(|((of, _), _)| *of == who) {
             let found: Value = serde_json::from_slice(&subject.client.get(0, &object::name(*number)).await?)?;

@@ -7,16 +7,16 @@ use std::rc::Rc;
 use anyhow::{Context, Result, anyhow, ensure};
 use async_trait::async_trait;
 
-use super::{Goal, Row, Subject, sample};
-use crate::contender::{Used, Who};
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, SMALL};
 use crate::sample::Sample;
+use crate::subject::{Used, Who};
 
 /// Clients who each wait for their answer.
 pub struct CreateMany {
     clients: usize,
-    limit: Limit,
+    limit: LoadLimit,
     /// Numbers for the names: no two creates of the row have the same.
     next: Cell<u64>,
     /// How many were acknowledged.
@@ -28,17 +28,17 @@ const WARM_UP: u64 = 1000;
 
 impl CreateMany {
     /// So many clients, within a limit.
-    pub fn new(clients: usize, limit: Limit) -> Self {
+    pub fn new(clients: usize, limit: LoadLimit) -> Self {
         Self { clients, limit, next: Cell::new(0), acknowledged: RefCell::default() }
     }
 
     /// Creates objects, made before the clock starts.
-    async fn create(&self, subject: &Subject, limit: Limit) -> Result<(Used, Load)> {
+    async fn create(&self, subject: &Subject, limit: LoadLimit) -> Result<(Used, ClientLoad)> {
         let client = subject.client.clone();
         let first = self.next.replace(self.next.get() + limit.operations);
         let names = (first..first + limit.operations).map(object::name);
         let made: Rc<Vec<_>> = Rc::new(names.map(|n| (client.api().object(&n, SMALL), n)).collect());
-        let before = subject.contender.used()?;
+        let before = subject.server.used()?;
         let load = drive(self.clients, limit, move |lane, number| {
             let (made, client) = (made.clone(), client.clone());
             async move {
@@ -47,7 +47,7 @@ impl CreateMany {
             }
         })
         .await?;
-        self.acknowledge(subject.contender.who, usize::try_from(load.latency.len())?);
+        self.acknowledge(subject.server.who, usize::try_from(load.latency.len())?);
         Ok((before, load))
     }
 
@@ -58,7 +58,7 @@ impl CreateMany {
 }
 
 #[async_trait(?Send)]
-impl Row for CreateMany {
+impl BenchRow for CreateMany {
     fn number(&self) -> u8 {
         2
     }
@@ -67,13 +67,13 @@ impl Row for CreateMany {
         format!("durable create, {} clients", self.clients)
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         vec![
-            Goal::cpu(Who::Sqlite, Who::Raw, 0.5),
-            Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 40.0),
-            Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 20.0),
-            Goal::above_floor(),
-            Goal::cpu(Who::Etcd, Who::Raw, 1.5),
+            FigureGoal::cpu(Who::Sqlite, Who::Raw, 0.5),
+            FigureGoal::cpu(Who::Sqlite, Who::Kube, 1.0 / 40.0),
+            FigureGoal::cpu(Who::Sqlite, Who::Sample, 1.0 / 20.0),
+            FigureGoal::above_lower_bound(),
+            FigureGoal::cpu(Who::Etcd, Who::Raw, 1.5),
         ]
     }
 
@@ -82,12 +82,12 @@ impl Row for CreateMany {
     }
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        let warm_up = Limit { operations: WARM_UP.min(self.limit.operations), ..self.limit };
+        let warm_up = LoadLimit { operations: WARM_UP.min(self.limit.operations), ..self.limit };
         self.create(subject, warm_up).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         let (before, load) = self.create(subject, self.limit).await?;
         sample(subject, before, &load)
     }
@@ -101,8 +101,7 @@ impl Row for CreateMany {
             ensure!(names.insert(name), "{name} is listed twice");
             object::check(found, &subject.client.api().object(name, SMALL)?)?;
         }
-        let acknowledged =
-            self.acknowledged.borrow().get(&subject.contender.who).copied().unwrap_or_default();
+        let acknowledged = self.acknowledged.borrow().get(&subject.server.who).copied().unwrap_or_default();
         ensure!(all.len() == acknowledged, "{} objects of {acknowledged} acknowledged ones", all.len());
         Ok(())
     }

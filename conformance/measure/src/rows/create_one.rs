@@ -4,23 +4,23 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use super::create_many::CreateMany;
-use super::{Bound, Goal, Row, Subject};
-use crate::contender::Who;
-use crate::load::Limit;
-use crate::sample::{Figure, Sample};
+use super::{BenchRow, Bound, FigureGoal, Subject};
+use crate::load::LoadLimit;
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// One client who waits for each answer.
 pub struct CreateOne(CreateMany);
 
 impl CreateOne {
     /// Within a limit.
-    pub fn new(limit: Limit) -> Self {
-        Self(CreateMany::new(1, Limit { operations: limit.operations / 10, ..limit }))
+    pub fn new(limit: LoadLimit) -> Self {
+        Self(CreateMany::new(1, LoadLimit { operations: limit.operations / 10, ..limit }))
     }
 }
 
 #[async_trait(?Send)]
-impl Row for CreateOne {
+impl BenchRow for CreateOne {
     fn number(&self) -> u8 {
         1
     }
@@ -29,8 +29,8 @@ impl Row for CreateOne {
         "durable create, 1 client".into()
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal { who: Who::Sqlite, figure: Figure::P50, bound: Bound::Times(1.0, Who::Raw) }]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal { who: Who::Sqlite, figure: SampleFigure::P50, bound: Bound::Times(1.0, Who::Raw) }]
     }
 
     fn lanes(&self) -> usize {

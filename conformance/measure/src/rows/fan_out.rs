@@ -11,12 +11,12 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::task::LocalSet;
 
-use super::{Goal, Row, Subject, sample};
-use crate::client::From;
-use crate::contender::Who;
-use crate::load::{Limit, Load};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::client::WatchBeginning;
+use crate::load::{ClientLoad, LoadLimit};
 use crate::object::{self, SMALL};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// All of them together.
 pub const WATCHERS: usize = 1000;
@@ -46,7 +46,7 @@ pub struct FanOut {
 
 impl FanOut {
     /// So many events a second, for as long as a measurement takes.
-    pub fn new(rate: u32, limit: Limit) -> Self {
+    pub fn new(rate: u32, limit: LoadLimit) -> Self {
         Self { rate, time: limit.time, next: Cell::new(0) }
     }
 
@@ -64,15 +64,15 @@ impl FanOut {
         let client = subject.client.clone();
         let first = self.next.replace(self.next.get() + self.events() as u64);
         let revision = client.revision().await?;
-        let seen = Rc::new(Seen::new(first, self.events())?);
+        let seen = Rc::new(WatchersSeen::new(first, self.events())?);
         let _unread = stall(subject, stalled, &revision).await?;
         let mut watchers = Vec::with_capacity(healthy);
         for watcher in 0..healthy {
-            let body = client.watch(watcher % CONNECTIONS, From::Revision(&revision)).await?;
+            let body = client.watch(watcher % CONNECTIONS, WatchBeginning::Revision(&revision)).await?;
             let seen = seen.clone();
             watchers.push(tokio::task::spawn_local(async move { seen.follow(body, watcher).await }));
         }
-        let (before, began) = (subject.contender.used()?, Instant::now());
+        let (before, began) = (subject.server.used()?, Instant::now());
         self.write(subject, &seen).await?;
         let mut closed = 0;
         let late = tokio::time::Instant::now() + PATIENCE;
@@ -82,7 +82,7 @@ impl FanOut {
                 Err(_) => watcher.abort(),
             }
         }
-        let load = Load { latency: seen.latency.borrow().clone(), elapsed: began.elapsed() };
+        let load = ClientLoad { latency: seen.latency.borrow().clone(), elapsed: began.elapsed() };
         let mut sample = sample(subject, before, &load)?;
         let (delivered, due) = (seen.delivered.get(), (healthy * self.events()) as u64);
         ensure!(delivered <= due, "{delivered} events of {due}: some came twice");
@@ -97,7 +97,7 @@ impl FanOut {
     }
 
     /// The writes, each at its time, whether or not the ones before it have been answered.
-    async fn write(&self, subject: &Subject, seen: &Seen) -> Result<()> {
+    async fn write(&self, subject: &Subject, seen: &WatchersSeen) -> Result<()> {
         let mut tick = tokio::time::interval(Duration::from_secs(1) / self.rate);
         let mut writes = Vec::with_capacity(seen.events);
         for number in seen.first..seen.first + seen.events as u64 {
@@ -115,19 +115,19 @@ impl FanOut {
     }
 }
 
-/// Watches that nobody reads, on connections of their own.
+/// Watches that are never read, on connections of their own.
 async fn stall(subject: &Subject, count: usize, revision: &str) -> Result<Vec<Incoming>> {
     let mut unread = Vec::with_capacity(count);
     let lanes = count.min(2);
-    let client = subject.contender.connect_sluggish(lanes).await?;
+    let client = subject.server.connect_sluggish(lanes).await?;
     for watcher in 0..count {
-        unread.push(client.watch(watcher % lanes, From::Revision(revision)).await?);
+        unread.push(client.watch(watcher % lanes, WatchBeginning::Revision(revision)).await?);
     }
     Ok(unread)
 }
 
 /// What the watchers got.
-struct Seen {
+struct WatchersSeen {
     first: u64,
     events: usize,
     sent: RefCell<Vec<Instant>>,
@@ -135,7 +135,7 @@ struct Seen {
     delivered: Cell<u64>,
 }
 
-impl Seen {
+impl WatchersSeen {
     fn new(first: u64, events: usize) -> Result<Self> {
         let latency = RefCell::new(Histogram::new(3)?);
         Ok(Self { first, events, sent: RefCell::default(), latency, delivered: Cell::new(0) })
@@ -174,7 +174,7 @@ impl Seen {
 }
 
 #[async_trait(?Send)]
-impl Row for FanOut {
+impl BenchRow for FanOut {
     fn number(&self) -> u8 {
         9
     }
@@ -183,24 +183,28 @@ impl Row for FanOut {
         format!("events to {WATCHERS} watchers, {} writes/s", self.rate)
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         let mut goals = vec![
-            Goal::number(Who::Sqlite, Figure::More("undelivered"), 0.0),
-            Goal::number(Who::Sqlite, Figure::More("closed"), 0.0),
-            Goal::number(Who::Sqlite, Figure::P99, 30_000.0),
-            Goal::above_floor(),
+            FigureGoal::number(Who::Sqlite, SampleFigure::More("undelivered"), 0.0),
+            FigureGoal::number(Who::Sqlite, SampleFigure::More("closed"), 0.0),
+            FigureGoal::number(Who::Sqlite, SampleFigure::P99, 30_000.0),
+            FigureGoal::above_lower_bound(),
         ];
         // What the others spend on an event grows with those who are closed: 5 us of their 35 and 20.
         match self.rate {
-            20 => goals.extend([Who::Kube, Who::Sample].map(|who| Goal::cpu(Who::Sqlite, who, 1.0 / 7.0))),
-            50 => goals.extend([Who::Kube, Who::Sample].map(|who| Goal::cpu(Who::Sqlite, who, 1.0 / 4.0))),
+            20 => {
+                goals.extend([Who::Kube, Who::Sample].map(|who| FigureGoal::cpu(Who::Sqlite, who, 1.0 / 7.0)))
+            }
+            50 => {
+                goals.extend([Who::Kube, Who::Sample].map(|who| FigureGoal::cpu(Who::Sqlite, who, 1.0 / 4.0)))
+            }
             _ => {}
         }
         goals
     }
 
     fn takes(&self, who: Who) -> bool {
-        who.is_api() || who == Who::Floor
+        who.is_api() || who == Who::LowerBound
     }
 
     fn lanes(&self) -> usize {
@@ -213,7 +217,7 @@ impl Row for FanOut {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         self.run(subject, Watchers { healthy: WATCHERS, stalled: 0 }).await
     }
 

@@ -6,12 +6,12 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::client::Client;
-use crate::contender::Who;
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::client::SubjectClient;
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
+use crate::subject::Who;
 
 const CLIENTS: usize = 64;
 /// Objects that are read, in turn.
@@ -20,16 +20,16 @@ const WARM_UP: u64 = 2000;
 
 /// Clients who read.
 pub struct Get {
-    limit: Limit,
+    limit: LoadLimit,
 }
 
 impl Get {
     /// Within a limit.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: LoadLimit) -> Self {
         Self { limit }
     }
 
-    async fn read(&self, client: &Arc<dyn Client>, limit: Limit) -> Result<Load> {
+    async fn read(&self, client: &Arc<dyn SubjectClient>, limit: LoadLimit) -> Result<ClientLoad> {
         let client = client.clone();
         drive(CLIENTS, limit, move |lane, number| {
             let client = client.clone();
@@ -40,7 +40,7 @@ impl Get {
 }
 
 #[async_trait(?Send)]
-impl Row for Get {
+impl BenchRow for Get {
     fn number(&self) -> u8 {
         5
     }
@@ -49,12 +49,12 @@ impl Row for Get {
         format!("consistent GET of 2 KiB, {CLIENTS} clients")
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         vec![
-            Goal::cpu(Who::Sqlite, Who::Raw, 0.5),
-            Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 38.0),
-            Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 24.0),
-            Goal::above_floor(),
+            FigureGoal::cpu(Who::Sqlite, Who::Raw, 0.5),
+            FigureGoal::cpu(Who::Sqlite, Who::Kube, 1.0 / 38.0),
+            FigureGoal::cpu(Who::Sqlite, Who::Sample, 1.0 / 24.0),
+            FigureGoal::above_lower_bound(),
         ]
     }
 
@@ -64,12 +64,12 @@ impl Row for Get {
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
         fill(&subject.client, OBJECTS, LARGE).await?;
-        self.read(&subject.client, Limit { operations: WARM_UP, ..self.limit }).await.map(drop)
+        self.read(&subject.client, LoadLimit { operations: WARM_UP, ..self.limit }).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
-        let before = subject.contender.used()?;
+        subject.server.forget_peak()?;
+        let before = subject.server.used()?;
         let load = self.read(&subject.client, self.limit).await?;
         sample(subject, before, &load)
     }

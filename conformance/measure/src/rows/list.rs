@@ -13,25 +13,25 @@ use hdrhistogram::Histogram;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::{Goal, Row, Subject, sample};
-use crate::client::Client;
-use crate::contender::Who;
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::client::SubjectClient;
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, LARGE};
 use crate::sample::Sample;
+use crate::subject::Who;
 
 /// Lists in one measurement, one after another.
 const LISTS: u64 = 3;
 const FILLERS: usize = 64;
 
 /// One client who lists.
-pub struct List {
+pub struct ListRow {
     objects: u64,
-    /// The last list of each contender: nothing is written, so the next must have the same items.
+    /// The last list of each subject: nothing is written, so the next must have the same items.
     last: RefCell<HashMap<Who, Vec<u8>>>,
 }
 
-impl List {
+impl ListRow {
     /// Over so many objects.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, last: RefCell::default() }
@@ -55,7 +55,7 @@ fn items(list: &[u8]) -> Result<&[u8]> {
 }
 
 #[async_trait(?Send)]
-impl Row for List {
+impl BenchRow for ListRow {
     fn number(&self) -> u8 {
         6
     }
@@ -64,13 +64,13 @@ impl Row for List {
         format!("LIST of {} objects of 2 KiB", self.objects)
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
-        vec![against(Who::Kube, 25.0), against(Who::Sample, 7.0), Goal::above_floor()]
+    fn goals(&self) -> Vec<FigureGoal> {
+        let against = |who, times| FigureGoal::cpu(Who::Sqlite, who, 1.0 / times);
+        vec![against(Who::Kube, 25.0), against(Who::Sample, 7.0), FigureGoal::above_lower_bound()]
     }
 
     fn takes(&self, who: Who) -> bool {
-        who.is_api() || who == Who::Floor
+        who.is_api() || who == Who::LowerBound
     }
 
     fn lanes(&self) -> usize {
@@ -83,10 +83,10 @@ impl Row for List {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let Subject { contender, client } = subject;
-        contender.forget_peak()?;
-        let at_first = contender.memory()?;
-        let before = contender.used()?;
+        let Subject { server, client } = subject;
+        server.forget_peak()?;
+        let at_first = server.memory()?;
+        let before = server.used()?;
         let (mut latency, mut first_byte) = (Histogram::new(3)?, Histogram::<u64>::new(3)?);
         let (mut elapsed, mut bodies) = (Duration::ZERO, Vec::new());
         for _ in 0..LISTS {
@@ -97,10 +97,10 @@ impl Row for List {
             first_byte.record(u64::try_from(listed.first_byte.as_nanos())?)?;
             bodies.push(listed.body);
         }
-        let mut sample = sample(subject, before, &Load { latency, elapsed })?;
+        let mut sample = sample(subject, before, &ClientLoad { latency, elapsed })?;
         sample.more.insert("first_byte_us", first_byte.value_at_percentile(50.0) as f64 / 1000.0);
         sample.more.insert("added_peak_mib", sample.peak_mib - at_first.resident as f64 / 1024.0);
-        bodies.iter().try_for_each(|body| self.compare(contender.who, body))?;
+        bodies.iter().try_for_each(|body| self.compare(server.who, body))?;
         Ok(sample)
     }
 
@@ -121,7 +121,7 @@ impl Row for List {
 }
 
 /// A list that was streamed to its end.
-pub struct Listed {
+pub struct StreamedList {
     /// The body, in the pieces in which it came.
     pub body: Vec<Bytes>,
     /// From the request to the first byte of the body.
@@ -129,7 +129,7 @@ pub struct Listed {
 }
 
 /// Lists everything.
-pub async fn listed(client: &Arc<dyn Client>, lane: usize) -> Result<Listed> {
+pub async fn listed(client: &Arc<dyn SubjectClient>, lane: usize) -> Result<StreamedList> {
     let began = Instant::now();
     let mut answer = client.list(lane).await?;
     let (mut body, mut first_byte) = (Vec::new(), None);
@@ -139,13 +139,13 @@ pub async fn listed(client: &Arc<dyn Client>, lane: usize) -> Result<Listed> {
             body.push(data);
         }
     }
-    Ok(Listed { body, first_byte: first_byte.context("an empty list")? })
+    Ok(StreamedList { body, first_byte: first_byte.context("an empty list")? })
 }
 
 /// Creates the first `count` objects.
-pub async fn fill(client: &Arc<dyn Client>, count: u64, size: usize) -> Result<()> {
+pub async fn fill(client: &Arc<dyn SubjectClient>, count: u64, size: usize) -> Result<()> {
     let client = Rc::new(client.clone());
-    let limit = Limit { operations: count, time: Duration::from_secs(3600) };
+    let limit = LoadLimit { operations: count, time: Duration::from_secs(3600) };
     drive(FILLERS, limit, move |lane, number| {
         let client = client.clone();
         async move {

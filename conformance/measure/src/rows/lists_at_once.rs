@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use http_body_util::BodyExt;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::contender::Who;
-use crate::load::{Limit, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{LoadLimit, drive};
 use crate::object::LARGE;
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 const LISTS: usize = 16;
 
@@ -33,7 +33,7 @@ impl ListsAtOnce {
 }
 
 #[async_trait(?Send)]
-impl Row for ListsAtOnce {
+impl BenchRow for ListsAtOnce {
     fn number(&self) -> u8 {
         7
     }
@@ -42,8 +42,8 @@ impl Row for ListsAtOnce {
         format!("{LISTS} lists of {} objects of 2 KiB at once", self.objects)
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::number(Who::Sqlite, Figure::More("added_peak_mib"), 64.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::number(Who::Sqlite, SampleFigure::More("added_peak_mib"), 64.0)]
     }
 
     fn takes(&self, who: Who) -> bool {
@@ -60,13 +60,13 @@ impl Row for ListsAtOnce {
 
     /// The bodies are counted and dropped: that they are right is seen in row 6.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let Subject { contender, client } = subject;
-        contender.forget_peak()?;
-        let now = contender.memory()?.resident;
-        let at_first = *self.filled.borrow_mut().entry(contender.who).or_insert(now);
-        let before = contender.used()?;
+        let Subject { server, client } = subject;
+        server.forget_peak()?;
+        let now = server.memory()?.resident;
+        let at_first = *self.filled.borrow_mut().entry(server.who).or_insert(now);
+        let before = server.used()?;
         let (client, least) = (Rc::new(client.clone()), self.objects as usize * LARGE);
-        let limit = Limit { operations: LISTS as u64, time: Duration::MAX };
+        let limit = LoadLimit { operations: LISTS as u64, time: Duration::MAX };
         let load = drive(LISTS, limit, move |lane, _| {
             let client = client.clone();
             async move {

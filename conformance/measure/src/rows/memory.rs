@@ -9,20 +9,20 @@ use async_trait::async_trait;
 use hdrhistogram::Histogram;
 
 use super::list::{fill, listed};
-use super::{Bound, Goal, Row, Subject, sample};
-use crate::contender::Who;
-use crate::load::Load;
+use super::{BenchRow, Bound, FigureGoal, Subject, sample};
+use crate::load::ClientLoad;
 use crate::object::LARGE;
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// A server with many objects.
-pub struct Memory {
+pub struct MemoryRow {
     objects: u64,
     /// MiB that each took before anybody listed.
     filled: RefCell<HashMap<Who, f64>>,
 }
 
-impl Memory {
+impl MemoryRow {
     /// So many.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, filled: RefCell::default() }
@@ -34,7 +34,7 @@ impl Memory {
 }
 
 #[async_trait(?Send)]
-impl Row for Memory {
+impl BenchRow for MemoryRow {
     fn number(&self) -> u8 {
         12
     }
@@ -43,14 +43,14 @@ impl Row for Memory {
         format!("memory with {} objects of 2 KiB ({:.0} MiB); a list of them", self.objects, self.raw_mib())
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        let against = |who, times: f64| Goal {
+    fn goals(&self) -> Vec<FigureGoal> {
+        let against = |who, times: f64| FigureGoal {
             who: Who::Sqlite,
-            figure: Figure::Resident,
+            figure: SampleFigure::Resident,
             bound: Bound::Times(1.0 / times, who),
         };
         vec![
-            Goal::number(Who::Sqlite, Figure::Resident, 1.6 * self.raw_mib()),
+            FigureGoal::number(Who::Sqlite, SampleFigure::Resident, 1.6 * self.raw_mib()),
             against(Who::Kube, 7.0),
             against(Who::Sample, 4.0),
         ]
@@ -71,19 +71,19 @@ impl Row for Memory {
     /// The memory is that after filling and before the first list, for which room has to be made: the same in all
     /// rounds.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let Subject { contender, client } = subject;
-        let now = contender.memory()?.resident as f64 / 1024.0;
-        let resident = *self.filled.borrow_mut().entry(contender.who).or_insert(now);
-        let before = contender.used()?;
+        let Subject { server, client } = subject;
+        let now = server.memory()?.resident as f64 / 1024.0;
+        let resident = *self.filled.borrow_mut().entry(server.who).or_insert(now);
+        let before = server.used()?;
         let (mut latency, began) = (Histogram::new(3)?, Instant::now());
         listed(client, 0).await?;
         latency.record(u64::try_from(began.elapsed().as_nanos())?)?;
-        let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;
+        let mut sample = sample(subject, before, &ClientLoad { latency, elapsed: began.elapsed() })?;
         sample.resident_mib = resident;
-        if contender.who.is_drydock() {
-            let ready = contender.restart(&[]).await?;
+        if server.who.is_drydock() {
+            let ready = server.restart(&[]).await?;
             sample.more.insert("ready_again_ms", ready.as_secs_f64() * 1e3);
-            sample.more.insert("then_resident_mib", contender.memory()?.resident as f64 / 1024.0);
+            sample.more.insert("then_resident_mib", server.memory()?.resident as f64 / 1024.0);
         }
         Ok(sample)
     }

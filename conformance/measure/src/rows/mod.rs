@@ -1,4 +1,4 @@
-//! The rows of the table: one file each. A row says what it does with one contender; rounds, turns and the report
+//! The rows of the table: one file each. A row says what it does with one subject; rounds, turns and the report
 //! are the same for all.
 
 mod apply;
@@ -26,37 +26,37 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use crate::Arguments;
-use crate::client::Client;
-use crate::contender::{Contender, Used, Who};
-use crate::load::{Limit, Load};
-use crate::sample::{Figure, Sample};
-use status_stream::{Case, StatusStream};
+use crate::client::SubjectClient;
+use crate::load::{ClientLoad, LoadLimit};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::{SubjectServer, Used, Who};
+use status_stream::{Case, StatusStreamRow};
 
-/// A contender and connections to it.
+/// A subject and connections to it.
 pub struct Subject {
     /// Who is measured.
-    pub contender: Contender,
+    pub server: SubjectServer,
     /// How it is spoken to.
-    pub client: Arc<dyn Client>,
+    pub client: Arc<dyn SubjectClient>,
 }
 
 impl Subject {
     /// Servers close connections that were idle while the others had their turn.
     pub async fn reconnect(&mut self, lanes: usize) -> Result<()> {
-        self.client = self.contender.connect(lanes).await?;
+        self.client = self.server.connect(lanes).await?;
         Ok(())
     }
 }
 
 /// One row, or one case of a row that has several.
 #[async_trait(?Send)]
-pub trait Row {
+pub trait BenchRow {
     /// Its number.
     fn number(&self) -> u8;
     /// What is measured.
     fn title(&self) -> String;
     /// What it should come to.
-    fn goals(&self) -> Vec<Goal>;
+    fn goals(&self) -> Vec<FigureGoal>;
     /// Who takes part.
     fn takes(&self, who: Who) -> bool {
         who != Who::SlowDisk
@@ -75,13 +75,13 @@ pub trait Row {
     fn lanes(&self) -> usize;
 }
 
-/// A bound on a contender's figure.
+/// A bound on a subject's figure.
 #[derive(Clone, Copy, Debug)]
-pub struct Goal {
+pub struct FigureGoal {
     /// Whose.
     pub who: Who,
     /// Which figure.
-    pub figure: Figure,
+    pub figure: SampleFigure,
     /// At most what.
     pub bound: Bound,
 }
@@ -97,25 +97,25 @@ pub enum Bound {
     AtLeast(f64, Who),
 }
 
-impl Goal {
+impl FigureGoal {
     const fn cpu(who: Who, against: Who, at_most: f64) -> Self {
-        Self { who, figure: Figure::Cpu, bound: Bound::Times(at_most, against) }
+        Self { who, figure: SampleFigure::Cpu, bound: Bound::Times(at_most, against) }
     }
 
     /// What is complete and correct may cost twice what its libraries cost by themselves.
-    const fn above_floor() -> Self {
-        Self::cpu(Who::Sqlite, Who::Floor, 2.0)
+    const fn above_lower_bound() -> Self {
+        Self::cpu(Who::Sqlite, Who::LowerBound, 2.0)
     }
 
-    const fn number(who: Who, figure: Figure, at_most: f64) -> Self {
+    const fn number(who: Who, figure: SampleFigure, at_most: f64) -> Self {
         Self { who, figure, bound: Bound::Number(at_most) }
     }
 }
 
 /// All rows that there are, in order.
-pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
+pub fn all(arguments: &Arguments) -> Vec<Box<dyn BenchRow>> {
     let limit =
-        Limit { operations: arguments.operations, time: Duration::from_secs(arguments.seconds.max(1)) };
+        LoadLimit { operations: arguments.operations, time: Duration::from_secs(arguments.seconds.max(1)) };
     vec![
         Box::new(create_one::CreateOne::new(limit)),
         Box::new(create_many::CreateMany::new(64, limit)),
@@ -124,7 +124,7 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(slow_disk::SlowDisk::new(256, limit)),
         Box::new(swap::Swap::new(limit)),
         Box::new(get::Get::new(limit)),
-        Box::new(list::List::new(arguments.objects)),
+        Box::new(list::ListRow::new(arguments.objects)),
         Box::new(lists_at_once::ListsAtOnce::new(arguments.objects)),
         Box::new(writer_among_readers::WriterAmongReaders::new(arguments.objects / 10, limit)),
         Box::new(fan_out::FanOut::new(20, limit)),
@@ -133,21 +133,21 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(stalled::Stalled::new(limit)),
         Box::new(reconnect::Reconnect::resuming()),
         Box::new(reconnect::Reconnect::from_the_start()),
-        Box::new(memory::Memory::new(2 * arguments.objects)),
+        Box::new(memory::MemoryRow::new(2 * arguments.objects)),
         Box::new(restart::Restart::new(arguments.stored_mib)),
-        Box::new(StatusStream::new(Case::Each, arguments, limit)),
-        Box::new(StatusStream::new(Case::Coalesced, arguments, limit)),
-        Box::new(StatusStream::new(Case::Stalled, arguments, limit)),
+        Box::new(StatusStreamRow::new(Case::Each, arguments, limit)),
+        Box::new(StatusStreamRow::new(Case::Coalesced, arguments, limit)),
+        Box::new(StatusStreamRow::new(Case::Stalled, arguments, limit)),
         Box::new(apply::Apply::new(limit)),
         Box::new(noisy_user::NoisyUser::new(limit)),
-        Box::new(refused::Refused::new(limit)),
+        Box::new(refused::RefusedRow::new(limit)),
     ]
 }
 
 /// A sample from a load and what was used before it.
-fn sample(subject: &Subject, before: Used, load: &Load) -> Result<Sample> {
-    let Subject { contender, .. } = subject;
-    let (after, memory) = (contender.used()?, contender.memory()?);
+fn sample(subject: &Subject, before: Used, load: &ClientLoad) -> Result<Sample> {
+    let Subject { server, .. } = subject;
+    let (after, memory) = (server.used()?, server.memory()?);
     let operations = load.latency.len();
     let each = |spent: Duration| spent.as_secs_f64() * 1e6 / operations.max(1) as f64;
     let (server, etcd) = (after.server.saturating_sub(before.server), after.etcd.saturating_sub(before.etcd));

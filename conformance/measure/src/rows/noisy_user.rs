@@ -12,12 +12,12 @@ use hdrhistogram::Histogram;
 use http::StatusCode;
 use tokio::task::{JoinHandle, LocalSet};
 
-use super::{Goal, Row, Subject, sample};
+use super::{BenchRow, FigureGoal, Subject, sample};
 use crate::client::HttpClient;
-use crate::contender::Who;
-use crate::load::{Limit, Load};
+use crate::load::{ClientLoad, LoadLimit};
 use crate::object::{self, SMALL};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// Users besides the noisy one.
 const OTHERS: usize = 4;
@@ -30,15 +30,15 @@ const LANES: usize = 8;
 
 /// Users who create objects without storing them, whose number is bounded, each with as many requests on their way as its share; one of them then with more.
 pub struct NoisyUser {
-    limit: Limit,
+    limit: LoadLimit,
     users: RefCell<HashMap<Who, Vec<Arc<HttpClient>>>>,
     /// Numbers for the names.
     next: Rc<Cell<u64>>,
 }
 
 /// What the clients of a phase saw.
-struct Phase {
-    others: Load,
+struct NoisyPhase {
+    others: ClientLoad,
     /// The noisy user's requests that were served, and those that were refused.
     served: u64,
     refused: u64,
@@ -46,8 +46,8 @@ struct Phase {
 
 impl NoisyUser {
     /// Each of two phases takes at most half of the limit's time.
-    pub fn new(limit: Limit) -> Self {
-        let limit = Limit { time: limit.time / 2, ..limit };
+    pub fn new(limit: LoadLimit) -> Self {
+        let limit = LoadLimit { time: limit.time / 2, ..limit };
         Self { limit, users: RefCell::default(), next: Rc::default() }
     }
 
@@ -56,8 +56,8 @@ impl NoisyUser {
     }
 
     /// The noisy user has `noise` requests on their way, and each other one its share.
-    async fn phase(&self, subject: &Subject, noise: usize) -> Result<Phase> {
-        let users = self.users(subject.contender.who);
+    async fn phase(&self, subject: &Subject, noise: usize) -> Result<NoisyPhase> {
+        let users = self.users(subject.server.who);
         let began = Instant::now();
         let spawn = |user: &Arc<HttpClient>, lane, retries| {
             let client = Creator { user: user.clone(), lane, next: self.next.clone(), retries };
@@ -74,7 +74,8 @@ impl NoisyUser {
         for other in others {
             latency.add(other.await??.latency)?;
         }
-        let mut phase = Phase { others: Load { latency, elapsed: began.elapsed() }, served: 0, refused: 0 };
+        let mut phase =
+            NoisyPhase { others: ClientLoad { latency, elapsed: began.elapsed() }, served: 0, refused: 0 };
         for one in noisy {
             let Created { latency, refused } = one.await??;
             phase.served += latency.len();
@@ -85,10 +86,10 @@ impl NoisyUser {
 
     async fn run(&self, subject: &Subject) -> Result<Sample> {
         let at_share = self.phase(subject, SHARE).await?;
-        let before = subject.contender.used()?;
+        let before = subject.server.used()?;
         let beyond = self.phase(subject, TIMES * SHARE).await?;
         let mut sample = sample(subject, before, &beyond.others)?;
-        let p99 = |phase: &Phase| phase.others.percentile(99.0);
+        let p99 = |phase: &NoisyPhase| phase.others.percentile(99.0);
         sample.more.insert("p99_at_share_us", p99(&at_share));
         sample.more.insert("p99_times_that_at_share", p99(&beyond) / p99(&at_share));
         sample.more.insert("noisy_served", beyond.served as f64);
@@ -136,7 +137,7 @@ impl Creator {
 }
 
 #[async_trait(?Send)]
-impl Row for NoisyUser {
+impl BenchRow for NoisyUser {
     fn number(&self) -> u8 {
         17
     }
@@ -147,8 +148,8 @@ impl Row for NoisyUser {
         )
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::number(Who::Sqlite, Figure::More("p99_times_that_at_share"), 2.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::number(Who::Sqlite, SampleFigure::More("p99_times_that_at_share"), 2.0)]
     }
 
     fn takes(&self, who: Who) -> bool {
@@ -164,10 +165,10 @@ impl Row for NoisyUser {
     }
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        let who = subject.contender.who;
+        let who = subject.server.who;
         let mut users = Vec::new();
         for number in 0..=OTHERS {
-            let user = Arc::new(subject.contender.connect_as(&format!("user-{number}"), LANES).await?);
+            let user = Arc::new(subject.server.connect_as(&format!("user-{number}"), LANES).await?);
             let object = user.object(&object::name(u64::from(u32::MAX) + number as u64), SMALL)?;
             let answer = user.try_create(0, object).await?;
             ensure!(answer == StatusCode::CREATED, "{}: the first create was answered {answer}", who.title());
@@ -178,7 +179,7 @@ impl Row for NoisyUser {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         LocalSet::new().run_until(self.run(subject)).await
     }
 

@@ -12,12 +12,12 @@ use http_body_util::BodyExt;
 use tokio::task::LocalSet;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::client::{Client, From};
-use crate::contender::Who;
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::client::{SubjectClient, WatchBeginning};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, SMALL};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 const INFORMERS: usize = 500;
 /// Processes, with a connection each.
@@ -44,10 +44,10 @@ impl Reconnect {
     }
 
     /// Writes what they miss.
-    async fn write(&self, client: &Arc<dyn Client>) -> Result<()> {
+    async fn write(&self, client: &Arc<dyn SubjectClient>) -> Result<()> {
         let first = self.next.replace(self.next.get() + OBJECTS);
         let client = Rc::new(client.clone());
-        let limit = Limit { operations: OBJECTS, time: std::time::Duration::MAX };
+        let limit = LoadLimit { operations: OBJECTS, time: std::time::Duration::MAX };
         drive(8, limit, move |lane, number| {
             let client = client.clone();
             async move {
@@ -68,10 +68,10 @@ impl Reconnect {
             // And the bookmark behind them.
             OBJECTS + 1
         };
-        let (before, began) = (subject.contender.used()?, Instant::now());
+        let (before, began) = (subject.server.used()?, Instant::now());
         let latency = Rc::new(RefCell::new(Histogram::<u64>::new(3)?));
         let mut informers = Vec::with_capacity(INFORMERS);
-        let client = subject.contender.connect(CONNECTIONS).await?;
+        let client = subject.server.connect(CONNECTIONS).await?;
         for informer in 0..INFORMERS {
             let (client, revision, latency) = (client.clone(), revision.clone(), latency.clone());
             let from = self.resumes.then_some(revision);
@@ -86,7 +86,7 @@ impl Reconnect {
         for informer in informers {
             refused += u32::from(!informer.await??);
         }
-        let load = Load { latency: latency.borrow().clone(), elapsed: began.elapsed() };
+        let load = ClientLoad { latency: latency.borrow().clone(), elapsed: began.elapsed() };
         let mut sample = sample(subject, before, &load)?;
         sample.more.insert("refused", f64::from(refused));
         Ok(sample)
@@ -94,8 +94,13 @@ impl Reconnect {
 }
 
 /// Follows a watch until it has brought so many events; whether it did.
-async fn follow(client: &Arc<dyn Client>, lane: usize, revision: Option<&str>, events: u64) -> Result<bool> {
-    let from = revision.map_or(From::InitialEvents, From::Revision);
+async fn follow(
+    client: &Arc<dyn SubjectClient>,
+    lane: usize,
+    revision: Option<&str>,
+    events: u64,
+) -> Result<bool> {
+    let from = revision.map_or(WatchBeginning::InitialEvents, WatchBeginning::Revision);
     let (mut body, mut came) = (client.watch(lane, from).await?, 0);
     while came < events {
         let Some(Ok(frame)) = body.frame().await else { return Ok(false) };
@@ -110,7 +115,7 @@ async fn follow(client: &Arc<dyn Client>, lane: usize, revision: Option<&str>, e
 }
 
 #[async_trait(?Send)]
-impl Row for Reconnect {
+impl BenchRow for Reconnect {
     fn number(&self) -> u8 {
         11
     }
@@ -121,10 +126,10 @@ impl Row for Reconnect {
         format!("{INFORMERS} informers on {CONNECTIONS} connections {how} {OBJECTS} {what}")
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         vec![
-            Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 10.0),
-            Goal::number(Who::Sqlite, Figure::More("refused"), 0.0),
+            FigureGoal::cpu(Who::Sqlite, Who::Kube, 1.0 / 10.0),
+            FigureGoal::number(Who::Sqlite, SampleFigure::More("refused"), 0.0),
         ]
     }
 
@@ -142,7 +147,7 @@ impl Row for Reconnect {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         LocalSet::new().run_until(self.run(subject)).await
     }
 

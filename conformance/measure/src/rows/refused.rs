@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use http::StatusCode;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
+use super::{BenchRow, FigureGoal, Subject, sample};
 use crate::client::HttpClient;
-use crate::contender::Who;
-use crate::load::{Limit, Load, drive};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, LARGE};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// Clients while all requests are served.
 const SERVED: usize = 64;
@@ -28,20 +28,20 @@ const ONE_SEAT: [&str; 2] = ["--max-requests-inflight=1", "--max-mutating-reques
 const LANES: usize = 16;
 
 /// Reads that are served, and reads of which most are refused.
-pub struct Refused {
-    limit: Limit,
+pub struct RefusedRow {
+    limit: LoadLimit,
 }
 
 /// Reads, and how many of them were refused.
 struct Reads {
-    load: Load,
+    load: ClientLoad,
     refused: u64,
 }
 
-impl Refused {
+impl RefusedRow {
     /// Each of two phases takes at most half of the limit's time.
-    pub fn new(limit: Limit) -> Self {
-        Self { limit: Limit { time: limit.time / 2, operations: 100 * limit.operations } }
+    pub fn new(limit: LoadLimit) -> Self {
+        Self { limit: LoadLimit { time: limit.time / 2, operations: 100 * limit.operations } }
     }
 
     async fn read(&self, user: &Arc<HttpClient>, clients: usize) -> Result<Reads> {
@@ -64,7 +64,7 @@ impl Refused {
 }
 
 #[async_trait(?Send)]
-impl Row for Refused {
+impl BenchRow for RefusedRow {
     fn number(&self) -> u8 {
         18
     }
@@ -73,8 +73,8 @@ impl Row for Refused {
         format!("GETs of {REFUSED} clients of one user with one seat, nearly all answered 429")
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::number(Who::Sqlite, Figure::More("times_a_served_get"), 1.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::number(Who::Sqlite, SampleFigure::More("times_a_served_get"), 1.0)]
     }
 
     fn takes(&self, who: Who) -> bool {
@@ -90,15 +90,15 @@ impl Row for Refused {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        let contender = &subject.contender;
-        contender.restart(&[]).await?;
-        let user = Arc::new(contender.connect_as("reader", LANES).await?);
+        let server = &subject.server;
+        server.restart(&[]).await?;
+        let user = Arc::new(server.connect_as("reader", LANES).await?);
         self.read(&user, SERVED).await?;
-        let before = contender.used()?;
+        let before = server.used()?;
         let served = sample(subject, before, &self.read(&user, SERVED).await?.load)?;
-        contender.restart(&ONE_SEAT).await?;
-        let user = Arc::new(contender.connect_as("reader", LANES).await?);
-        let (before, began) = (contender.used()?, Instant::now());
+        server.restart(&ONE_SEAT).await?;
+        let user = Arc::new(server.connect_as("reader", LANES).await?);
+        let (before, began) = (server.used()?, Instant::now());
         let Reads { load, refused } = self.read(&user, REFUSED).await?;
         ensure!(refused > 0, "nothing was refused within {:?}", began.elapsed());
         let mut sample = sample(subject, before, &load)?;

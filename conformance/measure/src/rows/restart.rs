@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use hdrhistogram::Histogram;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::contender::{Used, Who};
-use crate::load::Load;
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::ClientLoad;
 use crate::object::LARGE;
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::{Used, Who};
 
 /// A server that is killed with much in store.
 pub struct Restart {
@@ -30,7 +30,7 @@ impl Restart {
 }
 
 #[async_trait(?Send)]
-impl Row for Restart {
+impl BenchRow for Restart {
     fn number(&self) -> u8 {
         13
     }
@@ -39,8 +39,8 @@ impl Row for Restart {
         format!("from kill -9 to ready with {} MiB stored", self.mib)
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::number(Who::Sqlite, Figure::More("ready_again_ms"), 2_000.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::number(Who::Sqlite, SampleFigure::More("ready_again_ms"), 2_000.0)]
     }
 
     fn takes(&self, who: Who) -> bool {
@@ -58,11 +58,11 @@ impl Row for Restart {
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         let began = Instant::now();
         // The server's process will be a new one: all its time counts.
-        let before = Used { server: Duration::ZERO, ..subject.contender.used()? };
-        let ready = subject.contender.restart(&[]).await?;
+        let before = Used { server: Duration::ZERO, ..subject.server.used()? };
+        let ready = subject.server.restart(&[]).await?;
         let mut latency = Histogram::new(3)?;
         latency.record(u64::try_from(ready.as_nanos())?)?;
-        let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;
+        let mut sample = sample(subject, before, &ClientLoad { latency, elapsed: began.elapsed() })?;
         sample.more.insert("ready_again_ms", ready.as_secs_f64() * 1e3);
         Ok(sample)
     }

@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 use async_trait::async_trait;
 
 use super::create_many::CreateMany;
-use super::{Bound, Goal, Row, Subject};
-use crate::contender::Who;
-use crate::load::Limit;
+use super::{BenchRow, Bound, FigureGoal, Subject};
+use crate::load::LoadLimit;
 use crate::object::{self, SMALL};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// Three fsyncs, in microseconds, each with the time that it takes by itself.
 const THREE_FSYNCS: f64 = 3.0 * 1_100.0;
@@ -22,13 +22,13 @@ pub struct SlowDisk {
 
 impl SlowDisk {
     /// So many clients, within a limit.
-    pub fn new(clients: usize, limit: Limit) -> Self {
+    pub fn new(clients: usize, limit: LoadLimit) -> Self {
         Self { creates: CreateMany::new(clients, limit) }
     }
 }
 
 #[async_trait(?Send)]
-impl Row for SlowDisk {
+impl BenchRow for SlowDisk {
     fn number(&self) -> u8 {
         3
     }
@@ -37,10 +37,14 @@ impl Row for SlowDisk {
         format!("{}, each fsync 1 ms slower", self.creates.title())
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         vec![
-            Goal { who: Who::SlowDisk, figure: Figure::Rate, bound: Bound::AtLeast(0.9, Who::Sqlite) },
-            Goal::number(Who::SlowDisk, Figure::P99, THREE_FSYNCS),
+            FigureGoal {
+                who: Who::SlowDisk,
+                figure: SampleFigure::Rate,
+                bound: Bound::AtLeast(0.9, Who::Sqlite),
+            },
+            FigureGoal::number(Who::SlowDisk, SampleFigure::P99, THREE_FSYNCS),
         ]
     }
 
@@ -58,9 +62,9 @@ impl Row for SlowDisk {
         let (name, client) = (object::name(u64::from(u32::MAX)), &subject.client);
         let (object, began) = (client.api().object(&name, SMALL)?, Instant::now());
         client.create(0, &name, object).await?;
-        let slow = subject.contender.who == Who::SlowDisk;
+        let slow = subject.server.who == Who::SlowDisk;
         ensure!(!slow || began.elapsed() >= Duration::from_millis(1), "its fsync is no slower");
-        self.creates.acknowledge(subject.contender.who, 1);
+        self.creates.acknowledge(subject.server.who, 1);
         Ok(())
     }
 

@@ -4,10 +4,10 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use super::fan_out::{FanOut, WATCHERS, Watchers};
-use super::{Goal, Row, Subject};
-use crate::contender::Who;
-use crate::load::Limit;
-use crate::sample::{Figure, Sample};
+use super::{BenchRow, FigureGoal, Subject};
+use crate::load::LoadLimit;
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 /// Writes a second: so many that those who do not read are soon behind by more than they can be sent.
 const RATE: u32 = 100;
@@ -21,13 +21,13 @@ pub struct Stalled {
 
 impl Stalled {
     /// For as long as a measurement takes.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: LoadLimit) -> Self {
         Self { fan_out: FanOut::new(RATE, limit) }
     }
 }
 
 #[async_trait(?Send)]
-impl Row for Stalled {
+impl BenchRow for Stalled {
     fn number(&self) -> u8 {
         10
     }
@@ -36,11 +36,11 @@ impl Row for Stalled {
         format!("events to {HEALTHY} watchers, {RATE} writes/s, while {STALLED} more do not read")
     }
 
-    fn goals(&self) -> Vec<Goal> {
+    fn goals(&self) -> Vec<FigureGoal> {
         vec![
-            Goal::number(Who::Sqlite, Figure::More("undelivered"), 0.0),
-            Goal::number(Who::Sqlite, Figure::More("closed"), 0.0),
-            Goal::number(Who::Sqlite, Figure::More("p99_times_that_without"), 1.05),
+            FigureGoal::number(Who::Sqlite, SampleFigure::More("undelivered"), 0.0),
+            FigureGoal::number(Who::Sqlite, SampleFigure::More("closed"), 0.0),
+            FigureGoal::number(Who::Sqlite, SampleFigure::More("p99_times_that_without"), 1.05),
         ]
     }
 
@@ -57,7 +57,7 @@ impl Row for Stalled {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         let without = self.fan_out.run(subject, Watchers { healthy: HEALTHY, stalled: 0 }).await?;
         let mut with = self.fan_out.run(subject, Watchers { healthy: HEALTHY, stalled: STALLED }).await?;
         with.more.insert("p99_times_that_without", with.p99_us / without.p99_us);

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::contender::Who;
-use crate::load::{Limit, Load, drive};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::load::{ClientLoad, LoadLimit, drive};
 use crate::object::{self, SMALL};
 use crate::sample::Sample;
+use crate::subject::Who;
 
 const CLIENTS: usize = 64;
 /// Objects that are updated, in turn: so many that no two clients ever have the same one.
@@ -23,13 +23,13 @@ const WARM_UP: u64 = 1000;
 
 /// Clients who each update the status of an object whose revision they know.
 pub struct Swap {
-    limit: Limit,
-    known: RefCell<HashMap<Who, Rc<RefCell<Vec<Known>>>>>,
+    limit: LoadLimit,
+    known: RefCell<HashMap<Who, Rc<RefCell<Vec<KnownVersions>>>>>,
 }
 
 /// What is known of an object.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownVersions {
     newest: String,
     before: Option<String>,
     /// Updates that were acknowledged.
@@ -38,16 +38,16 @@ struct Known {
 
 impl Swap {
     /// Within a limit.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: LoadLimit) -> Self {
         Self { limit, known: RefCell::default() }
     }
 
-    fn known(&self, who: Who) -> Rc<RefCell<Vec<Known>>> {
+    fn known(&self, who: Who) -> Rc<RefCell<Vec<KnownVersions>>> {
         self.known.borrow_mut().entry(who).or_default().clone()
     }
 
-    async fn swap(&self, subject: &Subject, limit: Limit) -> Result<Load> {
-        let (client, all) = (subject.client.clone(), self.known(subject.contender.who));
+    async fn swap(&self, subject: &Subject, limit: LoadLimit) -> Result<ClientLoad> {
+        let (client, all) = (subject.client.clone(), self.known(subject.server.who));
         drive(CLIENTS, limit, move |lane, number| {
             let (client, all) = (client.clone(), all.clone());
             async move {
@@ -61,7 +61,7 @@ impl Swap {
                     "update {number}: {stale:?} was answered {made:?}"
                 );
                 if let Some(newest) = made {
-                    all.borrow_mut()[index] = Known { newest, before: Some(known.newest), beat };
+                    all.borrow_mut()[index] = KnownVersions { newest, before: Some(known.newest), beat };
                 }
                 Ok(())
             }
@@ -71,7 +71,7 @@ impl Swap {
 }
 
 #[async_trait(?Send)]
-impl Row for Swap {
+impl BenchRow for Swap {
     fn number(&self) -> u8 {
         4
     }
@@ -80,9 +80,9 @@ impl Row for Swap {
         format!("compare-and-swap of status, {CLIENTS} clients, 1 in {STALE} stale")
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
-        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), Goal::above_floor()]
+    fn goals(&self) -> Vec<FigureGoal> {
+        let against = |who, times| FigureGoal::cpu(Who::Sqlite, who, 1.0 / times);
+        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), FigureGoal::above_lower_bound()]
     }
 
     fn lanes(&self) -> usize {
@@ -91,24 +91,24 @@ impl Row for Swap {
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
         fill(&subject.client, OBJECTS, SMALL).await?;
-        let all = self.known(subject.contender.who);
+        let all = self.known(subject.server.who);
         for number in 0..OBJECTS {
             let newest = subject.client.revision_of(0, &object::name(number)).await?;
-            all.borrow_mut().push(Known { newest, ..Known::default() });
+            all.borrow_mut().push(KnownVersions { newest, ..KnownVersions::default() });
         }
-        self.swap(subject, Limit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
+        self.swap(subject, LoadLimit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
-        let before = subject.contender.used()?;
+        subject.server.forget_peak()?;
+        let before = subject.server.used()?;
         let load = self.swap(subject, self.limit).await?;
         sample(subject, before, &load)
     }
 
     /// Each object says what was acknowledged last: no update is lost, and no stale one was taken.
     async fn verify(&self, subject: &Subject) -> Result<()> {
-        let all = self.known(subject.contender.who).borrow().clone();
+        let all = self.known(subject.server.who).borrow().clone();
         for (number, known) in (0..).zip(&all) {
             let found = serde_json::from_slice(&subject.client.get(0, &object::name(number)).await?)?;
             let beat = object::beat(&found).unwrap_or_default();

@@ -12,12 +12,12 @@ use http_body_util::BodyExt;
 use tokio::task::LocalSet;
 
 use super::list::fill;
-use super::{Goal, Row, Subject, sample};
-use crate::client::Client;
-use crate::contender::Who;
-use crate::load::{Limit, Load};
+use super::{BenchRow, FigureGoal, Subject, sample};
+use crate::client::SubjectClient;
+use crate::load::{ClientLoad, LoadLimit};
 use crate::object::{self, LARGE, SMALL};
-use crate::sample::{Figure, Sample};
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
 
 const LISTERS: usize = 25;
 const PAGERS: usize = 25;
@@ -28,18 +28,18 @@ const WRITES: u64 = 200;
 /// A writer, and readers who never stop.
 pub struct WriterAmongReaders {
     objects: u64,
-    limit: Limit,
+    limit: LoadLimit,
     /// Numbers for the names.
     next: Cell<u64>,
 }
 
 impl WriterAmongReaders {
     /// Over so many objects.
-    pub fn new(objects: usize, limit: Limit) -> Self {
+    pub fn new(objects: usize, limit: LoadLimit) -> Self {
         Self { objects: objects as u64, limit, next: Cell::new(objects as u64) }
     }
 
-    async fn write(&self, client: &Arc<dyn Client>) -> Result<Load> {
+    async fn write(&self, client: &Arc<dyn SubjectClient>) -> Result<ClientLoad> {
         let (mut latency, began) = (Histogram::new(3)?, Instant::now());
         while latency.len() < WRITES && (began.elapsed() < self.limit.time || latency.is_empty()) {
             let name = object::name(self.next.replace(self.next.get() + 1));
@@ -48,12 +48,12 @@ impl WriterAmongReaders {
             client.create(READERS, &name, object).await?;
             latency.record(u64::try_from(sent.elapsed().as_nanos())?)?;
         }
-        Ok(Load { latency, elapsed: began.elapsed() })
+        Ok(ClientLoad { latency, elapsed: began.elapsed() })
     }
 
     async fn run(&self, subject: &Subject) -> Result<Sample> {
         let alone = self.write(&subject.client).await?;
-        let (done, before) = (Rc::new(Cell::new(false)), subject.contender.used()?);
+        let (done, before) = (Rc::new(Cell::new(false)), subject.server.used()?);
         let readers: Vec<_> = (0..READERS)
             .map(|reader| tokio::task::spawn_local(read(subject.client.clone(), reader, done.clone())))
             .collect();
@@ -71,7 +71,7 @@ impl WriterAmongReaders {
 }
 
 /// Reads everything over and over; how often.
-async fn read(client: Arc<dyn Client>, reader: usize, done: Rc<Cell<bool>>) -> Result<usize> {
+async fn read(client: Arc<dyn SubjectClient>, reader: usize, done: Rc<Cell<bool>>) -> Result<usize> {
     let mut times = 0;
     while !done.get() {
         if reader < LISTERS {
@@ -89,7 +89,7 @@ async fn read(client: Arc<dyn Client>, reader: usize, done: Rc<Cell<bool>>) -> R
 }
 
 #[async_trait(?Send)]
-impl Row for WriterAmongReaders {
+impl BenchRow for WriterAmongReaders {
     fn number(&self) -> u8 {
         8
     }
@@ -101,8 +101,8 @@ impl Row for WriterAmongReaders {
         )
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        vec![Goal::number(Who::Sqlite, Figure::More("added_p99_us"), 500.0)]
+    fn goals(&self) -> Vec<FigureGoal> {
+        vec![FigureGoal::number(Who::Sqlite, SampleFigure::More("added_p99_us"), 500.0)]
     }
 
     fn takes(&self, who: Who) -> bool {
@@ -118,7 +118,7 @@ impl Row for WriterAmongReaders {
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         LocalSet::new().run_until(self.run(subject)).await
     }
 

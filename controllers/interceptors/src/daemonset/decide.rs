@@ -6,13 +6,13 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use super::NAME;
-use super::deletions::{Deletions, When};
-use super::targets::OnNode;
-use crate::responsible::responsible;
+use super::deletions::{DeletionTime, Deletions};
+use super::targets::NodeTargets;
+use crate::target_pod::responsible;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum PodAction {
     /// Nothing: it is not our turn, or the pod is not covered.
     Nothing,
     /// The pod is no DaemonSet's: somebody named us in error.
@@ -24,12 +24,12 @@ pub(super) enum Deed {
     /// Our taint is to keep the DaemonSet from putting the pod back, and does not stand yet.
     AwaitTaint,
     /// The pod is to be deleted then.
-    Delete(When),
+    Delete(DeletionTime),
 }
 
 /// Whether we may act: it is our turn; or it is that of imperative-eviction, which leaves DaemonSet pods to us, and ours
 /// is over or never came, as a DaemonSet adopted the pod after the interceptors were chosen. While another interceptor
-/// has its turn (to move data, say), nobody else touches the pod. `pod` is none when it is not cached.
+/// has its turn (to move data, say), no other one touches the pod. `pod` is none when it is not cached.
 pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
     let status = &request.status;
     let had_turn = || status.processed_interceptors.iter().any(|p| p == NAME);
@@ -49,28 +49,28 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
 pub(super) fn decide(
     request: &EvictionRequest,
     pod: Option<&Pod>,
-    on_node: &OnNode,
+    on_node: &NodeTargets,
     awaits_taint: bool,
     deletions: &Deletions,
     now: Timestamp,
-) -> Deed {
+) -> PodAction {
     if !is_ours(request, pod) {
-        return Deed::Nothing;
+        return PodAction::Nothing;
     }
-    let Some(pod) = pod else { return Deed::Gone };
+    let Some(pod) = pod else { return PodAction::Gone };
     if responsible(pod) != NAME {
-        return Deed::Decline;
+        return PodAction::Decline;
     }
     if pod.is_terminating() {
-        return Deed::Terminating;
+        return PodAction::Terminating;
     }
     if !on_node.covers(pod) {
-        return Deed::Nothing;
+        return PodAction::Nothing;
     }
     if awaits_taint && !pod.tolerates_drain_taint {
-        return Deed::AwaitTaint;
+        return PodAction::AwaitTaint;
     }
-    Deed::Delete(deletions.when(pod, now))
+    PodAction::Delete(deletions.when(pod, now))
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
         Pod { uid: "u".into(), node_name: "n".into(), controller: Some(owner), ..Default::default() }
     }
 
-    fn covered() -> OnNode {
+    fn covered() -> NodeTargets {
         let mut m = NodeMaintenance::default();
         m.spec.stage = Stage::Drain;
         m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
@@ -116,29 +116,29 @@ mod tests {
             }],
             ..Default::default()
         }];
-        OnNode::of("n", &[Arc::new(m)])
+        NodeTargets::of("n", &[Arc::new(m)])
     }
 
-    fn deed(request: &EvictionRequest, pod: Option<&Pod>) -> Deed {
+    fn action(request: &EvictionRequest, pod: Option<&Pod>) -> PodAction {
         decide(request, pod, &covered(), false, &Deletions::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
     fn a_covered_pod_is_deleted_in_our_turn_and_after_it_was_passed_over() {
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&pod())), Deed::Delete(When::Now));
+        assert_eq!(action(&request(NAME, &[OTHER]), Some(&pod())), PodAction::Delete(DeletionTime::Now));
         assert_eq!(
-            deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())),
-            Deed::Delete(When::Now)
+            action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())),
+            PodAction::Delete(DeletionTime::Now)
         );
     }
 
-    /// A pod that was covered was deleted at once, whoever's turn it was: an interceptor that was to move the pod's data
+    /// A pod that was covered was deleted at once, in any interceptor's turn: an interceptor that was to move the pod's data
     /// first was cut off.
     #[test]
     fn nothing_is_done_while_another_interceptor_has_its_turn() {
-        assert_eq!(deed(&request(OTHER, &[]), Some(&pod())), Deed::Nothing);
-        assert_eq!(deed(&request(OTHER, &[NAME]), Some(&pod())), Deed::Nothing);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER]), Some(&pod())), Deed::Nothing);
+        assert_eq!(action(&request(OTHER, &[]), Some(&pod())), PodAction::Nothing);
+        assert_eq!(action(&request(OTHER, &[NAME]), Some(&pod())), PodAction::Nothing);
+        assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER]), Some(&pod())), PodAction::Nothing);
     }
 
     #[test]
@@ -155,22 +155,22 @@ mod tests {
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
         adopted.status.target_interceptors.retain(|i| i.name != NAME);
-        assert_eq!(deed(&adopted, Some(&pod())), Deed::Delete(When::Now));
+        assert_eq!(action(&adopted, Some(&pod())), PodAction::Delete(DeletionTime::Now));
         let free = Pod { controller: None, ..pod() };
-        assert_eq!(deed(&adopted, Some(&free)), Deed::Nothing);
+        assert_eq!(action(&adopted, Some(&free)), PodAction::Nothing);
         adopted.status.active_interceptors = vec![OTHER.into()];
-        assert_eq!(deed(&adopted, Some(&pod())), Deed::Nothing);
+        assert_eq!(action(&adopted, Some(&pod())), PodAction::Nothing);
     }
 
-    /// Whoever creates a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
+    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
     /// served: it is evicted like any other pod.
     #[test]
     fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {
         let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };
         let stray = Pod { controller: Some(owner), ..pod() };
         assert_eq!(stray.pod_type(), PodType::Default);
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&stray)), Deed::Decline);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), Deed::Nothing);
+        assert_eq!(action(&request(NAME, &[OTHER]), Some(&stray)), PodAction::Decline);
+        assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), PodAction::Nothing);
     }
 
     /// The plan has it among the static pods: deleted by us it would go in the wrong tier.
@@ -178,16 +178,16 @@ mod tests {
     fn a_mirror_pod_that_names_a_daemon_set_is_left_to_the_kubelets_interceptor() {
         let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), "x".to_owned());
         let mirror = Pod { annotations: [mirror].into(), ..pod() };
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&mirror)), Deed::Decline);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), Deed::Nothing);
+        assert_eq!(action(&request(NAME, &[OTHER]), Some(&mirror)), PodAction::Decline);
+        assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), PodAction::Nothing);
     }
 
     #[test]
     fn a_pod_that_is_not_covered_is_left_alone() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
         assert_eq!(
-            decide(&request, Some(&pod()), &OnNode::default(), false, &Deletions::default(), now),
-            Deed::Nothing
+            decide(&request, Some(&pod()), &NodeTargets::default(), false, &Deletions::default(), now),
+            PodAction::Nothing
         );
     }
 
@@ -195,21 +195,24 @@ mod tests {
     #[test]
     fn a_pod_that_our_taint_keeps_away_is_deleted_when_it_stands() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
-        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
-        assert_eq!(deed(pod()), Deed::AwaitTaint);
-        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), Deed::Delete(When::Now));
+        let action = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
+        assert_eq!(action(pod()), PodAction::AwaitTaint);
+        assert_eq!(
+            action(Pod { tolerates_drain_taint: true, ..pod() }),
+            PodAction::Delete(DeletionTime::Now)
+        );
     }
 
     #[test]
     fn a_pod_of_no_daemon_set_is_declined_at_once() {
         let stray = Pod { controller: None, ..pod() };
-        assert_eq!(deed(&request(NAME, &[]), Some(&stray)), Deed::Decline);
+        assert_eq!(action(&request(NAME, &[]), Some(&stray)), PodAction::Decline);
     }
 
     #[test]
     fn terminating_and_vanished_pods_are_told_apart() {
         let going = Pod { deletion_timestamp: Some(Timestamp::UNIX_EPOCH), ..pod() };
-        assert_eq!(deed(&request(NAME, &[]), Some(&going)), Deed::Terminating);
-        assert_eq!(deed(&request(NAME, &[]), None), Deed::Gone);
+        assert_eq!(action(&request(NAME, &[]), Some(&going)), PodAction::Terminating);
+        assert_eq!(action(&request(NAME, &[]), None), PodAction::Gone);
     }
 }

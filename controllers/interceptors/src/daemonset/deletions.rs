@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use drydock_runtime::Pod;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::{SignedDuration, Timestamp};
 
 /// Delay before the second deletion, then twice as long each time. Short at first: the pod may have been put there just
 /// before the node got its taint.
-const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(900) };
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(900) };
 /// A deletion that the cache does not show within this time is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 /// A DaemonSet that was quiet for this long begins anew.
@@ -25,7 +26,7 @@ const MANY: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Deletions {
     /// By node, then by namespace and UID of the DaemonSet.
-    last: HashMap<String, HashMap<String, Deleted>>,
+    last: HashMap<String, HashMap<String, LastDeletion>>,
     /// How many there are.
     count: usize,
     /// Number of entries at which the forgotten ones are dropped next.
@@ -33,7 +34,7 @@ pub(crate) struct Deletions {
 }
 
 #[derive(Debug)]
-struct Deleted {
+struct LastDeletion {
     pod: String,
     at: Timestamp,
     times: u32,
@@ -43,7 +44,7 @@ struct Deleted {
 
 /// When a pod may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum DeletionTime {
     /// At once.
     Now,
     /// It has been, just now; again if it does not show by then.
@@ -54,18 +55,20 @@ pub(super) enum When {
 
 impl Deletions {
     /// When a DaemonSet's pod may be deleted.
-    pub(super) fn when(&self, pod: &Pod, now: Timestamp) -> When {
-        let Some(last) = self.last_of(pod, now) else { return When::Now };
+    pub(super) fn when(&self, pod: &Pod, now: Timestamp) -> DeletionTime {
+        let Some(last) = self.last_of(pod, now) else { return DeletionTime::Now };
         let after = |delay| last.at.checked_add(delay).unwrap_or(Timestamp::MAX);
         let when = if last.pod == pod.uid {
-            When::Sent { until: after(SHOWS_WITHIN) }
+            DeletionTime::Sent { until: after(SHOWS_WITHIN) }
         } else if last.was_before(pod) {
-            When::Later { until: after(AGAIN.delay(last.times.saturating_sub(1))), times: last.times }
+            DeletionTime::Later { until: after(AGAIN.delay(last.times.saturating_sub(1))), times: last.times }
         } else {
-            When::Now
+            DeletionTime::Now
         };
         match when {
-            When::Sent { until } | When::Later { until, .. } if until <= now => When::Now,
+            DeletionTime::Sent { until } | DeletionTime::Later { until, .. } if until <= now => {
+                DeletionTime::Now
+            }
             when => when,
         }
     }
@@ -85,7 +88,8 @@ impl Deletions {
         }
         let before = self.last_of(pod, now);
         let times = before.map_or(1, |b| b.times.saturating_add(u32::from(b.was_before(pod))));
-        let deleted = Deleted { pod: pod.uid.clone(), at: now, times, tolerated: pod.tolerates_drain_taint };
+        let deleted =
+            LastDeletion { pod: pod.uid.clone(), at: now, times, tolerated: pod.tolerates_drain_taint };
         let of_node = self.last.entry(pod.node_name.clone()).or_default();
         let is_new = of_node.insert(pod.daemon_set().unwrap_or_default(), deleted).is_none();
         self.count += usize::from(is_new);
@@ -97,14 +101,14 @@ impl Deletions {
     }
 
     /// The deletion before, unless its DaemonSet has a reason less to come back since: it does not tolerate our taint any more.
-    fn last_of(&self, pod: &Pod, now: Timestamp) -> Option<&Deleted> {
+    fn last_of(&self, pod: &Pod, now: Timestamp) -> Option<&LastDeletion> {
         let last = self.last.get(&pod.node_name)?.get(&pod.daemon_set().unwrap_or_default())?;
         let is_mended = last.tolerated && !pod.tolerates_drain_taint;
         Some(last).filter(|last| !last.is_forgotten(now) && !is_mended)
     }
 }
 
-impl Deleted {
+impl LastDeletion {
     /// Whether the deletion was before the pod was made. A tenant may give any number of pods the same owner, and these do
     /// not wait for each other.
     fn was_before(&self, pod: &Pod) -> bool {
@@ -144,13 +148,13 @@ mod tests {
         let mut waited = Vec::new();
         for i in 0..12 {
             let pod = Pod { creation_timestamp: Some(now), ..pod("n", "ds", &format!("p{i}")) };
-            if let When::Later { until, times } = deletions.when(&pod, now) {
+            if let DeletionTime::Later { until, times } = deletions.when(&pod, now) {
                 assert_eq!(times, i);
                 waited.push(until.duration_since(now).as_secs());
                 now = until;
             }
             assert_eq!(deletions.has_returned(&pod, now), i > 0);
-            assert_eq!(deletions.when(&pod, now), When::Now);
+            assert_eq!(deletions.when(&pod, now), DeletionTime::Now);
             deletions.deleted(&pod, now);
         }
         assert_eq!(waited, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
@@ -160,8 +164,8 @@ mod tests {
     fn other_nodes_and_daemon_sets_do_not_wait() {
         let mut deletions = Deletions::default();
         deletions.deleted(&pod("n", "ds", "p"), at(0));
-        assert_eq!(deletions.when(&pod("n", "other", "q"), at(1)), When::Now);
-        assert_eq!(deletions.when(&pod("m", "ds", "q"), at(1)), When::Now);
+        assert_eq!(deletions.when(&pod("n", "other", "q"), at(1)), DeletionTime::Now);
+        assert_eq!(deletions.when(&pod("m", "ds", "q"), at(1)), DeletionTime::Now);
     }
 
     /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer than the one
@@ -171,19 +175,19 @@ mod tests {
         let mut deletions = Deletions::default();
         for i in 0..20 {
             let pod = Pod { creation_timestamp: Some(at(0)), ..pod("n", "ds", &format!("p{i}")) };
-            assert_eq!(deletions.when(&pod, at(100)), When::Now);
+            assert_eq!(deletions.when(&pod, at(100)), DeletionTime::Now);
             deletions.deleted(&pod, at(100));
         }
         let new = Pod { creation_timestamp: Some(at(99)), ..pod("n", "ds", "new") };
-        assert_eq!(deletions.when(&new, at(100)), When::Later { until: at(101), times: 1 });
+        assert_eq!(deletions.when(&new, at(100)), DeletionTime::Later { until: at(101), times: 1 });
     }
 
     #[test]
     fn a_deletion_is_not_sent_twice_before_the_cache_can_show_it() {
         let (mut deletions, pod) = (Deletions::default(), pod("n", "ds", "p"));
         deletions.deleted(&pod, at(0));
-        assert_eq!(deletions.when(&pod, at(29)), When::Sent { until: at(30) });
-        assert_eq!(deletions.when(&pod, at(30)), When::Now);
+        assert_eq!(deletions.when(&pod, at(29)), DeletionTime::Sent { until: at(30) });
+        assert_eq!(deletions.when(&pod, at(30)), DeletionTime::Now);
     }
 
     #[test]
@@ -192,7 +196,7 @@ mod tests {
         (0..20_000).for_each(|i| deletions.deleted(&pod(&format!("n{i}"), "ds", "p"), at(i)));
         assert!(deletions.count <= 2 * MANY);
         assert_eq!(deletions.count, deletions.last.values().map(HashMap::len).sum::<usize>());
-        assert_eq!(deletions.when(&pod("n19999", "ds", "q"), at(20_000 + 3600)), When::Now);
+        assert_eq!(deletions.when(&pod("n19999", "ds", "q"), at(20_000 + 3600)), DeletionTime::Now);
     }
 
     /// The next maintenance began with the delays of the one before.
@@ -200,11 +204,14 @@ mod tests {
     fn a_node_whose_drain_is_over_begins_anew() {
         let mut deletions = Deletions::default();
         (0..3).for_each(|n| deletions.deleted(&pod("n", "ds", &n.to_string()), at(n)));
-        assert!(matches!(deletions.when(&pod("n", "ds", "new"), at(4)), When::Later { times: 3, .. }));
+        assert!(matches!(
+            deletions.when(&pod("n", "ds", "new"), at(4)),
+            DeletionTime::Later { times: 3, .. }
+        ));
         deletions.over("other");
         assert!(deletions.has_returned(&pod("n", "ds", "new"), at(4)));
         deletions.over("n");
-        assert_eq!((deletions.when(&pod("n", "ds", "new"), at(4)), deletions.count), (When::Now, 0));
+        assert_eq!((deletions.when(&pod("n", "ds", "new"), at(4)), deletions.count), (DeletionTime::Now, 0));
     }
 
     /// Its toleration was removed, as the message had asked for, and it was waited for as before.
@@ -213,7 +220,7 @@ mod tests {
         let mut deletions = Deletions::default();
         let tolerates = |uid: &str| Pod { tolerates_drain_taint: true, ..pod("n", "ds", uid) };
         (0..3).for_each(|n| deletions.deleted(&tolerates(&n.to_string()), at(n)));
-        assert!(matches!(deletions.when(&tolerates("new"), at(4)), When::Later { .. }));
-        assert_eq!(deletions.when(&pod("n", "ds", "new"), at(4)), When::Now);
+        assert!(matches!(deletions.when(&tolerates("new"), at(4)), DeletionTime::Later { .. }));
+        assert_eq!(deletions.when(&pod("n", "ds", "new"), at(4)), DeletionTime::Now);
     }
 }

@@ -12,8 +12,8 @@
 
 mod decide;
 mod deletions;
+mod progress;
 mod targets;
-mod telling;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use std::time::Duration;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, Node, ObjectKey, Outcome, Pod, Store, WorkError, classify, clock,
-    run_workers,
+    ApiErrorKind, Cacheable, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue, Store,
+    WorkError, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -34,14 +34,13 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::reporter::Audience::{Owner, Readers};
-use crate::reporter::{self, Reported, Reporter, at};
-use crate::responsible::target_of;
-use crate::taint::{self, Awaited};
-use crate::terminating::gone;
-use decide::{Deed, decide, is_ours};
+use crate::reporter::{self, ReportOutcome, Reporter, at};
+use crate::taint::{self, PendingTaint};
+use crate::target_pod::{gone, target_of};
+use decide::{PodAction, decide, is_ours};
+use deletions::DeletionTime;
 pub(crate) use deletions::Deletions;
-use deletions::When;
-pub(crate) use targets::{OnNode, Targets, changed_nodes};
+pub(crate) use targets::{DaemonSetTargets, NodeTargets, changed_nodes};
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;
@@ -49,7 +48,7 @@ pub const NAME: &str = DAEMON_SET;
 const PARALLEL: usize = 16;
 /// A taint that a pod waits for is looked at after this, if nothing else has it looked at.
 const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
-/// How long the taint may take to be seen before it is told that a pod waits for it.
+/// How long the taint may take to be seen before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A failed write.
@@ -72,56 +71,56 @@ impl WorkError for Error {
 
 /// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
 /// that are fed.
-pub async fn run(context: Context) {
+pub async fn run(context: ControllerContext) {
     let shared = Arc::new(taint::Shared::new(&context));
     shared.targets.follow(&context.caches.maintenances);
-    let queue = Queue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
+    let queue = WorkQueue::new("daemonset_eviction", &context.metrics, ExponentialBackoff::WRITES);
     let (waiting, on_node) = (queue.clone(), context.caches.pods.clone());
     let blocked = move |node: &str| add_pods_of(node, &on_node, &waiting);
     let taints = taint::run(context.clone(), shared.clone(), blocked);
     tokio::join!(taints, evict(context, shared, queue));
 }
 
-async fn evict(context: Context, shared: Arc<taint::Shared>, queue: Queue<ObjectKey>) {
+async fn evict(context: ControllerContext, shared: Arc<taint::Shared>, queue: WorkQueue<ObjectKey>) {
     context.caches.pods.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
     let stop = context.shutdown.clone();
-    let worker = Arc::new(Worker::new(context, shared));
-    worker.subscribe(&queue);
+    let reconciler = Arc::new(DaemonSetReconciler::new(context, shared));
+    reconciler.subscribe(&queue);
     let work = move |key| {
-        let worker = worker.clone();
-        async move { worker.reconcile(key).await }.boxed()
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(key).await }.boxed()
     };
     run_workers(queue, PARALLEL, stop, work).await;
 }
 
-struct Worker {
-    context: Context,
+struct DaemonSetReconciler {
+    context: ControllerContext,
     shared: Arc<taint::Shared>,
     reporter: Reporter,
 }
 
-impl Worker {
-    fn new(context: Context, shared: Arc<taint::Shared>) -> Self {
+impl DaemonSetReconciler {
+    fn new(context: ControllerContext, shared: Arc<taint::Shared>) -> Self {
         Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
     }
 
-    fn subscribe(self: &Arc<Self>, queue: &Queue<ObjectKey>) {
+    fn subscribe(self: &Arc<Self>, queue: &WorkQueue<ObjectKey>) {
         let caches = &self.context.caches;
-        let (requests, worker) = (queue.clone(), self.clone());
-        caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+        let (requests, reconciler) = (queue.clone(), self.clone());
+        caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
             let is_ours =
-                |request| is_ours(request, target_of(request, &worker.context.caches.pods).as_deref());
-            if change.new.as_deref().is_some_and(is_ours) || worker.reporter.knows(&request.key()) {
+                |request| is_ours(request, target_of(request, &reconciler.context.caches.pods).as_deref());
+            if change.new.as_deref().is_some_and(is_ours) || reconciler.reporter.knows(&request.key()) {
                 requests.add(request.key());
             }
         });
-        let (pods, worker) = (queue.clone(), self.clone());
-        caches.pods.subscribe(move |change: &Change<Pod>| {
-            let Context { caches, .. } = &worker.context;
+        let (pods, reconciler) = (queue.clone(), self.clone());
+        caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
+            let ControllerContext { caches, .. } = &reconciler.context;
             for pod in change.both().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
                 if caches.requests.get(&key).is_some_and(|request| is_ours(&request, Some(pod))) {
@@ -129,15 +128,15 @@ impl Worker {
                 }
             }
             // Whether the others wait for the taint depends on who is there, until it stands.
-            let waits = |node: &&str| taint::may_be_awaited(&worker.context, &worker.shared, node);
+            let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.shared, node);
             taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
         });
         let (covered, on_node) = (queue.clone(), caches.pods.clone());
-        caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+        caches.maintenances.subscribe(move |change: &ObjectChange<NodeMaintenance>| {
             changed_nodes(change).iter().for_each(|node| add_pods_of(node, &on_node, &covered));
         });
         let (tainted, on_node) = (queue.clone(), caches.pods.clone());
-        caches.nodes.subscribe(move |change: &Change<Node>| {
+        caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
             let [old, new] =
                 [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::stands));
             if let Some(node) = change.latest().filter(|_| old != new) {
@@ -146,71 +145,76 @@ impl Worker {
         });
     }
 
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
         let request = self.context.caches.requests.get(&key);
         let pod = request.as_deref().and_then(|request| target_of(request, &self.context.caches.pods));
         let Some(request) = request.filter(|request| is_ours(request, pod.as_deref())) else {
             self.reporter.forget(&key);
-            return Ok(Outcome::Done);
+            return Ok(Requeue::Never);
         };
         let now = clock::now();
-        let deed = self.decide(&request, pod.as_deref(), now);
-        let tell = async |news, audience| -> Result<Outcome, Error> {
-            Ok(outcome(self.reporter.tell(&request, news, audience, None, None, now).await?, now))
+        let action = self.decide(&request, pod.as_deref(), now);
+        let tell = async |progress, audience| -> Result<Requeue, Error> {
+            Ok(outcome(
+                self.reporter.publish_and_report(&request, progress, audience, None, None, now).await?,
+                now,
+            ))
         };
-        match (deed, pod) {
-            (Deed::Decline, _) => {
+        match (action, pod) {
+            (PodAction::Decline, _) => {
                 let why = "The pod does not belong to a DaemonSet.";
                 Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
             }
-            (Deed::Gone, _) => tell(gone(), Readers).await,
-            (Deed::Terminating, Some(pod)) => {
-                let told = tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await?;
+            (PodAction::Gone, _) => tell(gone(), Readers).await,
+            (PodAction::Terminating, Some(pod)) => {
+                let told = tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await?;
                 let due = pod.overdue_at().filter(|due| *due > now);
                 Ok(due.map_or(told, |due| sooner(told, due, now)))
             }
-            (Deed::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
-                Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited), Readers).await,
+            (PodAction::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
+                Ok(awaited) => tell(progress::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
-            (Deed::Delete(When::Now), Some(pod)) => {
+            (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Error::Delete(why) = &error
-                        && let Some(news) = telling::refused(why)
+                        && let Some(progress) = progress::refused(why)
                     {
-                        tell(news, Owner).await?;
+                        tell(progress, Owner).await?;
                     }
                     return Err(error);
                 }
                 self.shared.deletions.lock().deleted(&pod, now);
-                tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
+                tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await
             }
-            (Deed::Delete(When::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
-            (Deed::Delete(When::Later { until, times }), Some(pod)) => match telling::returned(&pod, times) {
-                Some(news) => Ok(sooner(tell(news, Readers).await?, until, now)),
-                None => Ok(at(Some(until), now)),
-            },
-            _ => Ok(Outcome::Done),
+            (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
+            (PodAction::Delete(DeletionTime::Later { until, times }), Some(pod)) => {
+                match progress::returned(&pod, times) {
+                    Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
+                    None => Ok(at(Some(until), now)),
+                }
+            }
+            _ => Ok(Requeue::Never),
         }
     }
 
-    fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> Deed {
+    fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> PodAction {
         let node = pod.map_or("", |pod| pod.node_name.as_str());
         let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
         let on_node = self.shared.targets.on(node);
         decide(request, pod, &on_node, awaits_taint, &self.shared.deletions.lock(), now)
     }
 
-    /// Why the taint of a node does not stand, if that is to be told; else when it is. The taint is looked at if nobody has
+    /// Why the taint of a node does not stand, if that is to be reported; else when it is. The taint is looked at if nobody has
     /// since it is wanted: not all that it depends on brings an event of its node.
-    fn awaited(&self, node: &str, now: Timestamp) -> Result<Awaited, Timestamp> {
+    fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.shared.awaited(node);
         if awaited.is_none() {
             self.shared.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
         }
         let since = awaited.as_ref().map_or(now, |awaited| awaited.since);
         let late = since.checked_add(TAINT_SHOWS_WITHIN).unwrap_or(Timestamp::MAX);
-        let is_due = |a: &Awaited| a.refused.is_some() || a.taken.is_some() || late <= now;
+        let is_due = |a: &PendingTaint| a.refused.is_some() || a.taken.is_some() || late <= now;
         awaited.filter(is_due).ok_or(late)
     }
 
@@ -238,27 +242,29 @@ impl Worker {
                 Ok(())
             }
             // Gone, or another pod by now.
-            Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
+            Err(error) if matches!(classify(&error), ApiErrorKind::NotFound | ApiErrorKind::Conflict) => {
+                Ok(())
+            }
             Err(error) => Err(Error::Delete(error)),
         }
     }
 }
 
 /// A report that was refused is tried again soon.
-fn outcome(reported: Reported, now: Timestamp) -> Outcome {
-    if reported.is_refused { Outcome::Retry } else { at(reported.wake, now) }
+fn outcome(reported: ReportOutcome, now: Timestamp) -> Requeue {
+    if reported.is_refused { Requeue::WithBackoff } else { at(reported.wake, now) }
 }
 
 /// The earlier of an outcome's wake-up and `until`.
-fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
+fn sooner(outcome: Requeue, until: Timestamp, now: Timestamp) -> Requeue {
     match (outcome, at(Some(until), now)) {
-        (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
-        (Outcome::Retry, _) => Outcome::Retry,
+        (Requeue::After(a), Requeue::After(b)) => Requeue::After(a.min(b)),
+        (Requeue::WithBackoff, _) => Requeue::WithBackoff,
         (_, wait) => wait,
     }
 }
 
-fn add_pods_of(node: &str, pods: &Store<Pod>, queue: &Queue<ObjectKey>) {
+fn add_pods_of(node: &str, pods: &Store<Pod>, queue: &WorkQueue<ObjectKey>) {
     for pod in pods.on_node(node).iter().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
         queue.add(ObjectKey::new(&pod.namespace, &pod.uid));
     }

@@ -67,14 +67,14 @@ fn maintenance(pod_priority: i32) -> NodeMaintenance {
 }
 
 /// The calls that reach the host: method, the end of the path, and what blocks in a report.
-fn host() -> (Context, Receiver<String>) {
+fn host() -> (ControllerContext, Receiver<String>) {
     host_that(|_, _| None)
 }
 
 /// A host that gives an answer of its own to some calls, by method and the end of the path.
 fn host_that(
-    answer: impl Fn(&str, &str) -> Option<(u16, Value)> + Send + Sync + 'static,
-) -> (Context, Receiver<String>) {
+    result: impl Fn(&str, &str) -> Option<(u16, Value)> + Send + Sync + 'static,
+) -> (ControllerContext, Receiver<String>) {
     let (tell, told) = channel(64);
     let context = testing::context(move |method, path, body| {
         let name = path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
@@ -83,7 +83,7 @@ fn host_that(
         let _ = tell.try_send(format!("{method} {name}{}", blocked.unwrap_or_default()));
         let kind = if method == "DELETE" { "Pod" } else { "Node" };
         let done = || (200, json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name}}));
-        answer(method, name).unwrap_or_else(done)
+        result(method, name).unwrap_or_else(done)
     });
     let caches = &context.caches;
     caches.pods.finish_list(&Default::default());
@@ -183,7 +183,7 @@ async fn a_deletion_that_a_webhook_refuses_is_told_of() {
 }
 
 /// A worker whose pod is `low` on a node with a higher DaemonSet, which is to stay.
-fn worker(context: &Context) -> (Worker, ObjectKey) {
+fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
     let shared = Arc::new(taint::Shared::new(context));
     shared.targets.follow(&context.caches.maintenances);
     context.caches.nodes.apply(node(false));
@@ -191,8 +191,8 @@ fn worker(context: &Context) -> (Worker, ObjectKey) {
     context.caches.pods.apply(pod("low"));
     context.caches.maintenances.apply(maintenance(0));
     context.caches.requests.apply(request("low", &[NAME, IMPERATIVE_EVICTION], NAME));
-    let worker = Worker::new(context.clone(), shared);
-    (worker, ObjectKey::new("ns", "low"))
+    let reconciler = DaemonSetReconciler::new(context.clone(), shared);
+    (reconciler, ObjectKey::new("ns", "low"))
 }
 
 /// The answer to a deletion was slow, and the new pod was there before it: the taint was looked at too early, with no return
@@ -200,15 +200,15 @@ fn worker(context: &Context) -> (Worker, ObjectKey) {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let (context, _told) = host();
-    let (worker, low) = worker(&context);
-    worker.shared.deletions.lock().deleted(&pod("before"), clock::now());
-    worker.reconcile(low.clone()).await.unwrap();
-    let queue = worker.shared.queue.clone();
+    let (reconciler, low) = reconciler(&context);
+    reconciler.shared.deletions.lock().deleted(&pod("before"), clock::now());
+    reconciler.reconcile(low.clone()).await.unwrap();
+    let queue = reconciler.shared.queue.clone();
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
     assert_eq!(looked_at().await.as_deref(), Some("n"));
     queue.done(&"n".to_owned());
-    worker.shared.wanted("n", clock::now());
-    worker.reconcile(low).await.unwrap();
+    reconciler.shared.wanted("n", clock::now());
+    reconciler.reconcile(low).await.unwrap();
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
 
@@ -216,10 +216,10 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
 #[tokio::test]
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut told) = host();
-    let (worker, low) = worker(&context);
-    worker.shared.deletions.lock().deleted(&pod("before"), clock::now());
-    worker.shared.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
-    worker.reconcile(low).await.unwrap();
+    let (reconciler, low) = reconciler(&context);
+    reconciler.shared.deletions.lock().deleted(&pod("before"), clock::now());
+    reconciler.shared.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
+    reconciler.reconcile(low).await.unwrap();
     assert_eq!(call(&mut told).await, "PATCH status \"Other\" \"n\"");
 }
 

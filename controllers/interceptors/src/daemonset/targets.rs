@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage,
 };
 use drydock_api::text::first_of;
-use drydock_runtime::{Change, Pod, Store};
+use drydock_runtime::{ObjectChange, Pod, Store};
 use parking_lot::RwLock;
 
 /// Maintenances that a line of the log names.
@@ -16,20 +16,20 @@ const NAMED: usize = 5;
 
 /// The nodes on which maintenances in Drain have come to DaemonSet pods. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Targets(Arc<RwLock<HashMap<String, OnNode>>>);
+pub(crate) struct DaemonSetTargets(Arc<RwLock<HashMap<String, NodeTargets>>>);
 
 /// The maintenances in Drain that have come to DaemonSet pods on one node, ordered by name.
 #[derive(Clone, Default)]
-pub(crate) struct OnNode(Vec<Target>);
+pub(crate) struct NodeTargets(Vec<NodeTarget>);
 
 /// A maintenance, and which of its statuses is that of the node.
 #[derive(Clone)]
-struct Target {
+struct NodeTarget {
     maintenance: Arc<NodeMaintenance>,
     status: usize,
 }
 
-impl Targets {
+impl DaemonSetTargets {
     /// Follows the maintenances of a store. Handlers that subscribe after this see each change in the index.
     pub(crate) fn follow(&self, maintenances: &Store<NodeMaintenance>) {
         let targets = self.clone();
@@ -37,7 +37,7 @@ impl Targets {
     }
 
     /// Which pods are being drained from a node.
-    pub(crate) fn on(&self, node: &str) -> OnNode {
+    pub(crate) fn on(&self, node: &str) -> NodeTargets {
         self.0.read().get(node).cloned().unwrap_or_default()
     }
 
@@ -46,7 +46,7 @@ impl Targets {
         self.0.read().contains_key(node)
     }
 
-    fn take(&self, change: &Change<NodeMaintenance>) {
+    fn take(&self, change: &ObjectChange<NodeMaintenance>) {
         let mut nodes = self.0.write();
         for old in change.old.iter() {
             for (_, status) in drained(old) {
@@ -58,14 +58,14 @@ impl Targets {
         }
         for new in change.new.iter() {
             for (status, of_node) in drained(new) {
-                let target = Target { maintenance: new.clone(), status };
+                let target = NodeTarget { maintenance: new.clone(), status };
                 nodes.entry(of_node.node_ref.name.clone()).or_default().insert(target);
             }
         }
     }
 }
 
-impl OnNode {
+impl NodeTargets {
     /// Whether no maintenance has come to DaemonSet pods there.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -87,8 +87,8 @@ impl OnNode {
         (!self.is_empty()).then(|| first_of(names, NAMED))
     }
 
-    fn insert(&mut self, target: Target) {
-        let name = |target: &Target| target.maintenance.metadata.name.clone();
+    fn insert(&mut self, target: NodeTarget) {
+        let name = |target: &NodeTarget| target.maintenance.metadata.name.clone();
         let at = self.0.partition_point(|other| name(other) <= name(&target));
         self.0.insert(at, target);
     }
@@ -100,7 +100,7 @@ impl OnNode {
     }
 }
 
-impl Target {
+impl NodeTarget {
     fn covers(&self, pod: &Pod) -> bool {
         let status = self.maintenance.status.node_statuses.get(self.status);
         let targets = status.map(|status| status.drain_targets.as_slice()).unwrap_or_default();
@@ -120,7 +120,7 @@ fn names_daemon_sets(status: &NodeMaintenanceNodeStatus) -> bool {
 }
 
 /// Nodes whose targets differ between the two sides of a change. Each side is read once: a status names thousands.
-pub(crate) fn changed_nodes(change: &Change<NodeMaintenance>) -> BTreeSet<String> {
+pub(crate) fn changed_nodes(change: &ObjectChange<NodeMaintenance>) -> BTreeSet<String> {
     let (old, new) = (by_node(change.old.as_deref()), by_node(change.new.as_deref()));
     let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     names.into_iter().filter(|node| old.get(node) != new.get(node)).map(str::to_owned).collect()
@@ -138,12 +138,12 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
 }
 
 #[cfg(test)]
-impl OnNode {
+impl NodeTargets {
     /// What maintenances say of a node.
     pub(crate) fn of(node: &str, maintenances: &[Arc<NodeMaintenance>]) -> Self {
-        let targets = Targets::default();
+        let targets = DaemonSetTargets::default();
         for maintenance in maintenances {
-            targets.take(&Change { old: None, new: Some(maintenance.clone()) });
+            targets.take(&ObjectChange { old: None, new: Some(maintenance.clone()) });
         }
         targets.on(node)
     }
@@ -159,9 +159,9 @@ mod tests {
 
     use super::*;
 
-    fn of(maintenance: &Arc<NodeMaintenance>) -> Targets {
-        let targets = Targets::default();
-        targets.take(&Change { old: None, new: Some(maintenance.clone()) });
+    fn of(maintenance: &Arc<NodeMaintenance>) -> DaemonSetTargets {
+        let targets = DaemonSetTargets::default();
+        targets.take(&ObjectChange { old: None, new: Some(maintenance.clone()) });
         targets
     }
 
@@ -230,7 +230,7 @@ mod tests {
             m
         };
         let store = Store::default();
-        let targets = Targets::default();
+        let targets = DaemonSetTargets::default();
         targets.follow(&store);
         let why = |node: &str| {
             let on_node = targets.on(node);
@@ -255,15 +255,15 @@ mod tests {
     fn one_that_does_not_drain_daemon_sets_covers_none_whatever_its_status_says() {
         let mut m =
             Arc::unwrap_or_clone(maintenance(Stage::Drain, "n1", vec![target(PodType::DaemonSet, 5, None)]));
-        assert!(!OnNode::of("n1", &[Arc::new(m.clone())]).is_empty());
+        assert!(!NodeTargets::of("n1", &[Arc::new(m.clone())]).is_empty());
         m.spec.last_pod_type = PodType::Default;
-        assert!(OnNode::of("n1", &[Arc::new(m)]).is_empty());
+        assert!(NodeTargets::of("n1", &[Arc::new(m)]).is_empty());
     }
 
     #[test]
     fn only_nodes_whose_targets_changed_are_looked_at() {
         let one = || vec![target(PodType::DaemonSet, 1, None)];
-        let change = |old, new| Change { old, new };
+        let change = |old, new| ObjectChange { old, new };
         let (a, b) = (maintenance(Stage::Drain, "n1", vec![]), maintenance(Stage::Drain, "n1", one()));
         assert_eq!(changed_nodes(&change(Some(a), Some(b.clone()))).len(), 1);
         assert!(changed_nodes(&change(Some(b.clone()), Some(b.clone()))).is_empty());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::cache::api;
-use drydock_runtime::{Context, ObjectKey, Pod, find};
+use drydock_runtime::{ControllerContext, ObjectKey, Pod, find};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use k8s_openapi::api::policy::v1::Eviction;
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
-use super::answer::{Answer, read};
-use super::gate::Gate;
-use super::worker::Worker;
+use super::budget_check::BudgetCheck;
+use super::eviction_result::{EvictionResult, read};
+use super::reconciler::ImperativeReconciler;
 
 /// An eviction that lost many races may sleep inside the host for about half a minute.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
@@ -27,18 +27,18 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Runs until shutdown, then waits for what is in flight.
-pub(super) async fn dispatch(worker: Arc<Worker>) {
-    let stop = worker.context.shutdown.clone();
+pub(super) async fn dispatch(reconciler: Arc<ImperativeReconciler>) {
+    let stop = reconciler.context.shutdown.clone();
     let tasks = TaskTracker::new();
     loop {
         let now = Instant::now();
-        while let Some(key) = take(&worker, now) {
-            tasks.spawn(serve(worker.clone(), key));
+        while let Some(key) = take(&reconciler, now) {
+            tasks.spawn(serve(reconciler.clone(), key));
         }
-        let pause = worker.pool.lock().paused_until(now);
+        let pause = reconciler.pool.lock().paused_until(now);
         tokio::select! {
             () = stop.cancelled() => break,
-            () = worker.pool_changed.notified() => {}
+            () = reconciler.pool_changed.notified() => {}
             () = tokio::time::sleep_until(pause.unwrap_or(now)), if pause.is_some() => {}
         }
     }
@@ -46,14 +46,14 @@ pub(super) async fn dispatch(worker: Arc<Worker>) {
     tasks.wait().await;
 }
 
-fn take(worker: &Worker, now: Instant) -> Option<ObjectKey> {
-    let mut pool = worker.pool.lock();
+fn take(reconciler: &ImperativeReconciler, now: Instant) -> Option<ObjectKey> {
+    let mut pool = reconciler.pool.lock();
     let taken = pool.take(now);
     let (in_flight, waiting, limit) = pool.load();
     drop(pool);
-    worker.metrics.in_flight.set(count(in_flight));
-    worker.metrics.waiting.set(count(waiting));
-    worker.metrics.limit.set(count(limit));
+    reconciler.metrics.in_flight.set(count(in_flight));
+    reconciler.metrics.waiting.set(count(waiting));
+    reconciler.metrics.limit.set(count(limit));
     taken
 }
 
@@ -61,65 +61,65 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-async fn serve(worker: Arc<Worker>, key: ObjectKey) {
+async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
     let began = Instant::now();
     // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
-    let asked = AssertUnwindSafe(ask(&worker, &key)).catch_unwind().await.unwrap_or_else(|_| {
+    let asked = AssertUnwindSafe(ask(&reconciler, &key)).catch_unwind().await.unwrap_or_else(|_| {
         error!(request = %key, "the eviction panicked; it is tried again");
-        Some((Answer::Unclear, Gate::Open(None)))
+        Some((EvictionResult::Unclear, BudgetCheck::Allows(None)))
     });
-    let answer = asked.as_ref().map(|(answer, _)| answer);
+    let result = asked.as_ref().map(|(result, _)| result);
     {
-        let mut pool = worker.pool.lock();
-        let overload = answer.is_some_and(Answer::is_overload);
+        let mut pool = reconciler.pool.lock();
+        let overload = result.is_some_and(EvictionResult::is_overload);
         pool.finish(&key, overload, began.elapsed(), Instant::now());
-        if let Some(Answer::Throttled(after)) = answer {
+        if let Some(EvictionResult::Throttled(after)) = result {
             pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
         }
     }
-    worker.answered(&key, asked);
-    worker.pool_changed.notify_one();
+    reconciler.answered(&key, asked);
+    reconciler.pool_changed.notify_one();
 }
 
 /// Asks the host, unless the request is no longer ours or the pod is already going.
-async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
-    let (request, seen) = worker.fetch(key)?;
-    let tried = worker.still_asks(key, &seen)?;
+async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
+    let (request, seen) = reconciler.fetch(key)?;
+    let attempts = reconciler.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
-    if !worker.context.may_write() {
-        return Some((Answer::TryAgain, seen.gate));
+    if !reconciler.context.may_write() {
+        return Some((EvictionResult::TryAgain, seen.check));
     }
-    let target = Worker::pod_of(&request);
-    if tried.may_be_accepted()
-        && let Some(answer) = look_live(&worker.context, &target, &pod.uid).await
+    let target = ImperativeReconciler::pod_of(&request);
+    if attempts.may_be_accepted()
+        && let Some(result) = look_live(&reconciler.context, &target, &pod.uid).await
     {
-        return Some((answer, seen.gate));
+        return Some((result, seen.check));
     }
-    let answer = evict(&worker.context, &target, &pod.uid).await;
-    debug!(request = %key, pod = %target, answer = answer.kind(), "eviction");
-    worker.metrics.answered(answer.kind());
-    Some((answer, seen.gate))
+    let result = evict(&reconciler.context, &target, &pod.uid).await;
+    debug!(request = %key, pod = %target, result = result.kind(), "eviction");
+    reconciler.metrics.answered(result.kind());
+    Some((result, seen.check))
 }
 
 /// What became of an eviction that the host may have accepted, though the cache does not show it; none if the pod is there
 /// as before: a second one would be a second disruption in the eyes of its budget.
-async fn look_live(context: &Context, pod: &ObjectKey, uid: &str) -> Option<Answer> {
+async fn look_live(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> Option<EvictionResult> {
     match find(&api::<Pod>(&context.client, &pod.namespace), &pod.name).await {
         Ok(live) => match live.map(|wire| wire.object).filter(|live| live.uid == uid) {
-            None => Some(Answer::Gone),
-            Some(live) => live.is_terminating().then_some(Answer::Accepted),
+            None => Some(EvictionResult::Gone),
+            Some(live) => live.is_terminating().then_some(EvictionResult::Accepted),
         },
-        Err(_) => Some(Answer::Unclear),
+        Err(_) => Some(EvictionResult::Unclear),
     }
 }
 
-async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
+async fn evict(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> EvictionResult {
     let api: Api<HostPod> = Api::namespaced(context.evictions.clone(), &pod.namespace);
     let (params, body) = (PostParams::default(), eviction(pod, uid));
     let asked = api.create_subresource("eviction", &pod.name, &params, &body);
     match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
         Ok(result) => read(result),
-        Err(_) => Answer::Unclear,
+        Err(_) => EvictionResult::Unclear,
     }
 }
 
@@ -155,9 +155,9 @@ mod tests {
     async fn a_404_that_names_no_pod_does_not_mean_that_the_pod_is_gone() {
         let key = ObjectKey::new("ns", "db-0");
         let unknown = context(|_, _, _| unknown_path());
-        assert_eq!(look_live(&unknown, &key, "u-1").await, Some(Answer::Unclear));
+        assert_eq!(look_live(&unknown, &key, "u-1").await, Some(EvictionResult::Unclear));
         let gone = context(|_, _, _| failure(404, "NotFound"));
-        assert_eq!(look_live(&gone, &key, "u-1").await, Some(Answer::Gone));
+        assert_eq!(look_live(&gone, &key, "u-1").await, Some(EvictionResult::Gone));
     }
 
     #[test]

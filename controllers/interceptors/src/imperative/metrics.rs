@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_runtime::ObjectKey;
-use drydock_runtime::metrics::fair::{self, SERIES};
-use drydock_runtime::metrics::{Metrics as Registry, Shown};
+use drydock_runtime::metrics::series::{self, SERIES};
+use drydock_runtime::metrics::{Metrics as Registry, SnapshotMetric};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -13,21 +13,21 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfRequest {
+struct RequestLabels {
     namespace: String,
     name: String,
     pod: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Result {
+struct ResultLabels {
     result: &'static str,
 }
 
 /// KEP-4563's counter of evictions, and how the pool is doing.
 pub(super) struct Metrics {
-    failed: Arc<Failed>,
-    answers: Family<Result, Counter>,
+    failed: Arc<FailedEvictions>,
+    answers: Family<ResultLabels, Counter>,
     pub(super) in_flight: Gauge,
     pub(super) waiting: Gauge,
     pub(super) limit: Gauge,
@@ -35,20 +35,20 @@ pub(super) struct Metrics {
 
 /// Evictions that failed, of each request that is remembered (KEP-4563, Eviction: 'If the pod eviction fails, the metric is
 /// incremented'), in step with the number of retries in its message. A scrape shows at most [`SERIES`] of them.
-struct Failed {
-    requests: Mutex<HashMap<ObjectKey, OfOne>>,
-    shown: Shown<Family<OfRequest, Counter>>,
+struct FailedEvictions {
+    requests: Mutex<HashMap<ObjectKey, FailureCount>>,
+    shown: SnapshotMetric<Family<RequestLabels, Counter>>,
     left_out: Gauge,
 }
 
-struct OfOne {
+struct FailureCount {
     pod: String,
     evictions: u64,
 }
 
 impl Metrics {
     pub(super) fn register(registry: &Registry) -> Self {
-        let failed = Arc::new(Failed {
+        let failed = Arc::new(FailedEvictions {
             requests: Mutex::default(),
             shown: registry.add_bare_counter(
                 "evictionrequest_controller_imperative_evictions",
@@ -78,13 +78,15 @@ impl Metrics {
         let mut requests = self.failed.requests.lock();
         match requests.get_mut(request) {
             Some(failed) => failed.evictions += 1,
-            None => drop(requests.insert(request.clone(), OfOne { pod: pod.to_owned(), evictions: 1 })),
+            None => {
+                drop(requests.insert(request.clone(), FailureCount { pod: pod.to_owned(), evictions: 1 }))
+            }
         }
     }
 
     /// The host answered.
     pub(super) fn answered(&self, result: &'static str) {
-        self.answers.get_or_create(&Result { result }).inc();
+        self.answers.get_or_create(&ResultLabels { result }).inc();
     }
 
     /// The request is no longer remembered.
@@ -93,13 +95,13 @@ impl Metrics {
     }
 }
 
-impl Failed {
+impl FailedEvictions {
     /// Shows at most `most` series, of as many namespaces as there is room for.
     fn show(&self, most: usize) {
-        let shown = Family::<OfRequest, Counter>::default();
+        let shown = Family::<RequestLabels, Counter>::default();
         let requests = self.requests.lock();
         let mut left = most;
-        fair::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, failed)| {
+        series::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, failed)| {
             let room = usize::from(left > 0);
             if room > 0 {
                 shown.get_or_create(&label(request, &failed.pod)).inc_by(failed.evictions);
@@ -112,8 +114,8 @@ impl Failed {
     }
 }
 
-fn label(request: &ObjectKey, pod: &str) -> OfRequest {
-    OfRequest {
+fn label(request: &ObjectKey, pod: &str) -> RequestLabels {
+    RequestLabels {
         namespace: request.namespace.to_string(),
         name: request.name.to_string(),
         pod: pod.to_owned(),

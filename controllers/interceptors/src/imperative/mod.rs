@@ -1,34 +1,36 @@
 //! imperative-eviction.k8s.io: calls the eviction API for every pod whose turn it is, respecting budgets, in parallel.
 //!
 //! ```text
-//! request, pod, budget change ─▶ queue ─▶ worker: plan ─┬─▶ report (status, events)
-//!              ▲                                        └─▶ pool ─▶ eviction ─▶ answer ─┐
-//!              └────────────────────────────────────────────────────────────────────────┘
+//! request, pod, budget change ─▶ queue ─▶ reconciler: next step ─┬─▶ report (status, events)
+//!              ▲                                                 └─▶ pool ─▶ eviction ─▶ result ─┐
+//!              └─────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
-pub(crate) mod answer;
-mod board;
+mod budget_check;
 mod evict;
-mod gate;
-mod let_go;
-mod limit;
+pub(crate) mod eviction_result;
+mod in_flight_limit;
+mod last_evictions;
+mod last_refusal;
 mod metrics;
-mod plan;
+mod next_step;
 mod pool;
-mod refused;
+mod reconciler;
+mod retry_tracker;
 #[cfg(test)]
 mod testing;
-mod worker;
 
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
-use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Budget, Cacheable, Change, Context, ObjectKey, Pod, run_workers};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
+use drydock_runtime::{
+    Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers,
+};
 use futures::FutureExt;
 
-use worker::Worker;
+use reconciler::ImperativeReconciler;
 
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
@@ -36,17 +38,17 @@ pub const NAME: &str = IMPERATIVE_EVICTION;
 const PARALLEL: usize = 64;
 
 /// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
-pub async fn run(context: Context) {
-    let queue = Queue::new("imperative_eviction", &context.metrics, Backoff::WRITES);
+pub async fn run(context: ControllerContext) {
+    let queue = WorkQueue::new("imperative_eviction", &context.metrics, ExponentialBackoff::WRITES);
     context.caches.pods.wait_until_synced().await;
     context.caches.budgets.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
-    let worker = Arc::new(Worker::new(context.clone(), queue.clone()));
-    subscribe(&context, &worker, &queue);
-    let dispatcher = context.tasks.spawn(evict::dispatch(worker.clone()));
+    let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
+    subscribe(&context, &reconciler, &queue);
+    let dispatcher = context.tasks.spawn(evict::dispatch(reconciler.clone()));
     let work = move |key| {
-        let worker = worker.clone();
-        async move { worker.reconcile(key).await }.boxed()
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(key).await }.boxed()
     };
     run_workers(queue, PARALLEL, context.shutdown.clone(), work).await;
     // The dispatcher ends with the same token.
@@ -58,19 +60,23 @@ fn is_ours(request: &EvictionRequest) -> bool {
     request.is_wanted() && request.active_interceptor() == Some(NAME)
 }
 
-fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) {
+fn subscribe(
+    context: &ControllerContext,
+    reconciler: &Arc<ImperativeReconciler>,
+    queue: &WorkQueue<ObjectKey>,
+) {
     context.caches.requests.subscribe({
-        let (queue, worker) = (queue.clone(), worker.clone());
-        move |change: &Change<EvictionRequest>| {
+        let (queue, reconciler) = (queue.clone(), reconciler.clone());
+        move |change: &ObjectChange<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
-            if change.new.as_ref().is_some_and(|r| is_ours(r)) || worker.knows(&request.key()) {
+            if change.new.as_ref().is_some_and(|r| is_ours(r)) || reconciler.knows(&request.key()) {
                 queue.add(request.key());
             }
         }
     });
     context.caches.pods.subscribe({
         let (queue, requests) = (queue.clone(), context.caches.requests.clone());
-        move |change: &Change<Pod>| {
+        move |change: &ObjectChange<Pod>| {
             for pod in change.both() {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
                 if requests.get(&key).is_some_and(|request| is_ours(&request)) {
@@ -80,14 +86,16 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
         }
     });
     context.caches.budgets.subscribe({
-        let worker = worker.clone();
-        move |change: &Change<Budget>| {
+        let reconciler = reconciler.clone();
+        move |change: &ObjectChange<PodDisruptionBudget>| {
             let Some(budget) = change.latest() else { return };
-            if gate::lets_go(change.old.as_deref(), change.new.as_deref()) {
-                worker.note_let_go(&budget.key());
+            if budget_check::has_evicted(change.old.as_deref(), change.new.as_deref()) {
+                reconciler.note_eviction(&budget.key());
             }
-            if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
-                worker.wake(&budget.key(), relief);
+            if let Some(released_pods) =
+                budget_check::released_pods(change.old.as_deref(), change.new.as_deref())
+            {
+                reconciler.wake(&budget.key(), released_pods);
             }
         }
     });

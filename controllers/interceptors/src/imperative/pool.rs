@@ -1,5 +1,5 @@
-//! Which pod is evicted next. Namespaces take turns, as tenants make as many budgets as they like; within a namespace its
-//! budgets take turns, so that one with many pods does not delay one with few.
+//! Which pod is evicted next. Namespaces are served in turn, as tenants make as many budgets as they like; within a
+//! namespace its budgets take turns, so that one with many pods does not delay one with few.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use drydock_runtime::ObjectKey;
 use drydock_runtime::round_robin::RoundRobin;
 use tokio::time::Instant;
 
-use super::limit::Limit;
+use super::in_flight_limit::InFlightLimit;
 
 /// Pods that the same budget covers; the pods of a namespace without one.
-pub(crate) type Lane = ObjectKey;
+pub(crate) type BudgetFlow = ObjectKey;
 
 /// An answer that takes longer says that the budgets of the namespace are contended, or that the host is loaded.
 const SLOW: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const RESTED: usize = 256;
 /// A namespace may take all slots while no other wants one. When all are taken, there is a reserve for those that have
 /// less than an equal share: each may take half of what is left of it.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct EvictionPool {
     /// Those with evictions that wait or are in flight.
     namespaces: HashMap<Arc<str>, Namespace>,
     /// Those with evictions that wait, in the order of their turns.
@@ -34,23 +34,23 @@ pub(crate) struct Pool {
     queued: HashSet<ObjectKey>,
     in_flight: usize,
     /// Of all namespaces together; lowered when the host asks to send less.
-    limit: Limit,
-    rested: HashMap<Arc<str>, (Limit, Instant)>,
+    limit: InFlightLimit,
+    rested: HashMap<Arc<str>, (InFlightLimit, Instant)>,
     /// After the host asked to wait.
     paused_until: Option<Instant>,
 }
 
 #[derive(Default)]
 struct Namespace {
-    lanes: RoundRobin<Lane, ObjectKey>,
+    flows: RoundRobin<BudgetFlow, ObjectKey>,
     in_flight: usize,
     /// Of this namespace; lowered when its evictions are answered slowly.
-    limit: Limit,
+    limit: InFlightLimit,
 }
 
-impl Pool {
+impl EvictionPool {
     /// Takes in a request, unless it waits already.
-    pub(crate) fn submit(&mut self, lane: &Lane, key: ObjectKey) {
+    pub(crate) fn submit(&mut self, flow: &BudgetFlow, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {
             return;
         }
@@ -59,10 +59,10 @@ impl Pool {
             let limit = rested.remove(&key.namespace).map(|(limit, _)| limit).unwrap_or_default();
             Namespace { limit, ..Namespace::default() }
         });
-        if namespace.lanes.is_empty() {
+        if namespace.flows.is_empty() {
             self.turns.push_back(key.namespace.clone());
         }
-        namespace.lanes.push(lane, key);
+        namespace.flows.push(flow, key);
     }
 
     /// The next one to evict, if a slot is free.
@@ -75,9 +75,9 @@ impl Pool {
         let turn = self.turns.iter().position(|name| self.namespaces.get(name).is_some_and(has_room))?;
         let name = self.turns.remove(turn)?;
         let namespace = self.namespaces.get_mut(&name)?;
-        let key = namespace.lanes.pop()?;
+        let key = namespace.flows.pop()?;
         namespace.in_flight += 1;
-        if !namespace.lanes.is_empty() {
+        if !namespace.flows.is_empty() {
             self.turns.push_back(name);
         }
         self.queued.remove(&key);
@@ -86,7 +86,7 @@ impl Pool {
     }
 
     /// How many evictions one namespace may have in flight to take a slot now. While none is free this is an equal share
-    /// at most, so that few namespaces are below it, and nobody is where there are more namespaces than slots.
+    /// at most, so that few namespaces are below it, and none is where there are more namespaces than slots.
     fn most_of_one(&self) -> usize {
         let most = self.limit.get();
         if self.in_flight < most {
@@ -103,7 +103,7 @@ impl Pool {
         let Some(namespace) = self.namespaces.get_mut(&key.namespace) else { return };
         namespace.in_flight = namespace.in_flight.saturating_sub(1);
         namespace.limit.learn(latency >= SLOW, now);
-        if namespace.in_flight == 0 && namespace.lanes.is_empty() {
+        if namespace.in_flight == 0 && namespace.flows.is_empty() {
             self.rest(&key.namespace, now);
         }
     }

@@ -12,14 +12,14 @@ fn key(namespace: &str, name: &str) -> ObjectKey {
 }
 
 /// Submits so many pods of a budget.
-fn submit(pool: &mut Pool, namespace: &str, budget: &str, pods: usize) {
+fn submit(pool: &mut EvictionPool, namespace: &str, budget: &str, pods: usize) {
     for pod in 0..pods {
         pool.submit(&key(namespace, budget), key(namespace, &format!("{budget}{pod}")));
     }
 }
 
 /// Takes all that may be in flight.
-fn taken(pool: &mut Pool) -> Vec<ObjectKey> {
+fn taken(pool: &mut EvictionPool) -> Vec<ObjectKey> {
     std::iter::from_fn(|| pool.take(Instant::now())).collect()
 }
 
@@ -29,7 +29,7 @@ fn of(taken: &[ObjectKey], namespace: &str) -> usize {
 
 #[test]
 fn budgets_of_a_namespace_take_turns() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     submit(&mut pool, "ns", "a", 3);
     submit(&mut pool, "ns", "b", 1);
     let order: Vec<String> = taken(&mut pool).iter().map(|key| key.name.to_string()).collect();
@@ -39,7 +39,7 @@ fn budgets_of_a_namespace_take_turns() {
 /// A tenant with 1,000 budgets got 1,000 turns for each turn of a tenant with one.
 #[test]
 fn namespaces_take_turns_however_many_budgets_each_has() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     (0..1_000).for_each(|budget| submit(&mut pool, "many", &format!("{budget}-"), 1));
     submit(&mut pool, "one", "b", 30);
     let first = taken(&mut pool);
@@ -49,7 +49,7 @@ fn namespaces_take_turns_however_many_budgets_each_has() {
 /// The reserve: all slots were taken for up to 45 s each by evictions of one namespace.
 #[test]
 fn a_namespace_that_finds_all_slots_taken_gets_some_of_a_reserve() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     submit(&mut pool, "loud", "b", 500);
     assert_eq!(taken(&mut pool).len(), 64, "a namespace alone has all");
     for (namespace, slots) in [("second", 8), ("third", 4), ("fourth", 2), ("fifth", 1)] {
@@ -61,7 +61,7 @@ fn a_namespace_that_finds_all_slots_taken_gets_some_of_a_reserve() {
 
 #[test]
 fn what_is_freed_is_shared_until_all_have_the_same() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     submit(&mut pool, "a", "b", 5_000);
     let mut in_flight = VecDeque::from(taken(&mut pool));
     submit(&mut pool, "b", "b", 5_000);
@@ -78,7 +78,7 @@ fn what_is_freed_is_shared_until_all_have_the_same() {
 /// race inside the host, left 4 slots for the cluster, and held these.
 #[test]
 fn slow_answers_slow_the_namespace_that_they_are_about_and_no_other() {
-    let (mut pool, mut now) = (Pool::default(), Instant::now());
+    let (mut pool, mut now) = (EvictionPool::default(), Instant::now());
     submit(&mut pool, "slow", "b", 500);
     for _ in 0..20 {
         now += Duration::from_secs(2);
@@ -95,7 +95,7 @@ fn slow_answers_slow_the_namespace_that_they_are_about_and_no_other() {
 /// Those that wait for a budget leave the pool meanwhile.
 #[test]
 fn a_namespace_that_comes_back_is_as_slow_as_it_was_and_few_are_remembered() {
-    let (mut pool, now) = (Pool::default(), Instant::now());
+    let (mut pool, now) = (EvictionPool::default(), Instant::now());
     for namespace in (0..300).map(|i| i.to_string()).chain(["slow".to_owned()]) {
         submit(&mut pool, &namespace, "b", 1);
         let key = taken(&mut pool).pop().unwrap();
@@ -112,7 +112,7 @@ fn a_namespace_that_comes_back_is_as_slow_as_it_was_and_few_are_remembered() {
 
 #[test]
 fn a_host_that_asks_to_send_less_is_sent_less_of_all() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     submit(&mut pool, "a", "b", 200);
     let key = pool.take(Instant::now()).unwrap();
     pool.finish(&key, true, QUICK, Instant::now());
@@ -123,7 +123,7 @@ fn a_host_that_asks_to_send_less_is_sent_less_of_all() {
 
 #[test]
 fn no_more_are_in_flight_than_the_limit() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     submit(&mut pool, "ns", "a", 100);
     let first = taken(&mut pool);
     assert_eq!(first.len(), 64);
@@ -134,14 +134,14 @@ fn no_more_are_in_flight_than_the_limit() {
 
 #[test]
 fn more_namespaces_than_slots_share_the_slots() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     (0..1_000).for_each(|namespace| submit(&mut pool, &namespace.to_string(), "b", 3));
     assert_eq!(taken(&mut pool).len(), 64);
 }
 
 #[test]
 fn request_that_waits_is_not_queued_twice() {
-    let mut pool = Pool::default();
+    let mut pool = EvictionPool::default();
     submit(&mut pool, "ns", "a", 1);
     submit(&mut pool, "ns", "a", 1);
     pool.submit(&key("ns", "b"), key("ns", "a0"));
@@ -150,7 +150,7 @@ fn request_that_waits_is_not_queued_twice() {
 
 #[test]
 fn pause_holds_everything_until_its_end() {
-    let (mut pool, now) = (Pool::default(), Instant::now());
+    let (mut pool, now) = (EvictionPool::default(), Instant::now());
     submit(&mut pool, "ns", "a", 1);
     pool.pause(now + Duration::from_secs(3));
     pool.pause(now + Duration::from_secs(1));

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use drydock_runtime::Budget;
+use drydock_runtime::PodDisruptionBudget;
 use drydock_runtime::testing::context;
 
 use super::super::testing::{
-    Asked, Running, accepted, budget, denied, no_room, pod, request, several, withdrawn,
+    HostCalls, RunningInterceptor, accepted, budget, denied, no_room, pod, request, several, withdrawn,
 };
 use super::*;
 
@@ -17,7 +17,7 @@ use super::*;
 #[tokio::test]
 async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted() {
     let budgets = [budget("a", "1", 1), budget("b", "2", 1)];
-    let mut running = Running::start(&budgets, &["p"], |_| several());
+    let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
     running.until_evicted("p").await;
     running.until_kept("p", 1).await;
     running.context.caches.budgets.remove(&budgets[0].key());
@@ -27,13 +27,13 @@ async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted()
 #[tokio::test]
 async fn what_is_left_of_several_budgets_is_waited_for() {
     let budgets = [budget("a", "1", 1), budget("b", "2", 0)];
-    let mut running = Running::start(&budgets, &["p"], |_| several());
+    let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
     running.until_evicted("p").await;
     running.until_kept("p", 1).await;
     running.context.caches.budgets.remove(&budgets[0].key());
     // It allows nothing, which is told.
     running
-        .until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("\"b\" allows 0")))
+        .until(|asked| matches!(asked, HostCalls::Report(_, message) if message.contains("\"b\" allows 0")))
         .await;
     running.context.caches.budgets.apply(budget("b", "3", 1));
     running.until_evicted("p").await;
@@ -47,17 +47,14 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     let pods: Vec<&str> = names.iter().map(String::as_str).collect();
     let has_room = Arc::new(AtomicBool::new(false));
     let opened = has_room.clone();
-    let mut running =
-        Running::start(
-            &[budget("b", "1", 0)],
-            &pods,
-            move |_| {
-                if opened.load(SeqCst) { denied() } else { no_room() }
-            },
-        );
+    let mut running = RunningInterceptor::start(&[budget("b", "1", 0)], &pods, move |_| {
+        if opened.load(SeqCst) { denied() } else { no_room() }
+    });
     let mut kept = BTreeSet::new();
     while kept.len() < pods.len() {
-        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
+        if let HostCalls::Report(name, _) =
+            running.until(|asked| matches!(asked, HostCalls::Report(..))).await
+        {
             kept.insert(name);
         }
     }
@@ -65,7 +62,9 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     running.context.caches.budgets.apply(budget("b", "2", 1));
     let mut asked = BTreeSet::new();
     while asked.len() < pods.len() {
-        if let Asked::Eviction(name) = running.until(|asked| matches!(asked, Asked::Eviction(_))).await {
+        if let HostCalls::Eviction(name) =
+            running.until(|asked| matches!(asked, HostCalls::Eviction(_))).await
+        {
             asked.insert(name);
         }
     }
@@ -79,12 +78,13 @@ async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     let pods: Vec<&str> = names.iter().map(String::as_str).collect();
     let has_room = Arc::new(AtomicBool::new(false));
     let opened = has_room.clone();
-    let mut running = Running::start(&[budget("b", "1", 0)], &pods, move |_| {
+    let mut running = RunningInterceptor::start(&[budget("b", "1", 0)], &pods, move |_| {
         if opened.load(SeqCst) { accepted() } else { no_room() }
     });
     let mut kept = Vec::new();
     while kept.len() < pods.len() {
-        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await
+        if let HostCalls::Report(name, _) =
+            running.until(|asked| matches!(asked, HostCalls::Report(..))).await
             && !kept.contains(&name)
         {
             kept.push(name);
@@ -95,8 +95,8 @@ async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     running.context.caches.budgets.apply(budget("b", "2", 1));
     let (first, rest) = kept.split_at(64);
     first.iter().for_each(|name| running.context.caches.requests.apply(withdrawn(name)));
-    let asked = running.until(|asked| matches!(asked, Asked::Eviction(_))).await;
-    assert!(rest.iter().any(|name| asked == Asked::Eviction(name.clone())), "{asked:?}");
+    let asked = running.until(|asked| matches!(asked, HostCalls::Eviction(_))).await;
+    assert!(rest.iter().any(|name| asked == HostCalls::Eviction(name.clone())), "{asked:?}");
 }
 
 /// The same while they wait for a place in the pool, or while the host was asked in vain.
@@ -104,17 +104,17 @@ async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
 async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     context.caches.budgets.apply(budget("b", "1", 0));
-    let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
-    let worker = Worker::new(context.clone(), queue.clone());
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
+    let reconciler = ImperativeReconciler::new(context.clone(), queue.clone());
     let key = |name: &str| ObjectKey::new("ns", name);
     for name in ["first", "next"] {
         context.caches.pods.apply(pod(name));
         context.caches.requests.apply(request(name));
-        worker.reconcile(key(name)).await.unwrap();
+        reconciler.reconcile(key(name)).await.unwrap();
     }
-    let gate = || worker.fetch(&key("next")).unwrap().1.gate;
-    worker.answered(&key("next"), Some((Answer::Budget("b".into()), gate())));
-    worker.reconcile(key("next")).await.unwrap();
+    let check = || reconciler.fetch(&key("next")).unwrap().1.check;
+    reconciler.answered(&key("next"), Some((EvictionResult::Budget("b".into()), check())));
+    reconciler.reconcile(key("next")).await.unwrap();
     let woken = async || {
         let mut woken = BTreeSet::new();
         while queue.depth() > 0 {
@@ -125,12 +125,12 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
         woken
     };
     assert_eq!(woken().await, ["next".to_owned()].into());
-    worker.answered(&key("first"), None);
+    reconciler.answered(&key("first"), None);
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
-    worker.reconcile(key("first")).await.unwrap();
-    worker.answered(&key("first"), Some((Answer::TryAgain, gate())));
+    reconciler.reconcile(key("first")).await.unwrap();
+    reconciler.answered(&key("first"), Some((EvictionResult::TryAgain, check())));
     context.caches.requests.apply(withdrawn("first"));
-    worker.reconcile(key("first")).await.unwrap();
+    reconciler.reconcile(key("first")).await.unwrap();
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
 }
 
@@ -145,16 +145,18 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
         Ok(_) => accepted(),
         Err(_) => no_room(),
     };
-    let healthy = |version: &str, current_healthy: i32| Budget {
+    let healthy = |version: &str, current_healthy: i32| PodDisruptionBudget {
         current_healthy,
         desired_healthy: 599,
         expected_pods: 700,
         ..budget("b", version, (current_healthy - 599).max(0))
     };
-    let mut running = Running::start(&[healthy("1", 598)], &pods, takes);
+    let mut running = RunningInterceptor::start(&[healthy("1", 598)], &pods, takes);
     let mut written = BTreeSet::new();
     while written.len() < pods.len() {
-        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
+        if let HostCalls::Report(name, _) =
+            running.until(|asked| matches!(asked, HostCalls::Report(..))).await
+        {
             written.insert(name);
         }
     }
@@ -165,8 +167,8 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
     let (mut asked, mut told) = (0, BTreeSet::new());
     while asked < 64 || told.is_empty() {
         match running.until(|_| true).await {
-            Asked::Eviction(_) => asked += 1,
-            Asked::Report(name, message) => {
+            HostCalls::Eviction(_) => asked += 1,
+            HostCalls::Report(name, message) => {
                 assert_eq!(message, "The eviction was accepted.");
                 told.insert(name);
             }
@@ -179,7 +181,7 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
         looks += 1;
     }
     while let Ok(more) = running.asked.try_recv() {
-        if let Asked::Report(name, _) = more {
+        if let HostCalls::Report(name, _) = more {
             told.insert(name);
         }
     }

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
-use drydock_runtime::cache::Phase;
+use drydock_runtime::cache::PodPhase;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Budget, Cacheable, Caches, Context, Pod};
+use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -19,23 +19,23 @@ pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// What the host was asked: evictions by the pod's name, and reports by the request's and their message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum HostCalls {
     Eviction(String),
     Report(String, String),
 }
 
 /// A running interceptor.
-pub(super) struct Running {
-    pub(super) context: Context,
-    pub(super) asked: Receiver<Asked>,
+pub(super) struct RunningInterceptor {
+    pub(super) context: ControllerContext,
+    pub(super) asked: Receiver<HostCalls>,
 }
 
-impl Running {
-    /// `answer` gives code and body for the eviction of the pod of this name.
+impl RunningInterceptor {
+    /// `result` gives code and body for the eviction of the pod of this name.
     pub(super) fn start(
-        budgets: &[Budget],
+        budgets: &[PodDisruptionBudget],
         pods: &[&str],
-        answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
+        result: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
     ) -> Self {
         let (tell, asked) = channel(4096);
         let context = context(move |method, path, body| {
@@ -44,18 +44,18 @@ impl Running {
             }
             let name = path.split('/').nth_back(1).unwrap_or_default().to_owned();
             if path.contains("/eviction?") || path.ends_with("/eviction") {
-                let answered = answer(&name);
-                let _ = tell.try_send(Asked::Eviction(name));
+                let answered = result(&name);
+                let _ = tell.try_send(HostCalls::Eviction(name));
                 return answered;
             }
             let message = body["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
-            let _ = tell.try_send(Asked::Report(name.clone(), message.to_owned()));
+            let _ = tell.try_send(HostCalls::Report(name.clone(), message.to_owned()));
             (200, serde_json::to_value(request(&name)).unwrap())
         });
         budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
         pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
         pods.iter().for_each(|name| context.caches.requests.apply(request(name)));
-        let Caches { pods, budgets, requests, .. } = &context.caches;
+        let HostCaches { pods, budgets, requests, .. } = &context.caches;
         pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
         budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
         requests.finish_list(&requests.all().iter().map(|request| request.key()).collect());
@@ -64,7 +64,7 @@ impl Running {
     }
 
     /// Waits until the host was asked this.
-    pub(super) async fn until(&mut self, is_it: impl Fn(&Asked) -> bool) -> Asked {
+    pub(super) async fn until(&mut self, is_it: impl Fn(&HostCalls) -> bool) -> HostCalls {
         let found = async {
             loop {
                 let asked = self.asked.recv().await.expect("it runs");
@@ -80,17 +80,17 @@ impl Running {
     pub(super) async fn until_kept(&mut self, name: &str, retries: u32) {
         let said = format!("retries: {retries}");
         self.until(
-            |asked| matches!(asked, Asked::Report(n, message) if n == name && message.contains(&said)),
+            |asked| matches!(asked, HostCalls::Report(n, message) if n == name && message.contains(&said)),
         )
         .await;
     }
 
     pub(super) async fn until_evicted(&mut self, name: &str) {
-        self.until(|asked| *asked == Asked::Eviction(name.to_owned())).await;
+        self.until(|asked| *asked == HostCalls::Eviction(name.to_owned())).await;
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningInterceptor {
     fn drop(&mut self) {
         self.context.shutdown.cancel();
     }
@@ -102,7 +102,7 @@ pub(super) fn pod(name: &str) -> Pod {
         name: name.into(),
         namespace: "ns".into(),
         uid: name.into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         ready: true,
         ..Default::default()
     }
@@ -128,8 +128,8 @@ pub(super) fn request(pod: &str) -> EvictionRequest {
     request
 }
 
-pub(super) fn budget(name: &str, version: &str, disruptions_allowed: i32) -> Budget {
-    Budget {
+pub(super) fn budget(name: &str, version: &str, disruptions_allowed: i32) -> PodDisruptionBudget {
+    PodDisruptionBudget {
         name: name.into(),
         namespace: "ns".into(),
         resource_version: version.into(),

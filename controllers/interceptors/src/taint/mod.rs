@@ -6,7 +6,7 @@
 //! whole DaemonSet, which tries one node at random and backs off to 1,000 s: beside one, five or fifty drained nodes, a node
 //! that joined could be without its pod after two minutes (Kubernetes 1.36).
 
-mod waits;
+mod taint_waits;
 mod wanted;
 
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
-use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    Change, Context, Failure, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
+    ApiErrorKind, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
+    run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -30,8 +31,8 @@ use kube::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use tracing::info;
 
-use crate::daemonset::{Deletions, Targets, changed_nodes};
-use waits::Waits;
+use crate::daemonset::{DaemonSetTargets, Deletions, changed_nodes};
+use taint_waits::TaintWaits;
 use wanted::{is_wanted, patch, taken_from};
 pub(crate) use wanted::{nodes_of, stands};
 
@@ -68,18 +69,18 @@ pub(crate) struct Shared {
     /// Which pods were deleted, and which DaemonSets put new ones there.
     pub(crate) deletions: Mutex<Deletions>,
     /// Which pods are being drained from which nodes.
-    pub(crate) targets: Targets,
+    pub(crate) targets: DaemonSetTargets,
     /// Nodes whose taint is looked at.
-    pub(crate) queue: Queue<String>,
+    pub(crate) queue: WorkQueue<String>,
     /// Nodes whose taints cannot be changed.
     refusals: Refusals,
     /// Nodes whose taint does not stand yet.
-    waits: Waits,
+    waits: TaintWaits,
 }
 
 /// Why a taint that is wanted does not stand yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Awaited {
+pub(crate) struct PendingTaint {
     /// Since when it is wanted.
     pub(crate) since: Timestamp,
     /// The words with which it was refused.
@@ -89,20 +90,20 @@ pub(crate) struct Awaited {
 }
 
 impl Shared {
-    pub(crate) fn new(context: &Context) -> Self {
+    pub(crate) fn new(context: &ControllerContext) -> Self {
         Self {
             deletions: Mutex::default(),
-            targets: Targets::default(),
-            queue: Queue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
+            targets: DaemonSetTargets::default(),
+            queue: WorkQueue::new("daemonset_taint", &context.metrics, ExponentialBackoff::WRITES),
             refusals: Refusals::default(),
-            waits: Waits::default(),
+            waits: TaintWaits::default(),
         }
     }
 
-    /// Why the taint of a node does not stand; none if nobody has looked yet whether it is wanted.
-    pub(crate) fn awaited(&self, node: &str) -> Option<Awaited> {
+    /// Why the taint of a node does not stand; none if it has not been decided yet whether it is wanted.
+    pub(crate) fn awaited(&self, node: &str) -> Option<PendingTaint> {
         let (since, taken) = self.waits.of(node)?;
-        Some(Awaited { since, refused: self.refusals.of(node), taken })
+        Some(PendingTaint { since, refused: self.refusals.of(node), taken })
     }
 
     /// The taint of a node is wanted since then.
@@ -123,7 +124,7 @@ impl Shared {
 /// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is called with each
 /// node whose taint is refused with words that are new, or taken away again and again.
 pub(crate) async fn run(
-    context: Context,
+    context: ControllerContext,
     shared: Arc<Shared>,
     blocked: impl Fn(&str) + Send + Sync + 'static,
 ) {
@@ -141,26 +142,26 @@ pub(crate) async fn run(
 }
 
 /// Whether a node's taint is wanted and does not stand yet, as far as the caches know.
-pub(crate) fn is_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
+pub(crate) fn is_awaited(context: &ControllerContext, shared: &Shared, node: &str) -> bool {
     may_be_awaited(context, shared, node)
         && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, shared, &node))
 }
 
 /// Whether DaemonSet pods are being drained from a node and its taint does not stand.
-pub(crate) fn may_be_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
+pub(crate) fn may_be_awaited(context: &ControllerContext, shared: &Shared, node: &str) -> bool {
     shared.targets.has_reached_daemon_sets(node)
         && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
 }
 
-fn is_wanted_now(context: &Context, shared: &Shared, node: &Node) -> bool {
+fn is_wanted_now(context: &ControllerContext, shared: &Shared, node: &Node) -> bool {
     let on_node = shared.targets.on(&node.name);
     let pods = context.caches.pods.on_node(&node.name);
     is_wanted(node, &pods, &on_node, &shared.deletions.lock(), clock::now())
 }
 
-fn subscribe(context: &Context, shared: &Arc<Shared>) {
+fn subscribe(context: &ControllerContext, shared: &Arc<Shared>) {
     let nodes = shared.clone();
-    context.caches.nodes.subscribe(move |change: &Change<Node>| {
+    context.caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
         if let Some(node) =
             taken_from(change).filter(|node| nodes.targets.has_reached_daemon_sets(&node.name))
         {
@@ -173,35 +174,35 @@ fn subscribe(context: &Context, shared: &Arc<Shared>) {
         }
     });
     let pods = shared.queue.clone();
-    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+    context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
         for node in nodes_of(change) {
             pods.add(node.to_owned());
         }
     });
     let maintenances = shared.queue.clone();
-    context.caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+    context.caches.maintenances.subscribe(move |change: &ObjectChange<NodeMaintenance>| {
         changed_nodes(change).into_iter().for_each(|node| maintenances.add(node));
     });
 }
 
 async fn reconcile(
-    context: &Context,
+    context: &ControllerContext,
     shared: &Shared,
     blocked: &(impl Fn(&str) + Sync),
     name: String,
-) -> Result<Outcome, Error> {
+) -> Result<Requeue, Error> {
     let is_draining = shared.targets.has_reached_daemon_sets(&name);
     let Some(node) = context.caches.nodes.find("", &name) else {
         shared.over(&name, false);
-        return Ok(Outcome::Done);
+        return Ok(Requeue::Never);
     };
     let wanted = is_wanted_now(context, shared, &node);
     let Some(patch) = patch(&node, wanted) else {
         shared.over(&name, is_draining);
-        return Ok(Outcome::Done);
+        return Ok(Requeue::Never);
     };
     if wanted && let Some(wait) = pause(context, shared, blocked, &node) {
-        return Ok(Outcome::After(wait));
+        return Ok(Requeue::After(wait));
     }
     if !context.may_write() {
         return Err(Error::NoLease);
@@ -215,11 +216,11 @@ async fn reconcile(
             let maintenance = shared.targets.on(&name).names();
             info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
             // What others undo before the cache has shown it brings no change.
-            Ok(Outcome::After(SHOWS_WITHIN))
+            Ok(Requeue::After(SHOWS_WITHIN))
         }
         Err(error) => match classify(&error) {
-            Failure::NotFound => Ok(Outcome::Done),
-            Failure::Conflict => Ok(Outcome::Retry),
+            ApiErrorKind::NotFound => Ok(Requeue::Never),
+            ApiErrorKind::Conflict => Ok(Requeue::WithBackoff),
             _ => {
                 if shared.refusals.note(&name, &error) {
                     blocked(&name);
@@ -234,15 +235,20 @@ async fn reconcile(
 }
 
 /// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
-fn tell_it_stays(context: &Context, node: &Node, refusals: &Refusals) {
+fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &Refusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
         format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
     context.recorder.warning(node, NODE_UPDATE_REFUSED, message);
 }
 
-/// How long the taint is not to be set yet, if others have taken it away again and again, of which the node is told.
-fn pause(context: &Context, shared: &Shared, blocked: &impl Fn(&str), node: &Node) -> Option<Duration> {
+/// How long the taint is not to be set yet, if others have taken it away again and again, which an event on the node says.
+fn pause(
+    context: &ControllerContext,
+    shared: &Shared,
+    blocked: &impl Fn(&str),
+    node: &Node,
+) -> Option<Duration> {
     let now = clock::now();
     let due = shared.waits.wanted(&node.name, now);
     if let Some((times, began)) = due.tell {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::PodType;
 use drydock_runtime::cache::Taint;
-use drydock_runtime::{Change, Node, Pod};
+use drydock_runtime::{Node, ObjectChange, Pod};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{EFFECT, TAINT};
-use crate::daemonset::{Deletions, OnNode};
+use crate::daemonset::{Deletions, NodeTargets};
 
 /// Whether the taint stands, as the host's controllers see it.
 pub(crate) fn stands(node: &Node) -> bool {
@@ -28,7 +28,7 @@ pub(crate) fn stands(node: &Node) -> bool {
 pub(super) fn is_wanted(
     node: &Node,
     pods: &[Arc<Pod>],
-    on_node: &OnNode,
+    on_node: &NodeTargets,
     deletions: &Deletions,
     now: Timestamp,
 ) -> bool {
@@ -47,13 +47,13 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
 }
 
 /// The node that a change took the taint from. We take it away only when DaemonSet pods are drained from the node no longer.
-pub(super) fn taken_from(change: &Change<Node>) -> Option<&Arc<Node>> {
+pub(super) fn taken_from(change: &ObjectChange<Node>) -> Option<&Arc<Node>> {
     let old = change.old.as_ref().filter(|old| stands(old))?;
     change.new.as_ref().filter(|new| !stands(new) && new.uid == old.uid)
 }
 
 /// Nodes whose DaemonSet pods, or what covers them, are others after the change.
-pub(crate) fn nodes_of(change: &Change<Pod>) -> impl Iterator<Item = &str> {
+pub(crate) fn nodes_of(change: &ObjectChange<Pod>) -> impl Iterator<Item = &str> {
     let matters = |pod: &Pod| {
         let of_node = (pod.node_name.clone(), pod.uid.clone(), pod.daemon_set());
         (is_of_daemon_set(pod), of_node, pod.labels.clone(), pod.tolerates_drain_taint)

@@ -53,7 +53,7 @@ fn foreign_effect_under_our_key_is_put_right() {
     assert_eq!(put_right["spec"]["taints"][1], json!({"key": TAINT, "effect": "NoSchedule"}));
 }
 
-fn drained_to(pod_priority: i32) -> OnNode {
+fn drained_to(pod_priority: i32) -> NodeTargets {
     let mut m = NodeMaintenance::default();
     m.spec.stage = Stage::Drain;
     m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
@@ -65,7 +65,7 @@ fn drained_to(pod_priority: i32) -> OnNode {
         }],
         ..Default::default()
     }];
-    OnNode::of("n", &[Arc::new(m)])
+    NodeTargets::of("n", &[Arc::new(m)])
 }
 
 fn pod(uid: &str, priority: i32) -> Pod {
@@ -102,7 +102,7 @@ fn pods_that_tolerate_the_taint_neither_hold_it_up_nor_need_it() {
 fn pods_of_other_types_and_terminal_ones_play_no_part() {
     let (low, none) = (pod("low", 10), Deletions::default());
     let free = Pod { controller: None, ..pod("free", 1000) };
-    let ended = Pod { phase: drydock_runtime::cache::Phase::Failed, ..pod("ended", 1000) };
+    let ended = Pod { phase: drydock_runtime::cache::PodPhase::Failed, ..pod("ended", 1000) };
     let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
     let mirror = Pod { annotations: [mirror].into(), ..pod("mirror", 1000) };
     assert!(wanted(&node(None), &[&low, &free, &ended, &mirror], 10, &none));
@@ -123,5 +123,5 @@ fn the_taint_comes_before_its_time_for_a_pod_that_has_come_back() {
 fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
     let none = Deletions::default();
     assert!(wanted(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
-    assert!(!is_wanted(&node(Some(EFFECT)), &[], &OnNode::default(), &none, Timestamp::UNIX_EPOCH));
+    assert!(!is_wanted(&node(Some(EFFECT)), &[], &NodeTargets::default(), &none, Timestamp::UNIX_EPOCH));
 }

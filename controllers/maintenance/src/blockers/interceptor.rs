@@ -1,4 +1,4 @@
-//! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
+//! Pods whose interceptors keep them: they are refused, silent or late, or stand still for an unknown reason.
 
 use drydock_api::eviction_request::blocked::STATES;
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, is_default};
@@ -15,10 +15,10 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::BlockCause;
 use super::owner::ForOwner;
-use super::why::Why;
-use crate::actions::Decision;
-use crate::world::View;
+use crate::actions::MaintenanceDecision;
+use crate::world::WorldView;
 
 /// Gives what the command needs that ends the turn of an interceptor (deploy/base/rbac-users.yaml).
 const SKIP_ROLE: &str = "drydock:skip-interceptors";
@@ -30,12 +30,12 @@ const UNASKED: SignedDuration = SignedDuration::from_mins(5);
 /// The active interceptor says what keeps it from evicting the pod. The reason and the bare words are believed of our own
 /// ones alone. Anybody may register an interceptor for pods of his and write anything: from others, a budget's name would
 /// send people to a budget that is not to blame, and so it is the interceptor that they are sent to.
-pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
+pub(super) fn why_refused(request: &EvictionRequest) -> Option<BlockCause> {
     let active = request.active_interceptor_status()?;
     let blocked = active.blocked.as_ref()?;
     if !is_default(&active.name) {
         let says = format!("{} says:", active.name);
-        let why = Why::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name);
+        let why = BlockCause::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name);
         return Some(why.for_owner(ForOwner::SaysBlocked));
     }
     let known = [POD_DISRUPTION_BUDGET, ADMISSION_WEBHOOK, NODE_UPDATE_REFUSED, DAEMON_SET_RETURNS];
@@ -44,13 +44,13 @@ pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     let is_namespaced = [POD_DISRUPTION_BUDGET, DAEMON_SET_RETURNS].contains(&reason);
     let namespace = if is_namespaced { format!("{}/", request.metadata.namespace) } else { String::new() };
     let state = STATES.into_iter().find(|known| *known == blocked.state).unwrap_or_default();
-    let why = Why::new(reason, said(request, active)).in_state(state);
+    let why = BlockCause::new(reason, said(request, active)).in_state(state);
     let is_due = reason != POD_DISRUPTION_BUDGET || is_owner_told(active, blocked);
-    Some(Why { is_due, ..why }.of(format!("{} {namespace}{}", active.name, blocked.name)))
+    Some(BlockCause { is_due, ..why }.of(format!("{} {namespace}{}", active.name, blocked.name)))
 }
 
-/// Whether the pod's owner has been told of what blocks: the interceptor decides it, and leaves out who waits in the queue of a
-/// budget that lets others go.
+/// Whether the pod's owner has had an event about what blocks: the interceptor decides it, and leaves out pods in the
+/// queue of a budget that lets others go.
 fn is_owner_told(active: &InterceptorStatus, blocked: &Blocked) -> bool {
     let last = active.last_blocked.as_ref();
     last.is_some_and(|last| (&last.reason, &last.name) == (&blocked.reason, &blocked.name))
@@ -63,18 +63,22 @@ fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str
 }
 
 /// A static pod whose node has no agent.
-pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) -> Option<Why> {
+pub(super) fn no_agent(view: &WorldView<'_>, pod: &Pod, request: &EvictionRequest) -> Option<BlockCause> {
     request.active_interceptor_status()?;
     let is_missing = || agent_is_missing(request, view.config.first_report_within(), view.now);
     if pod.pod_type() != PodType::Static || !is_missing() {
         return None;
     }
     let message = format!("No node agent on {} responds to the eviction of static pods", pod.node_name);
-    Some(Why::new(NO_NODE_AGENT, message).for_owner(ForOwner::NoAgent))
+    Some(BlockCause::new(NO_NODE_AGENT, message).for_owner(ForOwner::NoAgent))
 }
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.
-pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mut Decision) -> Option<Why> {
+pub(super) fn why_slow(
+    view: &WorldView<'_>,
+    request: &EvictionRequest,
+    decision: &mut MaintenanceDecision,
+) -> Option<BlockCause> {
     let active = request.active_interceptor_status()?;
     let (silent, expected) = (silent_at(view, request, active), active.expected_finish_time);
     let is_over = |at: &Timestamp| *at <= view.now;
@@ -101,11 +105,11 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
 /// A pod that nothing explains and that is there for so long that people should look: its request may be made anew again and
 /// again, or reported on for ever.
 pub(super) fn unexplained(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     pod: &Pod,
     since: Timestamp,
-    decision: &mut Decision,
-) -> Option<Why> {
+    decision: &mut MaintenanceDecision,
+) -> Option<BlockCause> {
     // Terminating pods are explained when they are late.
     if pod.is_terminating() {
         return None;
@@ -129,15 +133,15 @@ pub(super) fn unexplained(
     let message = format!(
         "{what}, although it has been due to leave since {since}; the log of drydock-controller-manager says why"
     );
-    Some(Why::new(OTHER, message))
+    Some(BlockCause::new(OTHER, message))
 }
 
-/// An interceptor that nobody may be running, with a command that ends its turn.
+/// An interceptor that may not be running at all, with a command that ends its turn.
 fn never_reported(
     request: &EvictionRequest,
     active: &InterceptorStatus,
     passed_over: Option<Timestamp>,
-) -> Why {
+) -> BlockCause {
     let (name, meta) = (&active.name, &request.metadata);
     let then = passed_over.map(|at| format!("; it is passed over at {}", format_seconds(at)));
     let message =
@@ -148,12 +152,12 @@ fn never_reported(
          completionTime: '$(date -u +%FT%TZ)'}}]}}'",
         meta.name, meta.namespace,
     );
-    let why = Why::new(INTERCEPTOR, message).of(name).for_owner(ForOwner::NeverReported);
+    let why = BlockCause::new(INTERCEPTOR, message).of(name).for_owner(ForOwner::NeverReported);
     why.with_note(role).with_command("To go on now", command)
 }
 
-/// Who was passed over before, behind the words about whoever has the turn now.
-pub(super) fn after_others(request: &EvictionRequest, why: Why) -> Why {
+/// The interceptors that were passed over, for the end of the message about the active one.
+pub(super) fn after_others(request: &EvictionRequest, why: BlockCause) -> BlockCause {
     let names: Vec<&str> = transitions::passed_over(request).filter(|name| !is_default(name)).collect();
     let Some(last) = names.last() else { return why };
     let (who, it) = match names.len() {
@@ -163,12 +167,12 @@ pub(super) fn after_others(request: &EvictionRequest, why: Why) -> Why {
     why.with_note(format!("{who} passed over before, as nothing was heard of {it}"))
 }
 
-fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> Why {
+fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> BlockCause {
     let waiting = format!("Waiting for {}{how}:", active.name);
     let why = match said(request, active) {
-        "" => Why::new(INTERCEPTOR, waiting + " it has not reported yet"),
-        said if is_default(&active.name) => Why::new(INTERCEPTOR, format!("{waiting} {said}")),
-        said => Why::new(INTERCEPTOR, waiting).quoting(said),
+        "" => BlockCause::new(INTERCEPTOR, waiting + " it has not reported yet"),
+        said if is_default(&active.name) => BlockCause::new(INTERCEPTOR, format!("{waiting} {said}")),
+        said => BlockCause::new(INTERCEPTOR, waiting).quoting(said),
     };
     why.of(&active.name)
 }
@@ -176,7 +180,7 @@ fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str)
 /// When an interceptor that reports nothing more is shown. Ours report a pod that they can do nothing about yet seldom, and
 /// may have many.
 pub(super) fn silent_at(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     request: &EvictionRequest,
     active: &InterceptorStatus,
 ) -> Option<Timestamp> {
@@ -187,7 +191,11 @@ pub(super) fn silent_at(
 }
 
 /// When the turn passes on if nothing more is heard. The last interceptor has no deadline.
-fn deadline(view: &View<'_>, request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {
+fn deadline(
+    view: &WorldView<'_>,
+    request: &EvictionRequest,
+    active: &InterceptorStatus,
+) -> Option<Timestamp> {
     let last = last_sign(request, active).filter(|_| active.name != IMPERATIVE_EVICTION)?;
     last.checked_add(view.config.heartbeat_deadline).ok()
 }

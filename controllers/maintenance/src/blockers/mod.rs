@@ -1,13 +1,12 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
-mod held_back;
+mod cause;
 mod interceptor;
 mod owner;
 mod request;
 mod shown;
 mod terminating;
 mod text;
-mod why;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,20 +18,20 @@ use drydock_runtime::Pod;
 use drydock_runtime::guide::may_stay;
 use jiff::Timestamp;
 
-use crate::actions::Decision;
+use crate::actions::MaintenanceDecision;
 use crate::nodes::uncordoned;
-use crate::world::View;
+use crate::world::WorldView;
 
+use cause::why;
+pub(crate) use cause::{BlockCause, CauseContext};
 use owner::Owners;
-use shown::{Shown, show};
-use why::why;
-pub(crate) use why::{Known, Why};
+use shown::{ShownBlocker, show};
 
 /// What blocks, with memory of since when.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blockers {
     /// By node, the longest blocked first.
-    nodes: HashMap<String, Vec<Shown>>,
+    nodes: HashMap<String, Vec<ShownBlocker>>,
     /// Who tells the owners of the pods.
     owners: Owners,
     /// Since when nothing explains why pods are there, by UID.
@@ -40,11 +39,11 @@ pub(crate) struct Blockers {
 }
 
 /// Pods that one cause keeps.
-pub(crate) struct Group<'b> {
+pub(crate) struct BlockedPods<'b> {
     /// How many.
     pub(crate) pods: usize,
     /// The one that is blocked for the longest time.
-    pub(crate) oldest: &'b Shown,
+    pub(crate) oldest: &'b ShownBlocker,
     /// The node of that one.
     pub(crate) node: &'b str,
     /// Whether one of them is worth an event.
@@ -52,14 +51,19 @@ pub(crate) struct Group<'b> {
 }
 
 /// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
-type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
+type ShownBefore<'b> = HashMap<(&'b str, &'b str), &'b ShownBlocker>;
 
 impl Blockers {
     /// Works out what blocks at this moment.
-    pub(crate) fn update(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
+    pub(crate) fn update(
+        &mut self,
+        view: &WorldView<'_>,
+        known: &CauseContext<'_>,
+        decision: &mut MaintenanceDecision,
+    ) {
         self.recall(view);
         let nodes = std::mem::take(&mut self.nodes);
-        let mut before = Before::new();
+        let mut before = ShownBefore::new();
         for (node, shown) in &nodes {
             before.extend(shown.iter().map(|shown| ((node.as_str(), shown.blocker.pod.uid.as_str()), shown)));
         }
@@ -74,14 +78,14 @@ impl Blockers {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                self.owners.tell(view, pod, &why, before, decision);
+                self.owners.publish(view, pod, &why, before, decision);
                 let shown = show(view, before, reference(pod), why, decision);
-                blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
+                blockers.push(ShownBlocker { pod_type: pod.pod_type(), ..shown });
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
-            if let Some(message) = uncordoned::why(view, known.flips, node) {
-                let why = Why::new(NODE_UPDATE_REFUSED, message);
+            if let Some(message) = uncordoned::why(view, known.uncordon_conflicts, node) {
+                let why = BlockCause::new(NODE_UPDATE_REFUSED, message);
                 let before = before.get(&(*node, "")).copied();
                 blockers.insert(0, show(view, before, PodReference::default(), why, decision));
             }
@@ -121,10 +125,11 @@ impl Blockers {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-    ) -> Option<(usize, Group<'b>)> {
+    ) -> Option<(usize, BlockedPods<'b>)> {
         let by_reason = self.grouped(nodes, last, |shown| shown.blocker.reason.as_str());
         let all = by_reason.values().map(|group| group.pods).sum();
-        let order = |group: &Group<'_>| (group.pods, std::cmp::Reverse(group.oldest.blocker.since_time));
+        let order =
+            |group: &BlockedPods<'_>| (group.pods, std::cmp::Reverse(group.oldest.blocker.since_time));
         Some((all, by_reason.into_values().max_by_key(order)?))
     }
 
@@ -133,7 +138,7 @@ impl Blockers {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-    ) -> BTreeMap<(&'b str, &'b str), Group<'b>> {
+    ) -> BTreeMap<(&'b str, &'b str), BlockedPods<'b>> {
         self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.words.key.about.as_str()))
     }
 
@@ -141,12 +146,12 @@ impl Blockers {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-        key: impl Fn(&'b Shown) -> K,
-    ) -> BTreeMap<K, Group<'b>> {
+        key: impl Fn(&'b ShownBlocker) -> K,
+    ) -> BTreeMap<K, BlockedPods<'b>> {
         let mut groups = BTreeMap::new();
         for node in nodes {
             for shown in self.nodes.get(node).into_iter().flatten().filter(|shown| shown.is_pod_up_to(last)) {
-                let new = Group { pods: 0, oldest: shown, node, is_due: false };
+                let new = BlockedPods { pods: 0, oldest: shown, node, is_due: false };
                 let group = groups.entry(key(shown)).or_insert(new);
                 group.pods += 1;
                 group.is_due |= shown.is_due;
@@ -174,20 +179,20 @@ impl Blockers {
     }
 
     /// After a restart: since when, from what the statuses show.
-    fn recall(&mut self, view: &View<'_>) {
+    fn recall(&mut self, view: &WorldView<'_>) {
         if !self.nodes.is_empty() {
             return;
         }
         let statuses = view.world.maintenances.iter().flat_map(|m| &m.status.node_statuses);
         for status in statuses {
             let known = self.nodes.entry(status.node_ref.name.clone()).or_default();
-            known.extend(status.blockers.iter().map(Shown::stored));
+            known.extend(status.blockers.iter().map(ShownBlocker::stored));
         }
     }
 
     /// Since when a pod that is asked to leave is there without a reason. After a restart this begins anew, but for the turn
     /// of an interceptor.
-    fn unexplained_since(&self, view: &View<'_>, pod: &Pod) -> Timestamp {
+    fn unexplained_since(&self, view: &WorldView<'_>, pod: &Pod) -> Timestamp {
         if !view.may_ask_on(&pod.node_name) {
             return view.now;
         }

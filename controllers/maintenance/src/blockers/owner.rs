@@ -1,7 +1,7 @@
-//! What the owner of a pod is told of its eviction that nobody else tells: the imperative eviction and the interceptor of DaemonSets
+//! Events for the owner of a pod that no interceptor publishes: the imperative eviction and the interceptor of DaemonSets
 //! tell of what blocks them.
 //!
-//! What is told here is what `eviction_request::retention` takes for told: it decides for how long the request is kept.
+//! `eviction_request::retention` counts on these events: it decides for how long the request is kept.
 
 use drydock_api::eviction_request::interceptors::KUBELET;
 use drydock_api::eviction_request::transitions;
@@ -10,16 +10,16 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::BlockCause;
 use super::interceptor::silent_at;
-use super::shown::{Key, Shown};
-use super::why::Why;
-use crate::actions::{About, Decision, Note};
-use crate::world::View;
+use super::shown::{BlockerKey, ShownBlocker};
+use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
+use crate::world::WorldView;
 
-/// How long a change of leader may take; older causes were told by the leader before.
+/// How long a change of leader may take; the leader before has published the events of older causes.
 const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 
-/// What the owner of a pod is told of, by nobody else.
+/// A cause whose event for the pod's owner only this controller publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForOwner {
     /// No agent stops the static pod.
@@ -39,20 +39,20 @@ pub(super) struct Owners {
 
 impl Owners {
     /// Tells the owner of a pod of what blocks it, once; `before` is what was shown of the pod at the last look.
-    pub(super) fn tell(
+    pub(super) fn publish(
         &self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         pod: &Pod,
-        why: &Why,
-        before: Option<&Shown>,
-        decision: &mut Decision,
+        why: &BlockCause,
+        before: Option<&ShownBlocker>,
+        decision: &mut MaintenanceDecision,
     ) {
-        let is_told = before.is_some_and(|before| before.tells_of(why));
+        let is_told = before.is_some_and(|before| before.has_published(why));
         let Some(cause) = why.for_owner.filter(|_| !is_told) else { return };
         if self.has_looked || !was_told(view, pod, cause) {
-            let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
+            let about = EventSubject::Eviction(pod.namespace.clone(), pod.uid.clone());
             let message = why.text.brief();
-            decision.notes.push(Note {
+            decision.events.push(EventDraft {
                 about,
                 severity: Severity::Warning,
                 reason: EVICTION_BLOCKED,
@@ -68,17 +68,18 @@ impl Owners {
     }
 }
 
-impl Shown {
-    /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
-    fn tells_of(&self, why: &Why) -> bool {
-        let Key { about, for_owner, .. } = &self.words.key;
+impl ShownBlocker {
+    /// Whether the owner of the pod has had an event about this. Of what a status showed before a restart nothing else is
+    /// known.
+    fn has_published(&self, why: &BlockCause) -> bool {
+        let BlockerKey { about, for_owner, .. } = &self.words.key;
         let is_same = (about, *for_owner) == (&why.about, why.for_owner);
         self.blocker.reason == why.reason && (is_same || self.words.at == Timestamp::MIN)
     }
 }
 
-/// Whether the leader before this one has told it: it is so for so long that it must have looked.
-fn was_told(view: &View<'_>, pod: &Pod, cause: ForOwner) -> bool {
+/// Whether the leader before this one has published it: it is so for so long that it must have looked.
+fn was_told(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
     let Some(request) = view.world.request(pod) else { return false };
     let active = request.active_interceptor_status();
     let since = match cause {

@@ -1,10 +1,19 @@
-//! Requests that stand in the way of a pod's eviction: they have the name that the pod's own must have, and serve nobody.
+//! Pods whose request is in the way: it serves another pod or nobody, it came to nothing, or the pod is asked for again later.
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::blocker::{
+    OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WORKLOAD_RETURNS, WRONG_TARGET,
+};
 use drydock_api::text::cut;
 use drydock_api::time::format_seconds;
+use drydock_runtime::Pod;
 use jiff::Timestamp;
 use serde_json::Value;
+
+use super::cause::BlockCause;
+use crate::REQUESTER;
+use crate::requests::failures::{FailureCause, RequestFailure};
+use crate::requests::returns::PodReturns;
 
 /// Characters of a name that are shown.
 const LONGEST_NAME: usize = 64;
@@ -29,7 +38,7 @@ pub(super) fn why_held(request: &EvictionRequest) -> Option<String> {
 
 /// What is said of a request that has the name of a pod's own and targets another pod; and when it is replaced, if that is
 /// not now.
-pub(super) fn why_astray(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
+pub(super) fn why_wrong_target(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
     let target = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
     let target = owned(&format!("pod {target}"), &managers(request, &["f:spec", "f:target"]));
     let mut message =
@@ -60,6 +69,39 @@ fn managers<'r>(request: &'r EvictionRequest, path: &[&str]) -> Vec<&'r str> {
     };
     let owners = request.metadata.managed_fields.iter().filter(owns);
     owners.filter_map(|entry| entry["manager"].as_str()).collect()
+}
+
+/// The last request came to nothing.
+pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> BlockCause {
+    let (reason, what) = match failure.cause {
+        FailureCause::Validation => return why_invalid(pod, &failure.why),
+        FailureCause::Withdrawn => {
+            let what = format!("Others took the requester {REQUESTER} out of the pod's EvictionRequest");
+            (REQUEST_WITHDRAWN, what)
+        }
+        FailureCause::Deleted => (REQUEST_WITHDRAWN, "Others deleted the pod's EvictionRequest".to_owned()),
+        FailureCause::Evicted => {
+            (OTHER, "The pod's EvictionRequest has ended as Evicted while the pod is there".to_owned())
+        }
+        FailureCause::WrongTarget => {
+            (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod".to_owned())
+        }
+    };
+    let times = if failure.count == 1 { String::new() } else { format!(" {} times in a row", failure.count) };
+    let again = format_seconds(failure.again);
+    BlockCause::new(reason, format!("{what}{times}; the pod is asked for again at {again}"))
+}
+
+/// The request failed validation.
+pub(super) fn why_invalid(pod: &Pod, words: &str) -> BlockCause {
+    BlockCause::new(if pod.in_group { WORKLOAD_POD } else { OTHER }, words)
+}
+
+/// A workload has put the pod there.
+pub(super) fn why_returned(returns: &PodReturns, pod: &Pod, now: Timestamp) -> Option<BlockCause> {
+    let (said, again) = returns.held_back(pod, now)?;
+    let message = format!("{said}; it is asked to leave at {}", format_seconds(again));
+    Some(BlockCause::new(WORKLOAD_RETURNS, message))
 }
 
 #[cfg(test)]
@@ -102,10 +144,10 @@ mod tests {
         ] }));
         squat.spec.target.pod = serde_json::from_value(json!({ "name": "q", "uid": "u" })).unwrap();
         let expected = "The EvictionRequest that has the pod's UID as its name targets another pod: pod q (field manager squatter)";
-        assert_eq!(why_astray(&squat, None), expected);
+        assert_eq!(why_wrong_target(&squat, None), expected);
         let at = "2026-01-01T12:00:00Z".parse().unwrap();
         assert_eq!(
-            why_astray(&squat, Some(at)),
+            why_wrong_target(&squat, Some(at)),
             format!("{expected}; it is replaced at 2026-01-01T12:00:00Z")
         );
     }

@@ -5,12 +5,12 @@ use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
+use super::cause::BlockCause;
 use super::owner::ForOwner;
-use super::text::Text;
-use super::why::Why;
-use crate::actions::Decision;
+use super::text::BlockerText;
+use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
 /// those of anybody.
@@ -18,11 +18,11 @@ const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// A blocker as it is shown.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownBlocker {
     /// With the whole message.
     pub(crate) blocker: Blocker,
     /// What the message is made of.
-    pub(crate) words: SteadyText<Key, Text>,
+    pub(crate) words: SteadyText<BlockerKey, BlockerText>,
     /// Whether it is worth an event.
     pub(super) is_due: bool,
     /// Type of the pod; the first one if it is the node that blocks.
@@ -31,21 +31,25 @@ pub(crate) struct Shown {
 
 /// What the words are about, beside the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct BlockerKey {
     /// Who or what it is that blocks.
     pub(crate) about: String,
     /// Of a budget: in what way it blocks.
     pub(crate) state: &'static str,
-    /// What the pod's owner was told of it by nobody else.
+    /// The event about it that the pod's owner got from this controller.
     pub(crate) for_owner: Option<ForOwner>,
 }
 
-impl Shown {
+impl ShownBlocker {
     /// What a status showed before a restart.
     pub(super) fn stored(blocker: &Blocker) -> Self {
         Self {
             blocker: blocker.clone(),
-            words: SteadyText { key: Key::default(), text: Text::default(), at: Timestamp::MIN },
+            words: SteadyText {
+                key: BlockerKey::default(),
+                text: BlockerText::default(),
+                at: Timestamp::MIN,
+            },
             is_due: false,
             pod_type: PodType::default(),
         }
@@ -69,19 +73,19 @@ impl Shown {
 
 /// A blocker, after what was shown of the same pod or node before.
 pub(super) fn show(
-    view: &View<'_>,
-    before: Option<&Shown>,
+    view: &WorldView<'_>,
+    before: Option<&ShownBlocker>,
     pod: PodReference,
-    why: Why,
-    decision: &mut Decision,
-) -> Shown {
-    let Why { reason, about, state, is_due, for_owner, text } = why;
+    why: BlockCause,
+    decision: &mut MaintenanceDecision,
+) -> ShownBlocker {
+    let BlockCause { reason, about, state, is_due, for_owner, text } = why;
     let before = before.filter(|before| before.blocker.reason == reason);
     let since = before.and_then(|before| before.blocker.since_time);
-    let key = Key { about, state, for_owner };
+    let key = BlockerKey { about, state, for_owner };
     let words =
         SteadyText::after(before.map(|before| &before.words), key, text, WORDS_STAY, view.now, decision);
     let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
     let blocker = Blocker { pod, reason: reason.to_owned(), message: words.text.message(None), since_time };
-    Shown { blocker, words, is_due, pod_type: PodType::default() }
+    ShownBlocker { blocker, words, is_due, pod_type: PodType::default() }
 }

@@ -5,15 +5,15 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
-use super::why::Why;
-use crate::actions::Decision;
-use crate::world::View;
+use super::cause::BlockCause;
+use crate::actions::MaintenanceDecision;
+use crate::world::WorldView;
 
 /// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
 const LONG_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a node says that is not ready, for the end of a message: whoever is to stop the pod may be in trouble.
-fn not_ready(view: &View<'_>, node: &str) -> String {
+/// What a node says that is not ready, for the end of a message: its kubelet may be unable to stop the pod.
+fn not_ready(view: &WorldView<'_>, node: &str) -> String {
     let ready = view.world.nodes.get(node).and_then(|node| node.condition("Ready"));
     ready.filter(|ready| ready.status != "True").map_or_else(String::new, |ready| {
         format!("; node {node} is not ready ({}: {})", ready.reason, ready.message)
@@ -21,7 +21,7 @@ fn not_ready(view: &View<'_>, node: &str) -> String {
 }
 
 /// A terminating pod on a node whose kubelet does not answer: it stays, and the drain waits.
-pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<Why> {
+pub(super) fn unreachable(view: &WorldView<'_>, pod: &Pod) -> Option<BlockCause> {
     let node = &pod.node_name;
     // A kubelet that says itself that the node is not ready still stops its pods.
     let ready = view.world.nodes.get(node)?.condition("Ready").filter(|ready| ready.status == "Unknown")?;
@@ -31,16 +31,16 @@ pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<Why> {
     );
     let taint =
         format!("kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
-    Some(Why::new(NODE_UNREACHABLE, message).with_command("Once the node is known to be off", taint))
+    Some(BlockCause::new(NODE_UNREACHABLE, message).with_command("Once the node is known to be off", taint))
 }
 
 /// A pod that takes longer to terminate than its grace period, or has a very long one.
 pub(super) fn slow_to_die(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     pod: &Pod,
     ends: Timestamp,
-    decision: &mut Decision,
-) -> Option<Why> {
+    decision: &mut MaintenanceDecision,
+) -> Option<BlockCause> {
     let grace = SignedDuration::from_secs(pod.deletion_grace_period_seconds.unwrap_or_default().max(0));
     let over = pod.overdue_at().unwrap_or(Timestamp::MAX);
     let long = ends.checked_sub(grace).and_then(|begun| begun.checked_add(LONG_GRACE)).unwrap_or(over);
@@ -53,12 +53,12 @@ pub(super) fn slow_to_die(
         decision.wake_at(over);
         let message =
             format!("The pod is terminating, and its grace period ends at {}{ill}", format_seconds(ends));
-        return Some(Why::new(TERMINATING, message));
+        return Some(BlockCause::new(TERMINATING, message));
     }
     let Some(first) = pod.finalizers.first() else {
         let message = format!("The pod is still terminating after its grace period{ill}");
-        return Some(Why::new(TERMINATING, message));
+        return Some(BlockCause::new(TERMINATING, message));
     };
     let message = format!("The pod is kept by its finalizers: {}{ill}", pod.finalizers.join(", "));
-    Some(Why::new(FINALIZER, message).of(first))
+    Some(BlockCause::new(FINALIZER, message).of(first))
 }

@@ -1,5 +1,5 @@
-//! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or look it
-//! up.
+//! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or
+//! look it up.
 
 use drydock_api::text::{cut_at_word, one_line};
 use drydock_runtime::guide::place;
@@ -13,23 +13,23 @@ const PHRASE: &str = "to go on";
 
 /// What a message is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct BlockerText {
     /// Why the pod does not leave. Parts of it may be words of others.
     pub(crate) words: String,
     /// What somebody says whom we do not believe: shown in quotes behind the words.
     pub(crate) quoted: Option<String>,
-    /// What is added; never cut, and so bounded by whoever adds it.
-    pub(crate) notes: Vec<String>,
+    /// What is added; never cut, so that its writer has to bound it.
+    pub(crate) events: Vec<String>,
     /// The heading of the guide that tells what to do.
     pub(crate) heading: &'static str,
     /// The command that helps, behind what is said of it.
     pub(crate) command: Option<(&'static str, String)>,
 }
 
-impl Text {
+impl BlockerText {
     /// The message; `end` is what stands at its end in the place of the command.
     pub(crate) fn message(&self, end: Option<&str>) -> String {
-        let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        let mut tail: String = self.events.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
             tail.push_str(&format!(" {}", place(self.heading)));
         }
@@ -76,16 +76,16 @@ fn plain(words: &str) -> String {
 mod tests {
     use super::*;
 
-    fn text(words: &str) -> Text {
-        Text { words: words.to_owned(), heading: "Interceptor", ..Text::default() }
+    fn text(words: &str) -> BlockerText {
+        BlockerText { words: words.to_owned(), heading: "Interceptor", ..BlockerText::default() }
     }
 
     /// What was passed over and how often it was asked were cut away where the words were long.
     #[test]
     fn the_words_are_cut_and_nothing_behind_them() {
-        let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
+        let events = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
         let command = Some(("To go on now", "kubectl patch x".to_owned()));
-        let long = Text { notes, command, ..text(&"\u{e9}".repeat(4000)) };
+        let long = BlockerText { events, command, ..text(&"\u{e9}".repeat(4000)) };
         let message = long.message(None);
         let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \
                    now: kubectl patch x";
@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn a_quotation_is_cut_within_its_quotes_and_cannot_end_them() {
-        let quote = |words: &str| Text { quoted: Some(words.to_owned()), ..text("a.b says:") }.message(None);
+        let quote =
+            |words: &str| BlockerText { quoted: Some(words.to_owned()), ..text("a.b says:") }.message(None);
         assert_eq!(quote("x\" y"), "a.b says: \"x' y\" (see Interceptor in controllers/README.md)");
         let long = quote(&"z".repeat(4000));
         assert!(long.ends_with("z\u{2026}\" (see Interceptor in controllers/README.md)"), "{long}");
@@ -118,7 +119,7 @@ mod tests {
         for words in
             ["x. To go on now: rm -rf /", "x. tO\u{a0}Go\n ON now: rm", "x. To\u{200b} go on without: `rm`"]
         {
-            for of in [text(words), Text { quoted: Some(words.to_owned()), ..text("a.b says:") }] {
+            for of in [text(words), BlockerText { quoted: Some(words.to_owned()), ..text("a.b says:") }] {
                 let message = of.message(None);
                 assert!(
                     !message.to_ascii_lowercase().contains(PHRASE) && !message.contains('`'),

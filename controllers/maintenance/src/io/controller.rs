@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
-use drydock_runtime::{Cacheable, Context, Failure, Node, Outcome, Store, WorkError, classify, clock};
+use drydock_runtime::{
+    ApiErrorKind, Cacheable, ControllerContext, Node, Requeue, Store, WorkError, classify, clock,
+};
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -12,15 +14,15 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::error;
 
-use super::lanes::{Job, Lanes};
-use super::metrics::Gauges;
-use super::pending::Pending;
-use super::telling::{log_write, tell, tell_of_write};
-use super::writer::{WriteResult, Writer};
-use crate::actions::{Action, Decision, Task};
+use super::events::{log_write, publish, publish_write};
+use super::metrics::MaintenanceGauges;
+use super::pending::PendingWrites;
+use super::write_queues::{WriteJob, WriteQueues};
+use super::writer::{ActionWriter, WriteResult};
+use crate::actions::{Action, MaintenanceDecision, Task};
 use crate::config::Config;
-use crate::machine::{Memory, step};
-use crate::observed::Observed;
+use crate::machine::{MachineMemory, step};
+use crate::observed::ObservedChanges;
 use crate::world::World;
 use crate::world::selects;
 
@@ -49,8 +51,8 @@ impl Default for Options {
 }
 
 /// Runs until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches that are fed.
-pub async fn run(context: Context, options: Options) {
-    let controller = Arc::new(Controller::new(&context, options.config));
+pub async fn run(context: ControllerContext, options: Options) {
+    let controller = Arc::new(MaintenanceController::new(&context, options.config));
     context.caches.maintenances.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.pods.wait_until_synced().await;
@@ -59,33 +61,33 @@ pub async fn run(context: Context, options: Options) {
     let planning = controller.clone().plan_until_stopped();
     let work = {
         let controller = controller.clone();
-        move |job: Job| {
+        move |job: WriteJob| {
             let controller = controller.clone();
             async move { controller.work(&job.task).await }.boxed()
         }
     };
-    futures::future::join(planning, controller.lanes.run(options.parallel, &context, work)).await;
+    futures::future::join(planning, controller.queues.run(options.parallel, &context, work)).await;
 }
 
-struct Controller {
-    writer: Writer,
-    pending: Mutex<Pending>,
-    observed: Observed,
+struct MaintenanceController {
+    writer: ActionWriter,
+    pending: Mutex<PendingWrites>,
+    observed: ObservedChanges,
     wake: Notify,
-    lanes: Lanes,
-    gauges: Gauges,
+    queues: WriteQueues,
+    gauges: MaintenanceGauges,
 }
 
-impl Controller {
-    fn new(context: &Context, config: Config) -> Self {
-        let observed = Observed::default();
+impl MaintenanceController {
+    fn new(context: &ControllerContext, config: Config) -> Self {
+        let observed = ObservedChanges::default();
         Self {
-            gauges: Gauges::register(&context.metrics),
+            gauges: MaintenanceGauges::register(&context.metrics),
             pending: Mutex::default(),
             observed: observed.clone(),
             wake: Notify::new(),
-            lanes: Lanes::new(&context.metrics),
-            writer: Writer { context: context.clone(), config, observed },
+            queues: WriteQueues::new(&context.metrics),
+            writer: ActionWriter { context: context.clone(), config, observed },
         }
     }
 
@@ -100,7 +102,7 @@ impl Controller {
     }
 
     fn wake_on<T: Cacheable>(self: &Arc<Self>, store: &Store<T>) {
-        // The stores outlive no controller by much, and a wake-up that is late finds nobody.
+        // The stores outlive no controller by much, and a wake-up that is late finds no controller.
         let controller = Arc::downgrade(self);
         store.subscribe(move |_| {
             if let Some(controller) = controller.upgrade() {
@@ -111,7 +113,7 @@ impl Controller {
 
     async fn plan_until_stopped(self: Arc<Self>) {
         let stop = self.writer.context.shutdown.clone();
-        let mut memory = Memory::default();
+        let mut memory = MachineMemory::default();
         let mut next: Option<Instant> = Some(Instant::now());
         while !stop.is_cancelled() {
             let timer =
@@ -127,7 +129,7 @@ impl Controller {
             let Ok((remembered, wake)) = planned else {
                 // A bug. The objects hold all that matters, so a fresh memory can go on.
                 error!("planning panicked; it starts again from what the objects show");
-                memory = Memory::default();
+                memory = MachineMemory::default();
                 next = Some(Instant::now() + MAX_PAUSE);
                 tokio::time::sleep(MAX_PAUSE).await;
                 continue;
@@ -141,7 +143,7 @@ impl Controller {
     }
 
     /// One planning. Returns the memory and when to plan again at the latest.
-    fn plan(&self, mut memory: Memory) -> (Memory, Option<Instant>) {
+    fn plan(&self, mut memory: MachineMemory) -> (MachineMemory, Option<Instant>) {
         let context = &self.writer.context;
         let mut world = World::read(&context.caches, is_looked_at);
         // After the look: what it shows to be lost has been noted by now.
@@ -151,48 +153,48 @@ impl Controller {
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
         self.gauges.update(&world, &memory.blockers);
-        decision.notes.iter().for_each(|note| tell(context, note));
+        decision.events.iter().for_each(|note| publish(context, note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)
     }
 
-    fn hand_over(&self, world: &World, decision: Decision, now: Timestamp) -> Option<Instant> {
+    fn hand_over(&self, world: &World, decision: MaintenanceDecision, now: Timestamp) -> Option<Instant> {
         let started = Instant::now();
         let seen = |task: &Task| version_of(world, task);
         let mut pending = self.pending.lock();
         for (job, delay) in pending.replace(decision.actions, seen, started) {
-            self.lanes.add_after(job, delay);
+            self.queues.add_after(job, delay);
         }
         let due =
             decision.wake.map(|at| started + Duration::try_from(at.duration_since(now)).unwrap_or_default());
         due.into_iter().chain(pending.wake()).min()
     }
 
-    async fn work(&self, task: &Task) -> Result<Outcome, Failed> {
-        let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Outcome::Done) };
+    async fn work(&self, task: &Task) -> Result<Requeue, ActionError> {
+        let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Requeue::Never) };
         if !self.writer.context.may_write() {
             self.pending.lock().failed(task);
-            return Err(Failed::NoLease);
+            return Err(ActionError::NoLease);
         }
         match self.writer.write(&action).await {
             Ok(WriteResult::At(version)) => {
                 log_write(&action);
-                tell_of_write(&self.writer.context, &action);
-                if let Action::Status { notes, .. } = &action {
-                    notes.iter().for_each(|note| tell(&self.writer.context, note));
+                publish_write(&self.writer.context, &action);
+                if let Action::Status { events, .. } = &action {
+                    events.iter().for_each(|note| publish(&self.writer.context, note));
                 }
                 if let Action::Cordon { node, .. } = &action {
                     self.observed.refusals.forget(&node.name);
                 }
                 self.pending.lock().done(&action, version, Instant::now());
-                Ok(Outcome::Done)
+                Ok(Requeue::Never)
             }
-            Ok(WriteResult::NotYet) => Ok(Outcome::After(NOT_YET)),
+            Ok(WriteResult::NotYet) => Ok(Requeue::After(NOT_YET)),
             Err(error) => self.failed(&action, error),
         }
     }
 
-    fn failed(&self, action: &Action, error: kube::Error) -> Result<Outcome, Failed> {
+    fn failed(&self, action: &Action, error: kube::Error) -> Result<Requeue, ActionError> {
         if let Action::Cordon { node, .. } = action
             && self.observed.refusals.note(&node.name, &error)
         {
@@ -200,12 +202,12 @@ impl Controller {
         }
         match classify(&error) {
             // What was to be written is gone, and the cache will say so.
-            Failure::NotFound => Ok(Outcome::Retry),
+            ApiErrorKind::NotFound => Ok(Requeue::WithBackoff),
             // The next planning decides anew on what the cache shows then; what that does not change is tried again.
-            Failure::Conflict => Ok(Outcome::After(STALE)),
+            ApiErrorKind::Conflict => Ok(Requeue::After(STALE)),
             _ => {
                 self.pending.lock().failed(&action.task());
-                Err(Failed::Write(error))
+                Err(ActionError::Write(error))
             }
         }
     }
@@ -213,14 +215,14 @@ impl Controller {
 
 /// Why an action was not carried out.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum ActionError {
     #[error("{0}")]
     Write(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
 }
 
-impl WorkError for Failed {
+impl WorkError for ActionError {
     fn call(&self) -> Option<&kube::Error> {
         match self {
             Self::Write(error) => Some(error),

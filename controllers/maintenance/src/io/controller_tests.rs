@@ -14,9 +14,9 @@ fn cordon() -> Action {
 }
 
 /// A controller that is to carry out this action, on hosts that answer so.
-fn controller(action: Action, code: u16, reason: &'static str) -> Controller {
+fn controller(action: Action, code: u16, reason: &'static str) -> MaintenanceController {
     let context = context(move |_, _, _| failure(code, reason));
-    let controller = Controller::new(&context, Config::default());
+    let controller = MaintenanceController::new(&context, Config::default());
     let actions = BTreeMap::from([(action.task(), action)]);
     controller.pending.lock().replace(actions, |_| 0, Instant::now());
     controller
@@ -27,7 +27,7 @@ fn controller(action: Action, code: u16, reason: &'static str) -> Controller {
 async fn a_write_on_an_old_version_waits_for_the_next_planning() {
     let controller = controller(cordon(), 409, "Conflict");
     let outcome = controller.work(&cordon().task()).await.unwrap();
-    assert_eq!(outcome, Outcome::After(Duration::from_secs(10)));
+    assert_eq!(outcome, Requeue::After(Duration::from_secs(10)));
 }
 
 /// The planning knew nothing of it, and held every pod of the maintenance back.

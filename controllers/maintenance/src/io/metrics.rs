@@ -7,8 +7,8 @@ use drydock_api::node_maintenance::{
     CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
     PODS_WILL_BE_LOST, Stage, WORKLOADS_DRAINED,
 };
-use drydock_runtime::metrics::fair::{self, SERIES};
-use drydock_runtime::metrics::{Metrics, Shown};
+use drydock_runtime::metrics::series::{self, SERIES};
+use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -30,33 +30,33 @@ const MAINTENANCES: usize = SERIES / EACH;
 
 /// The gauges, which show the maintenances that exist.
 #[derive(Clone, Debug)]
-pub(crate) struct Gauges {
-    shown: Shows,
+pub(crate) struct MaintenanceGauges {
+    shown: ShownSeries,
     left_out: Gauge,
     blocked_left_out: Gauge,
     planning: Histogram,
 }
 
 #[derive(Clone, Debug)]
-struct Shows {
-    pending: Shown<Series>,
-    evacuating: Shown<Series>,
-    nodes: Shown<Series>,
-    blocked: Shown<Series>,
-    created: Shown<Series>,
-    stage: Shown<Series>,
-    stage_start: Shown<Series>,
-    conditions: Shown<Series>,
+struct ShownSeries {
+    pending: SnapshotMetric<Series>,
+    evacuating: SnapshotMetric<Series>,
+    nodes: SnapshotMetric<Series>,
+    blocked: SnapshotMetric<Series>,
+    created: SnapshotMetric<Series>,
+    stage: SnapshotMetric<Series>,
+    stage_start: SnapshotMetric<Series>,
+    conditions: SnapshotMetric<Series>,
 }
 
-impl Gauges {
+impl MaintenanceGauges {
     pub(crate) fn register(metrics: &Metrics) -> Self {
         let planning = Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0]);
         let name = |what: &str| format!("nodemaintenance_controller_{what}");
         let help = "Seconds that a planning of all maintenances took";
         metrics.register(&name("planning_duration_seconds"), help, planning.clone());
         let add = |name: &str, help: &str| metrics.add(name, help);
-        let shown = Shows {
+        let shown = ShownSeries {
             pending: add(
                 &name("pods_pending"),
                 "Pods on the maintenance's nodes that are not asked to leave yet",
@@ -104,7 +104,7 @@ impl Gauges {
 
     pub(crate) fn update(&self, world: &World, blockers: &Blockers) {
         self.left_out.set(gauge(world.maintenances.len().saturating_sub(MAINTENANCES)));
-        let mut next = Next::default();
+        let mut next = NextSeries::default();
         world.maintenances.iter().take(MAINTENANCES).for_each(|maintenance| next.add(maintenance));
         self.blocked_left_out.set(gauge(next.add_blocked(world, blockers)));
         self.shown.pending.replace(next.pending);
@@ -120,7 +120,7 @@ impl Gauges {
 
 /// What is shown next.
 #[derive(Default)]
-struct Next {
+struct NextSeries {
     pending: Series,
     evacuating: Series,
     nodes: Series,
@@ -131,7 +131,7 @@ struct Next {
     conditions: Series,
 }
 
-impl Next {
+impl NextSeries {
     fn add(&mut self, maintenance: &NodeMaintenance) {
         let status = &maintenance.status;
         let label = || ("nodemaintenance", maintenance.metadata.name.clone());
@@ -180,7 +180,7 @@ impl Next {
             })
         });
         let (mut left, mut left_out) = (SERIES, 0);
-        fair::each(all, |(name, node, reason, count)| {
+        series::each(all, |(name, node, reason, count)| {
             if left == 0 {
                 left_out += 1;
                 return 0;

@@ -2,8 +2,8 @@
 
 pub(crate) mod controller;
 
-mod lanes;
+mod events;
 pub(crate) mod metrics;
 mod pending;
-mod telling;
+mod write_queues;
 mod writer;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lanes::Job;
+use super::write_queues::WriteJob;
 use crate::actions::{Action, Task};
 
 /// A write that no watch shows within this time is decided again.
@@ -17,7 +17,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Actions of all tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingWrites {
     waiting: HashMap<Task, Action>,
     written: HashMap<Task, Unseen>,
     /// When the write of a status was tried last.
@@ -32,7 +32,7 @@ struct Unseen {
     at: Instant,
 }
 
-impl Pending {
+impl PendingWrites {
     /// Takes over what is to be done now. Returns what is to be queued, each with a delay. `seen` is the version of
     /// the task's object in the cache.
     pub(crate) fn replace(
@@ -40,7 +40,7 @@ impl Pending {
         actions: BTreeMap<Task, Action>,
         seen: impl Fn(&Task) -> u64,
         now: Instant,
-    ) -> Vec<(Job, Duration)> {
+    ) -> Vec<(WriteJob, Duration)> {
         self.written.retain(|task, w| seen(task) < w.version && now.duration_since(w.at) < SHOWS_WITHIN);
         self.statuses_tried.retain(|_, at| now.duration_since(*at) < STATUS_INTERVAL);
         self.failed.retain(|task| actions.contains_key(task));
@@ -54,7 +54,7 @@ impl Pending {
                 let last = self.statuses_tried.get(&task).filter(|_| !action.is_urgent());
                 let since = last.map(|at| now.duration_since(*at));
                 let delay = since.map_or(Duration::ZERO, |since| STATUS_INTERVAL.saturating_sub(since));
-                queue.push((Job::of(&action), delay));
+                queue.push((WriteJob::of(&action), delay));
             }
             waiting.insert(task, action);
         }
@@ -96,7 +96,7 @@ mod tests {
     use drydock_api::node_maintenance::NodeMaintenance;
 
     use super::*;
-    use crate::actions::{RequestChange, Turn};
+    use crate::actions::{RequestChange, RequestFlow};
 
     fn ask(pod: &str) -> Action {
         let change = RequestChange::Ask {
@@ -105,7 +105,7 @@ mod tests {
             maintenances: "".into(),
             asked_again: None,
         };
-        Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() }
+        Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() }
     }
 
     fn status(generation: i64) -> Action {
@@ -116,7 +116,7 @@ mod tests {
             maintenance: maintenance.into(),
             status: Box::default(),
             confirm: BTreeMap::new(),
-            notes: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_action_is_queued_once_and_again_only_when_it_changes() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
         assert_eq!(pending.replace(actions(&[ask("a")]), |_| 0, now).len(), 1);
         assert!(pending.replace(actions(&[ask("a")]), |_| 0, now).is_empty());
         assert_eq!(pending.replace(actions(&[ask("b")]), |_| 0, now).len(), 1);
@@ -136,7 +136,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_written_is_not_decided_again_until_it_is_seen_or_lost() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
         let all = || actions(&[ask("a")]);
         pending.replace(all(), |_| 0, now);
         pending.done(&ask("a"), 7, now);
@@ -149,22 +149,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_status_goes_at_once_and_the_next_after_a_second() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
         assert_eq!(
             pending.replace(actions(&[status(1)]), |_| 0, now),
-            [(Job::of(&status(1)), Duration::ZERO)]
+            [(WriteJob::of(&status(1)), Duration::ZERO)]
         );
         pending.begin(&status(1).task(), now);
         pending.done(&status(1), 1, now);
         let soon = now + Duration::from_millis(300);
         let queued = pending.replace(actions(&[status(2)]), |_| 1, soon);
-        assert_eq!(queued, [(Job::of(&status(2)), Duration::from_millis(700))]);
+        assert_eq!(queued, [(WriteJob::of(&status(2)), Duration::from_millis(700))]);
     }
 
     /// Whatever else the write said at each planning, it was sent again at each, to a host that refused it.
     #[tokio::test(start_paused = true)]
     async fn a_write_that_failed_waits_for_its_queue_though_it_is_another_one_by_then() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
         pending.replace(actions(&[ask("a")]), |_| 0, now);
         pending.begin(&ask("a").task(), now);
         pending.failed(&ask("a").task());
@@ -178,10 +178,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_status_that_was_not_written_is_not_tried_again_within_the_second_either() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
         pending.replace(actions(&[status(1)]), |_| 0, now);
         pending.begin(&status(1).task(), now);
         let queued = pending.replace(actions(&[status(2)]), |_| 0, now + Duration::from_millis(300));
-        assert_eq!(queued, [(Job::of(&status(2)), Duration::from_millis(700))]);
+        assert_eq!(queued, [(WriteJob::of(&status(2)), Duration::from_millis(700))]);
     }
 }

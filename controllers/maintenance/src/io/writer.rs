@@ -7,14 +7,14 @@ use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requeste
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
-use drydock_runtime::{Cacheable, Context, Node, Pod, clock, patch};
+use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, clock, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
-use crate::actions::{Action, NodeCondition, RequestChange};
+use crate::actions::{Action, NodeConditionChange, RequestChange};
 use crate::config::Config;
-use crate::observed::Observed;
+use crate::observed::ObservedChanges;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::{CORDONED_BY, REQUESTER};
 
@@ -30,14 +30,14 @@ pub(crate) enum WriteResult {
 }
 
 #[derive(Clone)]
-pub(crate) struct Writer {
-    pub(crate) context: Context,
+pub(crate) struct ActionWriter {
+    pub(crate) context: ControllerContext,
     pub(crate) config: Config,
     /// Where nodes are noted that are seen to be empty.
-    pub(crate) observed: Observed,
+    pub(crate) observed: ObservedChanges,
 }
 
-impl Writer {
+impl ActionWriter {
     pub(crate) async fn write(&self, action: &Action) -> Result<WriteResult, kube::Error> {
         match action {
             Action::Cordon { node, unschedulable, annotation } => {
@@ -101,7 +101,7 @@ impl Writer {
         &self,
         node: &str,
         uid: &str,
-        set: &[NodeCondition],
+        set: &[NodeConditionChange],
         remove: &[&str],
     ) -> Result<WriteResult, kube::Error> {
         let set = set.iter().map(condition);
@@ -216,7 +216,7 @@ fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> Evictio
     part
 }
 
-fn condition(condition: &NodeCondition) -> Value {
+fn condition(condition: &NodeConditionChange) -> Value {
     let now = format_seconds(clock::now());
     let mut value = json!({
         "type": condition.type_,

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use drydock_runtime::testing::context;
 
 use super::*;
-use crate::actions::Turn;
+use crate::actions::RequestFlow;
 use crate::observed::asked_again::AskedAgain;
 
 type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
 
 /// A writer whose API server answers each request with what `answer` makes of its number, method and path.
-fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -> (Writer, Seen) {
+fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -> (ActionWriter, Seen) {
     let seen = Seen::default();
     let log = seen.clone();
     let context = context(move |method, path, body| {
@@ -21,7 +21,7 @@ fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -
         log.push((method.to_owned(), path.to_owned(), body));
         (200, answer(log.len(), method, path))
     });
-    (Writer { context, config: Config::default(), observed: Observed::default() }, seen)
+    (ActionWriter { context, config: Config::default(), observed: ObservedChanges::default() }, seen)
 }
 
 fn request(requesters: &[&str], version: &str) -> Value {
@@ -32,7 +32,7 @@ fn request(requesters: &[&str], version: &str) -> Value {
 
 fn withdrawal() -> Action {
     let change = RequestChange::Withdraw { pod: "p".into(), request: "own".into() };
-    Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() }
+    Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() }
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() 
             asked_again,
         };
         let action =
-            Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() };
+            Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() };
         assert!(matches!(writer.write(&action).await.unwrap(), WriteResult::At(8)));
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 1);

@@ -51,12 +51,12 @@ fn a_request_that_is_made_anew_says_how_often_and_since_when_also_after_a_restar
     let words =
         "may end its turn; asked again once, first at 2026-01-01T12:00:00Z. To go on now: kubectl patch ";
     assert!(once.contains(words), "{once}");
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     delete(&mut sim);
     let twice = told(&mut sim);
     assert!(twice.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{twice}");
     // The request alone tells it.
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     let recalled = told(&mut sim);
     assert!(recalled.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{recalled}");
 }
@@ -84,7 +84,7 @@ fn a_request_that_fails_validation_or_targets_another_pod_does_not_end_the_count
             r.status.conditions[0].last_transition_time = Some(now);
         });
         if restart {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         sim.now += SignedDuration::from_hours(1);

@@ -70,7 +70,7 @@ fn a_failed_request_that_nobody_removes_is_replaced_with_the_same_backoff_also_a
     });
     for second in [0, 60, 299] {
         sim.now = failed_at + SignedDuration::from_secs(second);
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         let actions = sim.step();
         assert!(!actions.contains_key(&Task::Request("ns".into(), "uid-p".into())), "{second}: {actions:?}");
     }
@@ -95,7 +95,7 @@ fn blockers_say_what_blocks_and_since_when() {
     sim.request("p", |r| r.status = serde_json::from_value(eviction).unwrap());
     sim.settle();
     sim.now = "2026-01-01T13:00:00Z".parse().unwrap();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     let blocker = &sim.status("m").node_statuses[0].blockers[0];
     let words = "PodDisruptionBudget b allows 0 (see ShortNow in controllers/README.md)";

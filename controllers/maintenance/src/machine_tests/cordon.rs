@@ -1,7 +1,7 @@
 //! Cordoning, uncordoning, and the end of a maintenance.
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 #[test]
 fn idle_touches_nothing_but_its_own_status() {
@@ -103,23 +103,26 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
         sim.settle();
         assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
         let conflicts = sim
-            .notes
+            .events
             .iter()
             .filter(|n| n.reason == "CordonConflict" && n.severity == Severity::Warning)
             .count();
         assert_eq!(conflicts, told);
     }
-    let first = &sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
-    assert_eq!(first.about, About::Node("a".into()));
+    let first = &sim.events.iter().find(|n| n.reason == "CordonConflict").unwrap();
+    assert_eq!(first.about, EventSubject::Node("a".into()));
     let said = "was made schedulable by others, and is made unschedulable again, as it is under maintenance: m (stage Cordon)";
     assert!(first.message.starts_with(&format!("The node {said}")), "{}", first.message);
     let of_maintenance: Vec<_> =
-        sim.notes.iter().filter(|n| n.reason == "CordonConflict" && n.is_logged).collect();
-    assert!(of_maintenance.iter().all(|n| n.about == About::Maintenance("m".into())), "{of_maintenance:?}");
+        sim.events.iter().filter(|n| n.reason == "CordonConflict" && n.is_logged).collect();
+    assert!(
+        of_maintenance.iter().all(|n| n.about == EventSubject::Maintenance("m".into())),
+        "{of_maintenance:?}"
+    );
     let [first, again] = of_maintenance[..] else { panic!("{of_maintenance:?}") };
     assert!(first.message.starts_with(&format!("Node a {said}")), "{}", first.message);
     assert!(again.message.starts_with("Node a was made schedulable by others 2 times"), "{}", again.message);
-    let conflicts = sim.notes.iter().filter(|n| n.reason == "CordonConflict");
+    let conflicts = sim.events.iter().filter(|n| n.reason == "CordonConflict");
     for note in conflicts {
         assert!(note.message.contains("under maintenance: m (stage Cordon)"), "{}", note.message);
     }
@@ -199,13 +202,13 @@ fn other_writes_of_a_node_that_was_flipped_are_no_flips() {
         sim.settle_but(&Task::Cordon("a".into()));
     }
     sim.settle();
-    let told = sim.notes.iter().filter(|n| n.reason == "CordonConflict").count();
-    assert_eq!(told, 2, "on the node and the maintenance: {:?}", sim.notes);
-    sim.notes.clear();
+    let told = sim.events.iter().filter(|n| n.reason == "CordonConflict").count();
+    assert_eq!(told, 2, "on the node and the maintenance: {:?}", sim.events);
+    sim.events.clear();
     sim.change_node("a", |n| n.unschedulable = false);
     sim.change_node("a", |n| n.unschedulable = true);
     sim.change_node("a", |n| n.unschedulable = false);
     sim.settle();
-    let told = sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
+    let told = sim.events.iter().find(|n| n.reason == "CordonConflict").unwrap();
     assert!(told.message.contains("3 times"), "{}", told.message);
 }

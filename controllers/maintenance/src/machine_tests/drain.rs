@@ -3,7 +3,7 @@
 use drydock_api::meta::find_condition;
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 #[test]
 fn drain_asks_tier_by_tier_and_ends_drained() {
@@ -28,7 +28,7 @@ fn drain_asks_tier_by_tier_and_ends_drained() {
     assert_eq!(sim.status("m").node_statuses[0].drain_message, "Drained");
     assert_eq!(sim.condition("a", "DrainInProgress").unwrap().0, "False");
     assert_eq!(sim.condition("a", "Drained").unwrap().0, "True");
-    assert_eq!(sim.notes.iter().filter(|n| n.reason == "NodeDrained").count(), 2);
+    assert_eq!(sim.events.iter().filter(|n| n.reason == "NodeDrained").count(), 2);
     assert_eq!(sim.status("m").stage_statuses.len(), 1);
 }
 
@@ -185,14 +185,14 @@ fn a_node_is_called_drained_only_after_a_live_read_and_told_of_then() {
     sim.node("a", true);
     sim.maintenance("m", "Drain", &["a"]);
     let actions = sim.step();
-    assert!(sim.notes.iter().all(|note| note.reason != "NodeDrained"), "not told before it is confirmed");
+    assert!(sim.events.iter().all(|note| note.reason != "NodeDrained"), "not told before it is confirmed");
     let Action::Conditions { confirm, .. } = &actions[&Task::Conditions("a".into())] else {
         panic!("{actions:?}")
     };
     assert_eq!(*confirm, Some(PodType::Static));
     sim.settle();
-    let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "NodeDrained").map(|n| &n.about).collect();
-    assert_eq!(told, [&About::Node("a".into()), &About::Maintenance("m".into())]);
+    let told: Vec<_> = sim.events.iter().filter(|n| n.reason == "NodeDrained").map(|n| &n.about).collect();
+    assert_eq!(told, [&EventSubject::Node("a".into()), &EventSubject::Maintenance("m".into())]);
     sim.change_node("a", |n| n.conditions.iter_mut().for_each(|c| c.message = "changed".to_owned()));
     let actions = sim.step();
     let again = &actions[&Task::Conditions("a".into())];

@@ -35,13 +35,13 @@ fn nodes_that_go_after_they_were_drained_count_as_drained() {
         for node in ["a", "b"] {
             sim.remove_node(node);
             if restart {
-                sim.memory = Memory::default();
+                sim.memory = MachineMemory::default();
             }
             sim.settle();
             assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"), "{node} {restart}");
         }
         assert_eq!((names(&sim), sim.status("m").drained_nodes), (vec![], 2));
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
         sim.stage("m", Stage::Complete);
@@ -56,7 +56,7 @@ fn nodes_that_go_one_by_one_as_they_are_drained_count_too() {
         let mut sim = half_drained();
         sim.remove_node("a");
         if restart {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         assert_eq!((sim.drained("m"), sim.status("m").drained_nodes), (pair("False", "Draining"), 1));
@@ -77,7 +77,7 @@ fn a_node_that_goes_undrained_keeps_drained_false_and_stays_in_the_status() {
         sim.remove_node("b");
         for _ in 0..2 {
             if restart {
-                sim.memory = Memory::default();
+                sim.memory = MachineMemory::default();
             }
             sim.settle();
             assert_eq!(sim.drained("m"), pair("False", "Draining"));
@@ -120,7 +120,7 @@ fn a_node_that_is_taken_out_of_the_selection_has_not_gone() {
     sim.remove_node("a");
     sim.settle();
     select(&mut sim, &["c"]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(sim.drained("m"), pair("False", "NoNodesSelected"), "b was released with its pod");
     let mut sim = half_drained();
@@ -146,7 +146,7 @@ fn a_selector_that_is_wider_lets_nothing_go_after_a_restart() {
     let mut sim = half_drained();
     sim.remove_node("b");
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     sim.change("m", |m| {
         let selector = m.spec.node_selector.as_mut().unwrap();
@@ -175,14 +175,14 @@ fn a_node_that_went_undrained_is_let_go_with_the_selector_after_a_restart_too() 
         sim.change_node("a", |node| drop(node.labels.insert("kubernetes.io/hostname".into(), "a".into())));
         sim.remove_node("b");
         sim.settle();
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!((sim.drained("m"), names(&sim)), (pair("False", "Draining"), vec!["a", "b"]));
         sim.change("m", |m| m.metadata.generation += 1);
         sim.settle();
         assert_eq!(names(&sim), ["a", "b"], "something else was edited");
         if is_away {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         select(&mut sim, field, key, nodes);
         // Nobody knows what else the edit has changed: the next one lets it go.
@@ -209,11 +209,11 @@ fn an_empty_node_that_goes_unconfirmed_keeps_drained_false() {
         sim.change("m", |m| m.status.node_statuses = status.node_statuses);
         sim.remove_node("b");
         if restart_before {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         if restart_after {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         assert_eq!(sim.drained("m"), pair("False", "Draining"));

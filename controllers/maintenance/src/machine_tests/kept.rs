@@ -61,7 +61,7 @@ fn it_is_kept_when_the_maintenance_is_gone_and_another_manager_leads() {
     let mut sim = evicted_after_an_interceptor();
     sim.settle();
     sim.world.maintenances.clear();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(sim.requested(), ["p"]);
     an_hour_later(&mut sim);

@@ -3,11 +3,11 @@
 use drydock_runtime::metrics::Metrics;
 
 use super::*;
-use crate::io::metrics::Gauges;
+use crate::io::metrics::MaintenanceGauges;
 
 fn scraped(sim: &Sim) -> String {
     let metrics = Metrics::new();
-    Gauges::register(&metrics).update(&sim.world, &sim.memory.blockers);
+    MaintenanceGauges::register(&metrics).update(&sim.world, &sim.memory.blockers);
     metrics.render()
 }
 

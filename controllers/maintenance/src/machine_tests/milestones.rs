@@ -6,10 +6,11 @@ use super::*;
 
 /// What was told of the maintenance, without what PodsWillBeLost and nodes bring that are refused or uncordoned.
 fn told(sim: &Sim) -> Vec<(&str, &str)> {
-    let about = crate::actions::About::Maintenance("m".into());
-    let is_step =
-        |note: &&Note| !["PodsWillBeLost", "NodeUpdateRefused", "CordonConflict"].contains(&note.reason);
-    let of_maintenance = sim.notes.iter().filter(|note| note.about == about).filter(is_step);
+    let about = crate::actions::EventSubject::Maintenance("m".into());
+    let is_step = |note: &&EventDraft| {
+        !["PodsWillBeLost", "NodeUpdateRefused", "CordonConflict"].contains(&note.reason)
+    };
+    let of_maintenance = sim.events.iter().filter(|note| note.about == about).filter(is_step);
     of_maintenance.map(|note| (note.reason, note.message.as_str())).collect()
 }
 
@@ -27,7 +28,7 @@ fn each_step_is_told_once_and_in_order_also_by_a_new_manager() {
     assert_eq!(told(&sim), [("Cordoned", "All 2 selected nodes are unschedulable")]);
     sim.stage("m", Stage::Drain);
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.change_node("a", |node| node.unschedulable = false);
     sim.settle();
     sim.remove_pod("p");
@@ -42,7 +43,7 @@ fn a_drain_starts_when_its_nodes_are_cordoned() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
-    let drained = sim.notes.iter().filter(|note| note.reason == "NodeDrained");
+    let drained = sim.events.iter().filter(|note| note.reason == "NodeDrained");
     assert_eq!(drained.map(|note| note.is_logged).collect::<Vec<_>>(), [false, true], "one line of the log");
 }
 
@@ -58,7 +59,7 @@ fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while()
     sim.pod("a", "d0", &pod);
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    let all = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    let all = |sim: &Sim| sim.events.iter().filter(|note| note.reason == "NodeDrained").count();
     for round in 1..4 {
         sim.now += SignedDuration::from_secs(5);
         let pod = of_set(&sim);
@@ -69,11 +70,11 @@ fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while()
         sim.pod("a", &format!("d{round}"), &pod);
         sim.settle();
         if round == 2 {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
     }
-    assert_eq!(all(&sim), 0, "{:?}", sim.notes);
-    assert!(sim.notes.iter().all(|note| note.reason != "WorkloadReturns"), "the interceptor tells of it");
+    assert_eq!(all(&sim), 0, "{:?}", sim.events);
+    assert!(sim.events.iter().all(|note| note.reason != "WorkloadReturns"), "the interceptor tells of it");
     sim.remove_pod("d3");
     sim.settle();
     sim.now += SignedDuration::from_secs(9);
@@ -84,7 +85,7 @@ fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while()
     sim.now += SignedDuration::from_secs(100);
     sim.settle();
     assert_eq!(reasons(&sim).last(), Some(&"NodeDrained"));
-    assert_eq!(all(&sim), 2, "of the maintenance, and of the node: {:?}", sim.notes);
+    assert_eq!(all(&sim), 2, "of the maintenance, and of the node: {:?}", sim.events);
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn a_drained_node_is_not_told_of_again_when_another_maintenance_of_it_goes_or_th
     sim.maintenance("other", "Drain", &["a"]);
     sim.change("m", |m| m.spec.last_pod_type = PodType::Default);
     sim.settle();
-    let drained = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    let drained = |sim: &Sim| sim.events.iter().filter(|note| note.reason == "NodeDrained").count();
     assert_eq!(drained(&sim), 0);
     sim.remove_pod("p");
     sim.settle();
@@ -107,10 +108,10 @@ fn a_drained_node_is_not_told_of_again_when_another_maintenance_of_it_goes_or_th
     );
     sim.world.maintenances.retain(|m| m.metadata.name != "other");
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(reasons(&sim).iter().filter(|reason| **reason == "NodeDrained").count(), 1);
-    assert_eq!(drained(&sim), 1, "{:?}", sim.notes);
+    assert_eq!(drained(&sim), 1, "{:?}", sim.events);
 }
 
 /// An eviction that imperative eviction says is blocked, and whether the pod's owner was told of it.
@@ -133,7 +134,7 @@ fn draining(pods: &[&str]) -> Sim {
     pods.iter().for_each(|pod| sim.pod("a", pod, &json!({})));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    sim.notes.clear();
+    sim.events.clear();
     sim
 }
 
@@ -163,10 +164,10 @@ fn a_new_leader_tells_of_causes_only_that_no_status_has() {
     let mut sim = draining(&["p", "q"]);
     blocked_by(&mut sim, "p", "AdmissionWebhook", "w.example.com", true);
     assert_eq!(told(&sim).len(), 1);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "{:?}", told(&sim));
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     blocked_by(&mut sim, "q", "AdmissionWebhook", "other.example.com", true);
     assert_eq!(told(&sim).len(), 2, "{:?}", told(&sim));
     assert!(told(&sim)[1].1.contains("other.example.com refuses"));
@@ -210,15 +211,15 @@ fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle_but(&Task::Cordon("a".into()));
     assert_eq!(reasons(&sim), Vec::<&str>::new());
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted"]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     sim.remove_pod("p");
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
@@ -245,8 +246,8 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
         sim.remove_pod("d1");
         sim.settle();
         let drained = |sim: &Sim| {
-            let notes = sim.notes.iter().filter(|note| note.reason == "NodeDrained");
-            notes.map(|note| note.message.clone()).collect::<Vec<_>>()
+            let events = sim.events.iter().filter(|note| note.reason == "NodeDrained");
+            events.map(|note| note.message.clone()).collect::<Vec<_>>()
         };
         assert_eq!(drained(&sim), Vec::<String>::new());
         if is_back {
@@ -257,7 +258,7 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
         sim.settle();
         let told = ["All pods have left the node", "All pods have left node a"];
         assert_eq!(drained(&sim), if is_back { vec![] } else { told.to_vec() });
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!(drained(&sim).len(), if is_back { 0 } else { 2 });
     }
@@ -273,11 +274,11 @@ fn a_change_of_leader_between_the_status_and_the_live_read_loses_no_drained_node
     sim.settle();
     sim.remove_pod("p");
     sim.store_statuses();
-    let drained = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    let drained = |sim: &Sim| sim.events.iter().filter(|note| note.reason == "NodeDrained").count();
     assert_eq!(drained(&sim), 0);
     for _ in 0..2 {
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
-        assert_eq!(drained(&sim), 2, "of the node, and of the maintenance: {:?}", sim.notes);
+        assert_eq!(drained(&sim), 2, "of the node, and of the maintenance: {:?}", sim.events);
     }
 }

@@ -38,14 +38,14 @@ use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
 };
 use drydock_runtime::events::Severity;
-use drydock_runtime::{Change, Node, Pod};
+use drydock_runtime::{Node, ObjectChange, Pod};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::actions::{Action, Note, RequestChange, Task};
-use crate::observed::RequestStep;
+use crate::actions::{Action, EventDraft, RequestChange, Task};
+use crate::observed::RequestTransition;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
-use crate::observed::{Located, LostRequest, Since, flipped_by};
+use crate::observed::{ChangesSince, LostRequest, PodLocation, uncordoned_by};
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -53,10 +53,10 @@ const NOW: &str = "2026-01-01T12:00:00Z";
 /// A cluster in memory, with the effects of actions.
 struct Sim {
     world: World,
-    memory: Memory,
+    memory: MachineMemory,
     config: Config,
     now: Timestamp,
-    notes: Vec<Note>,
+    events: Vec<EventDraft>,
     version: u64,
 }
 
@@ -64,10 +64,10 @@ impl Sim {
     fn new(nodes: &[&str]) -> Self {
         let mut sim = Self {
             world: World::default(),
-            memory: Memory::default(),
+            memory: MachineMemory::default(),
             config: Config::default(),
             now: NOW.parse().unwrap(),
-            notes: Vec::new(),
+            events: Vec::new(),
             version: 1,
         };
         nodes.iter().for_each(|n| sim.node(n, false));
@@ -92,8 +92,8 @@ impl Sim {
         self.world.pods.entry(node.name.clone()).or_default();
         let new = Arc::new(node);
         let old = self.world.nodes.insert(new.name.clone(), new.clone());
-        if let Some(node) = flipped_by(&Change { old, new: Some(new) }) {
-            *self.world.since.flipped.entry(node.name.clone()).or_default() += 1;
+        if let Some(node) = uncordoned_by(&ObjectChange { old, new: Some(new) }) {
+            *self.world.since.uncordoned.entry(node.name.clone()).or_default() += 1;
         }
     }
 
@@ -201,20 +201,20 @@ impl Sim {
         old: Option<Arc<EvictionRequest>>,
         new: Option<Arc<EvictionRequest>>,
     ) {
-        let change = Change { old, new };
-        self.world.since.steps.extend(RequestStep::of(&change));
+        let change = ObjectChange { old, new };
+        self.world.since.steps.extend(RequestTransition::of(&change));
         self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
     }
 
     fn locate(&mut self) {
         let pods = self.world.pods.values().flatten();
-        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), Located::of(p))).collect());
+        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), PodLocation::of(p))).collect());
     }
 
     fn step(&mut self) -> BTreeMap<Task, Action> {
         let decision = step(&self.world, &mut self.memory, self.now, &self.config);
-        self.world.since = Since::default();
-        self.notes.extend(decision.notes);
+        self.world.since = ChangesSince::default();
+        self.events.extend(decision.events);
         decision.actions
     }
 
@@ -272,8 +272,8 @@ impl Sim {
                 });
             }
             (task, Action::Request { change, .. }) => self.change_request(task, change),
-            (Task::Status(name), Action::Status { status, confirm, notes, .. }) => {
-                self.notes.extend(notes);
+            (Task::Status(name), Action::Status { status, confirm, events, .. }) => {
+                self.events.extend(events);
                 self.world.since.confirmed.extend(confirm);
                 self.change(name, |m| m.status = *status);
             }

@@ -35,7 +35,7 @@ fn a_restart_keeps_the_order_of_a_plan_that_another_one_limits() {
     for pod in ["p400", "p900", "p4000"] {
         sim.settle();
         assert_eq!(sim.requested(), [pod]);
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.remove_pod(pod);
     }
 }
@@ -130,7 +130,7 @@ fn a_newcomer_on_a_node_that_is_further_along_is_told() {
     sim.settle();
     sim.maintenance("young", "Drain", &["a", "b"]);
     sim.settle();
-    let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "DrainFastForwarded").collect();
+    let told: Vec<_> = sim.events.iter().filter(|n| n.reason == "DrainFastForwarded").collect();
     assert_eq!(told.len(), 1);
     assert!(told[0].message.contains("node a due to the older maintenance old"), "{}", told[0].message);
     let young = &sim.status("young").node_statuses;
@@ -148,7 +148,7 @@ fn a_fast_forward_is_told_again_while_the_drain_lasts() {
     sim.settle();
     sim.maintenance("young", "Drain", &["a", "b"]);
     sim.settle();
-    let told = |sim: &Sim| sim.notes.iter().filter(|n| n.reason == "DrainFastForwarded").count();
+    let told = |sim: &Sim| sim.events.iter().filter(|n| n.reason == "DrainFastForwarded").count();
     assert_eq!(told(&sim), 1);
     for times in [2, 3] {
         sim.now += jiff::SignedDuration::from_mins(30);

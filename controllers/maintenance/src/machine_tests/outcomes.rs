@@ -27,7 +27,7 @@ fn evictions_are_counted_for_each_maintenance_of_the_node_and_outlive_requests_a
     sim.settle();
     assert_eq!((outcomes(&sim, "m"), outcomes(&sim, "n")), ([1, 0, 0, 0], [1, 0, 0, 0]));
     sim.delete_request("p");
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     sim.remove_pod("q");
     sim.settle();

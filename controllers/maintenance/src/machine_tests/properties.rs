@@ -72,7 +72,7 @@ fn apply(sim: &mut Sim, event: Event, number: usize) {
                 sim.remove_pod(pod);
             }
         }
-        Event::Restart => sim.memory = Memory::default(),
+        Event::Restart => sim.memory = MachineMemory::default(),
     }
 }
 
@@ -115,11 +115,11 @@ proptest! {
         let mut sim = Sim::new(&[]);
         NODES.iter().zip(&cordoned).for_each(|(node, cordoned)| sim.node(node, *cordoned));
         // A maintenance that goes straight from Idle to Complete makes its nodes schedulable, whoever cordoned them.
-        let mut straight = false;
+        let mut never_started_nodes = false;
         for (number, event) in events.into_iter().enumerate() {
             if let Event::Stage { maintenance, stage: Stage::Complete, .. } = &event {
                 let before = sim.world.maintenances.iter().find(|m| m.metadata.name == NAMES[*maintenance]);
-                straight |= before.is_none_or(|m| m.spec.stage == Stage::Idle);
+                never_started_nodes |= before.is_none_or(|m| m.spec.stage == Stage::Idle);
             }
             apply(&mut sim, event, number);
             sim.settle();
@@ -140,7 +140,7 @@ proptest! {
         for (node, cordoned) in NODES.iter().zip(&cordoned) {
             let (unschedulable, by) = sim.cordon_of(node);
             prop_assert_eq!(by, None);
-            prop_assert!(straight || unschedulable == *cordoned, "{} was {}", node, cordoned);
+            prop_assert!(never_started_nodes || unschedulable == *cordoned, "{} was {}", node, cordoned);
         }
     }
 }

@@ -56,7 +56,10 @@ fn a_workload_that_comes_back_is_named_and_asked_to_leave_with_backoff() {
     }
     assert_eq!(waits, [10, 20, 40, 80]);
     assert_eq!(
-        sim.notes.iter().filter(|n| n.reason == "WorkloadReturns" && n.severity == Severity::Warning).count(),
+        sim.events
+            .iter()
+            .filter(|n| n.reason == "WorkloadReturns" && n.severity == Severity::Warning)
+            .count(),
         4
     );
     sim.remove_pod("w4");
@@ -135,7 +138,7 @@ fn a_pod_that_is_older_than_the_drain_is_no_return() {
     assert_eq!(sim.requested(), ["w1"]);
     assert_eq!(
         (
-            sim.notes.iter().filter(|n| n.reason == "WorkloadReturns").count(),
+            sim.events.iter().filter(|n| n.reason == "WorkloadReturns").count(),
             sim.status("m").outcomes.returned
         ),
         (1, 1)

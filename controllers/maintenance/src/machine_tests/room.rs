@@ -26,8 +26,8 @@ fn with_a_long_selector() -> Sim {
     sim
 }
 
-fn told(sim: &Sim) -> Vec<&Note> {
-    sim.notes.iter().filter(|note| note.reason == "StatusTooLarge").collect()
+fn told(sim: &Sim) -> Vec<&EventDraft> {
+    sim.events.iter().filter(|note| note.reason == "StatusTooLarge").collect()
 }
 
 /// The targets of the next tier did not fit, the stored ones were put back, and nobody was told why no pod left any more.
@@ -47,7 +47,7 @@ fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
             && told(&sim)[0].severity == Severity::Warning
             && told(&sim)[0].message == *message
     );
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.remove_pod("second-n29");
     sim.settle();
     assert_eq!(told(&sim).len(), 1);
@@ -80,7 +80,7 @@ fn nodes_that_do_not_fit_hold_no_others_up() {
         sim.remove_pod("first");
         sim.settle();
         if is_restarted {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
             sim.settle();
         }
         let status = sim.status("m").clone();
@@ -161,7 +161,7 @@ fn a_node_that_went_undrained_is_counted_where_the_status_has_no_room_for_its_na
         assert_eq!((sim.drained("m"), sim.status("m").gone_nodes.undrained), (pair("False", "Draining"), 1));
         let message = sim.says("m", DRAINED).unwrap().2;
         assert!(message.starts_with("1 node left the cluster undrained"), "{message}");
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
     }
     sim.store_statuses();
     let term = json!({ "matchExpressions": [{ "key": "name", "operator": "NotIn", "values": [name(0)] }] });

@@ -1,7 +1,7 @@
 //! Interceptors of others that are silent, or say that they are blocked: a blocker, of which the pod's owner is told.
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 #[test]
 fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_is_passed_over() {
@@ -27,14 +27,14 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
                  completionTime: '$(date -u +%FT%TZ)'}]}'";
     assert_eq!(blocked(&mut sim, 10), [never]);
     let to_owner = |sim: &Sim| {
-        let about = About::Eviction("ns".into(), "uid-p".into());
-        let told = sim.notes.iter().filter(|note| note.about == about && note.reason == "EvictionBlocked");
+        let about = EventSubject::Eviction("ns".into(), "uid-p".into());
+        let told = sim.events.iter().filter(|note| note.about == about && note.reason == "EvictionBlocked");
         told.map(|note| note.message.clone()).collect::<Vec<_>>()
     };
     let owner_never =
         "Waiting for interceptor a.b, which has never reported; it is passed over at 2026-01-01T12:20:00Z";
     assert_eq!(to_owner(&sim), [owner_never]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     assert_eq!(blocked(&mut sim, 20), [never]);
     assert_eq!(to_owner(&sim), [owner_never], "not again by another leader");
     sim.request("p", |r| {

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 use super::*;
 
@@ -20,13 +20,13 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blockers[0].reason, "NoNodeAgent");
     let told = |sim: &Sim| {
-        let owner = About::Eviction("ns".into(), "uid-s".into());
+        let owner = EventSubject::Eviction("ns".into(), "uid-s".into());
         let to_owner =
-            sim.notes.iter().filter(|note| note.about == owner && note.reason == "EvictionBlocked");
+            sim.events.iter().filter(|note| note.about == owner && note.reason == "EvictionBlocked");
         to_owner.map(|note| note.message.clone()).collect::<Vec<_>>()
     };
     assert_eq!(told(&sim), ["No node agent on a responds to the eviction of static pods"]);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "not again by another leader");
 }
@@ -47,13 +47,14 @@ fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
         sim.request(name, |r| r.status = serde_json::from_value(turn).unwrap());
     }
     sim.settle();
-    let told = |sim: &Sim| sim.notes.iter().filter(|note| matches!(note.about, About::Eviction(..))).count();
+    let told =
+        |sim: &Sim| sim.events.iter().filter(|note| matches!(note.about, EventSubject::Eviction(..))).count();
     assert_eq!(told(&sim), 0);
     sim.now += SignedDuration::from_secs(10);
     sim.settle();
     assert_eq!(told(&sim), 12);
     sim.now += SignedDuration::from_secs(60);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(told(&sim), 12, "the new leader knows it from the requests");
 }
@@ -72,5 +73,5 @@ fn an_agent_that_declines_its_turn_is_there() {
     sim.request("s", |r| r.status = serde_json::from_value(declined).unwrap());
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blockers, []);
-    assert!(!sim.notes.iter().any(|note| note.reason == "EvictionBlocked"), "{:?}", sim.notes);
+    assert!(!sim.events.iter().any(|note| note.reason == "EvictionBlocked"), "{:?}", sim.events);
 }

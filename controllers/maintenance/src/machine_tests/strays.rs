@@ -54,7 +54,7 @@ fn put_again(controller: impl Fn(usize) -> Option<(&'static str, String)>) -> Ve
         sim.settle();
     }
     assert_eq!(
-        sim.notes
+        sim.events
             .iter()
             .filter(|note| note.reason == "WorkloadReturns" && note.severity == Severity::Warning)
             .count(),
@@ -95,7 +95,7 @@ fn pods_that_come_while_others_wait_do_not_make_them_wait_longer() {
     sim.now += SignedDuration::from_secs(1);
     sim.settle();
     assert_eq!((sim.requested().len(), blockers(&sim).len()), (10, 0));
-    assert_eq!(sim.notes.iter().filter(|note| note.reason == "WorkloadReturns").count(), 1);
+    assert_eq!(sim.events.iter().filter(|note| note.reason == "WorkloadReturns").count(), 1);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn pods_that_were_made_before_or_are_there_after_a_restart_do_not_wait() {
     }
     for name in ["q0", "q1"] {
         made_now(&mut sim, name, None);
-        sim.memory = Memory::default();
+        sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!((sim.requested(), blockers(&sim)), (vec![name.to_owned()], vec![]));
         sim.remove_pod(name);
@@ -211,7 +211,7 @@ fn pods_that_come_while_the_node_is_schedulable_are_blamed_on_nobody() {
             sim.remove_pod(&name);
         }
     }
-    assert!(sim.notes.iter().all(|note| note.reason != "WorkloadReturns"), "{:?}", sim.notes);
+    assert!(sim.events.iter().all(|note| note.reason != "WorkloadReturns"), "{:?}", sim.events);
     sim.world.refused.clear();
     sim.settle();
     assert_eq!(

@@ -104,7 +104,7 @@ fn a_node_is_confirmed_up_to_the_last_type_of_what_is_said_of_it() {
     let mut sim = Sim::new(&["a"]);
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();
-    sim.world.since = Since::default();
+    sim.world.since = ChangesSince::default();
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);
     let actions = sim.step();
     let Action::Conditions { confirm, .. } = &actions[&Task::Conditions("a".into())] else { panic!() };
@@ -170,7 +170,7 @@ fn a_node_that_vanishes_with_its_daemon_sets_alone_was_drained_of_workloads() {
         sim.settle();
         sim.remove_node("b");
         if restart {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         assert_eq!(workloads(&sim, "m"), pair("True", "AllPodsTerminated"), "{restart}");
@@ -187,7 +187,7 @@ fn a_node_that_vanishes_with_workloads_was_not() {
         sim.settle();
         sim.remove_node("b");
         if restart {
-            sim.memory = Memory::default();
+            sim.memory = MachineMemory::default();
         }
         sim.settle();
         assert_eq!(workloads(&sim, "m"), pair("False", "Draining"), "{restart}");
@@ -252,7 +252,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
         );
     }
     let before = blocker.message;
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(
         sim.status("m").of_node("a").unwrap().blockers[0].message,

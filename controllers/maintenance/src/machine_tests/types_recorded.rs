@@ -4,7 +4,7 @@ use drydock_api::node_maintenance::WORKLOADS_DRAINED;
 
 use super::types::{agent, up_to};
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 fn says(sim: &Sim, name: &str, type_: &str) -> (String, String) {
     sim.says(name, type_).map(|(status, reason, _)| (status, reason)).unwrap()
@@ -29,7 +29,7 @@ fn nodes_that_go_one_by_one_with_their_daemon_sets_were_drained_of_workloads() {
         assert!(!sim.status("m").of_node("b").unwrap().workloads_drained);
         let recall = |sim: &mut Sim| {
             if restart {
-                sim.memory = Memory::default();
+                sim.memory = MachineMemory::default();
             }
             sim.settle();
         };
@@ -88,11 +88,11 @@ fn a_condition_that_speaks_of_one_type_records_nothing_of_later_ones() {
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();
     assert_eq!(sim.condition("a", "Drained").unwrap().0, "True");
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a", "b"]);
     sim.settle_but(&Task::Conditions("a".to_owned()));
     // The read for the status of the maintenance counts, and none has been made of the node for its condition.
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.change("long", |m| m.status.conditions.clear());
     let status = sim.step().remove(&Task::Status("long".to_owned()));
     let Some(Action::Status { status, .. }) = status else { panic!("{status:?}") };
@@ -109,17 +109,18 @@ fn each_maintenance_is_told_when_its_own_pods_have_left_a_node() {
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);
     sim.settle();
     let told = |sim: &mut Sim| {
-        let notes = std::mem::take(&mut sim.notes).into_iter().filter(|note| note.reason == "NodeDrained");
-        notes.map(|note| (note.about, note.message)).collect::<Vec<_>>()
+        let events = std::mem::take(&mut sim.events).into_iter().filter(|note| note.reason == "NodeDrained");
+        events.map(|note| (note.about, note.message)).collect::<Vec<_>>()
     };
     assert_eq!(told(&mut sim), []);
     sim.remove_pod("web");
     sim.settle();
-    let short = (About::Maintenance("short".into()), "All pods of type Default have left node a".to_owned());
+    let short =
+        (EventSubject::Maintenance("short".into()), "All pods of type Default have left node a".to_owned());
     assert_eq!(told(&mut sim), [short]);
     sim.remove_pod("agent-a");
     sim.settle();
-    let node = (About::Node("a".into()), "All pods have left the node".to_owned());
-    let long = (About::Maintenance("long".into()), "All pods have left node a".to_owned());
+    let node = (EventSubject::Node("a".into()), "All pods have left the node".to_owned());
+    let long = (EventSubject::Maintenance("long".into()), "All pods have left node a".to_owned());
     assert_eq!(told(&mut sim), [node, long]);
 }

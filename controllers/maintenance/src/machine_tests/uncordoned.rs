@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::actions::About;
+use crate::actions::EventSubject;
 
 const WORDS: &str = "admission webhook \"nodes.example.com\" denied the request: hands off";
 /// As they are quoted.
@@ -54,16 +54,16 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     sim.maintenance("m", "Cordon", &["a", "b"]);
     let told = |sim: &Sim| {
         let told = sim
-            .notes
+            .events
             .iter()
             .filter(|note| note.reason == "NodeUpdateRefused" && note.severity == Severity::Warning);
         told.map(|note| (note.about.clone(), note.message.clone())).collect::<Vec<_>>()
     };
     refuse(&mut sim);
     refuse(&mut sim);
-    let node = (About::Node("b".into()), format!("The node cannot be made unschedulable: {QUOTED}"));
+    let node = (EventSubject::Node("b".into()), format!("The node cannot be made unschedulable: {QUOTED}"));
     let maintenance =
-        (About::Maintenance("m".into()), format!("Node b cannot be made unschedulable: {QUOTED}"));
+        (EventSubject::Maintenance("m".into()), format!("Node b cannot be made unschedulable: {QUOTED}"));
     assert_eq!(told(&sim), [node, maintenance]);
     sim.world.refused.insert("b".to_owned(), "other words".to_owned());
     sim.settle_but(&Task::Cordon("b".into()));
@@ -78,10 +78,10 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
     sim.settle();
     sim.stage("m", Stage::Complete);
     refuse(&mut sim);
-    let told: Vec<_> = sim.notes.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
+    let told: Vec<_> = sim.events.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
     let [node, maintenance] = told[..] else { panic!("{told:?}") };
     assert_eq!(node.message, format!("The node cannot be made schedulable again: {QUOTED}"));
-    assert_eq!(maintenance.about, About::Maintenance("m".into()));
+    assert_eq!(maintenance.about, EventSubject::Maintenance("m".into()));
     assert!(!sim.world.maintenances[0].metadata.finalizers.is_empty());
 }
 
@@ -89,7 +89,7 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
 fn since_when_a_node_blocks_is_kept_over_a_restart() {
     let mut sim = half_cordoned();
     refuse(&mut sim);
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.now += SignedDuration::from_mins(5);
     refuse(&mut sim);
     let since = sim.status("m").node_statuses[1].blockers[0].since_time;

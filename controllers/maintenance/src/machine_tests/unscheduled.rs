@@ -48,9 +48,9 @@ fn a_drain_whose_evicted_pods_find_no_node_says_how_many_and_why() {
     let message = "1 pod that replaces an evicted one finds no node: 1 of ReplicaSet ns/web (0/3 nodes are available: 3 node(s) \
                    were unschedulable.)";
     assert_eq!(condition(&sim), pair("True", message));
-    let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "PodsUnschedulable").collect();
+    let told: Vec<_> = sim.events.iter().filter(|n| n.reason == "PodsUnschedulable").collect();
     assert_eq!((told.len(), told[0].message.as_str()), (1, message));
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     assert_eq!(condition(&sim), pair("True", message), "after a restart");
     sim.world.unscheduled.clear();
@@ -168,11 +168,11 @@ fn controllers_without_pods_are_forgotten_after_an_hour_and_are_so_many_at_most(
     sim.step();
     sim.world.pods.get_mut("a").unwrap().clear();
     for minutes in [59, 2] {
-        assert_eq!(sim.memory.status.evicting.len(), 2);
+        assert_eq!(sim.memory.status.evicted_controllers.len(), 2);
         sim.now += SignedDuration::from_mins(minutes);
         sim.step();
     }
-    assert_eq!(sim.memory.status.evicting.len(), 1, "its pod is unschedulable still");
+    assert_eq!(sim.memory.status.evicted_controllers.len(), 1, "its pod is unschedulable still");
     sim.settle();
     assert_eq!(condition(&sim).unwrap().0, "True", "and told of");
     for pod in 0..12_000 {
@@ -183,9 +183,9 @@ fn controllers_without_pods_are_forgotten_after_an_hour_and_are_so_many_at_most(
         sim.world.pods.get_mut("a").unwrap().push(Arc::new(serde_json::from_value(pod).unwrap()));
     }
     sim.step();
-    assert_eq!(sim.memory.status.evicting.len(), 12_001);
+    assert_eq!(sim.memory.status.evicted_controllers.len(), 12_001);
     sim.world.pods.get_mut("a").unwrap().clear();
     sim.now += SignedDuration::from_secs(1);
     sim.step();
-    assert!(sim.memory.status.evicting.len() <= 10_001);
+    assert!(sim.memory.status.evicted_controllers.len() <= 10_001);
 }

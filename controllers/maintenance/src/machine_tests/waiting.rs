@@ -5,7 +5,7 @@ use drydock_runtime::cache::Taint;
 use jiff::SignedDuration;
 
 use super::*;
-use crate::requests::failures::Cause;
+use crate::requests::failures::FailureCause;
 
 fn blockers(sim: &Sim) -> Vec<(&str, &str)> {
     let blockers = sim.status("m").node_statuses.iter().flat_map(|node| &node.blockers);
@@ -324,6 +324,6 @@ fn a_request_for_another_pod_with_our_requester_is_not_said_to_be_deleted_by_oth
         sim.delete_request("p");
         sim.step();
         let cause = sim.memory.failures.of(&sim.world.pods["a"][0]).unwrap().cause;
-        assert!(!matches!(cause, Cause::Withdrawn | Cause::Deleted), "{squat}");
+        assert!(!matches!(cause, FailureCause::Withdrawn | FailureCause::Deleted), "{squat}");
     }
 }

@@ -15,8 +15,8 @@ fn with_volume(mut pod: Value, volume: Value) -> Value {
 }
 
 fn told(sim: &Sim) -> Vec<&str> {
-    let notes = sim.notes.iter().filter(|note| note.reason == PODS_WILL_BE_LOST);
-    notes.map(|note| note.message.as_str()).collect()
+    let events = sim.events.iter().filter(|note| note.reason == PODS_WILL_BE_LOST);
+    events.map(|note| note.message.as_str()).collect()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn it_is_told_again_only_when_more_pods_without_a_controller_are_to_leave() {
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "only the second number rose");
     // A new manager knows what was told.
-    sim.memory = Memory::default();
+    sim.memory = MachineMemory::default();
     sim.settle();
     sim.pod("b", "more", &json!({}));
     sim.settle();

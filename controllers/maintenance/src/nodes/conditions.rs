@@ -1,4 +1,5 @@
-//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for.
+//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for; and which nodes a
+//! live read has confirmed to be empty.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +8,11 @@ use drydock_api::eviction_request::maintenances::MaintenanceReference;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Action, Decision, NodeCondition};
+use crate::actions::{Action, MaintenanceDecision, NodeConditionChange};
 use crate::nodes::drained_message::{DrainedText, recorded};
-use crate::nodes::emptied::Emptied;
-use crate::world::View;
+use crate::world::WorldView;
 
 const IN_PROGRESS: &str = "MaintenanceInProgress";
 const DRAINING: &str = "DrainInProgress";
@@ -23,7 +24,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision) {
+pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &mut MaintenanceDecision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -33,7 +34,8 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision
             .filter(|t| node.condition(t).is_some() && !wanted.iter().any(|w| w.type_ == *t))
             .collect();
         let remove = if is_ours(node) { remove } else { Vec::new() };
-        let set: Vec<NodeCondition> = wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
+        let set: Vec<NodeConditionChange> =
+            wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
@@ -51,7 +53,7 @@ pub(crate) fn drained_up_to(node: &Node) -> Option<PodType> {
 }
 
 /// The type up to which these conditions record that a node is drained.
-fn recorded_by(set: &[NodeCondition]) -> Option<PodType> {
+fn recorded_by(set: &[NodeConditionChange]) -> Option<PodType> {
     let drained = set.iter().find(|condition| condition.type_ == DRAINED)?;
     recorded(drained.status == "True", &drained.message)
 }
@@ -61,13 +63,17 @@ fn is_ours(node: &Node) -> bool {
     node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
 }
 
-fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
+fn wanted(
+    view: &WorldView<'_>,
+    node: &Arc<Node>,
+    idle: &[&Arc<NodeMaintenance>],
+) -> Vec<NodeConditionChange> {
     let holders: Vec<_> = view.holders_of(&node.name).collect();
     let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(node, idle) };
     let condition = |type_: &'static str, is: bool, message: String| {
         let status = if is { "True" } else { "False" };
         let same = is_ours(node) && node.condition(type_).is_some_and(|c| c.status == status);
-        NodeCondition { type_, status, reason: furthest.as_str(), message, turns: !same }
+        NodeConditionChange { type_, status, reason: furthest.as_str(), message, turns: !same }
     };
     let mut list = vec![condition(IN_PROGRESS, true, message(&holders))];
     if let Some(last) = view.last_type_on(&node.name) {
@@ -89,14 +95,14 @@ fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> 
 }
 
 /// The greatest type before the last up to which no pod is left on a node that is cordoned.
-fn empty_up_to(view: &View<'_>, node: &Node, last: PodType) -> Option<PodType> {
+fn empty_up_to(view: &WorldView<'_>, node: &Node, last: PodType) -> Option<PodType> {
     let before = [PodType::DaemonSet, PodType::Default].into_iter().filter(|before| *before < last);
     let is_empty = |before: &PodType| view.pods_up_to(&node.name, *before).is_empty();
     before.filter(|_| node.unschedulable).find(is_empty)
 }
 
 /// The maintenances in Idle of each node, if they are to be advertised.
-fn planned_on<'a>(view: &View<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
+fn planned_on<'a>(view: &WorldView<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
     let mut on: HashMap<&str, Vec<_>> = HashMap::new();
     let all = view.world.maintenances.iter().zip(&view.selected).filter(|_| view.config.advertise_planned);
     let idle = |m: &NodeMaintenance| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none();
@@ -106,13 +112,13 @@ fn planned_on<'a>(view: &View<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenan
     on
 }
 
-fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
+fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditionChange> {
     if idle.is_empty() {
         return Vec::new();
     }
     let turns = node.condition(PLANNED).is_none();
     let (status, reason) = ("True", Stage::Idle.as_str());
-    vec![NodeCondition { type_: PLANNED, status, reason, message: message(idle), turns }]
+    vec![NodeConditionChange { type_: PLANNED, status, reason, message: message(idle), turns }]
 }
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
@@ -122,7 +128,7 @@ fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
     cut(&all, MAX_MESSAGE)
 }
 
-fn differs(node: &Node, wanted: &NodeCondition) -> bool {
+fn differs(node: &Node, wanted: &NodeConditionChange) -> bool {
     node.condition(wanted.type_)
         .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
 }
@@ -133,5 +139,54 @@ pub(crate) fn of_type_suffix(last: PodType) -> String {
         PodType::Default => " of type Default".to_owned(),
         PodType::DaemonSet => " up to type DaemonSet".to_owned(),
         PodType::Static | PodType::Unknown => String::new(),
+    }
+}
+
+/// How long a live read counts when a maintenance is called drained: the watch of the pods may hang, and a pod that has
+/// come since would not be seen.
+const FRESH: SignedDuration = SignedDuration::from_secs(10);
+
+/// Nodes that the host itself has said to be empty of pods up to a type, by name and that type, and on which no such pod has
+/// been seen since. A cache may lag, and people power nodes off on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConfirmedEmpty(HashMap<(String, PodType), LiveRead>);
+
+/// A live read that showed no pod.
+#[derive(Clone, Debug)]
+struct LiveRead {
+    /// UID of the node.
+    uid: String,
+    /// When a planning learnt of it.
+    at: Timestamp,
+}
+
+impl ConfirmedEmpty {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
+        let nodes = &view.world.nodes;
+        let confirmed = view.world.since.confirmed.iter();
+        let confirmed = confirmed.filter_map(|(name, last)| Some((nodes.get(name)?, *last)));
+        let read =
+            |node: &Node, last| ((node.name.clone(), last), LiveRead { uid: node.uid.clone(), at: view.now });
+        self.0.extend(confirmed.map(|(node, last)| read(node, last)));
+        let is_empty = |node: &str, last| view.is_draining(node) && view.pods_up_to(node, last).is_empty();
+        self.0.retain(|(node, last), read| {
+            is_empty(node, *last) && nodes.get(node).is_some_and(|n| n.uid == read.uid)
+        });
+    }
+
+    /// Whether a live read has shown the node to have no pods up to this type, and none has been seen there since.
+    pub(crate) fn contains(&self, node: &str, last: PodType) -> bool {
+        self.reads(node, last).next().is_some()
+    }
+
+    /// The same, by a read of just now: no other one is needed to call the node drained.
+    pub(crate) fn is_fresh(&self, node: &str, last: PodType, now: Timestamp) -> bool {
+        self.reads(node, last).any(|read| now.duration_since(read.at) < FRESH)
+    }
+
+    /// The reads that have looked for all of these types.
+    fn reads<'e>(&'e self, node: &str, last: PodType) -> impl Iterator<Item = &'e LiveRead> {
+        let wide = PodType::ALL.into_iter().filter(move |read| last <= *read);
+        wide.filter_map(|read| self.0.get(&(node.to_owned(), read)))
     }
 }

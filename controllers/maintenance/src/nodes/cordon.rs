@@ -9,8 +9,8 @@ use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
-use crate::actions::{Action, Decision};
-use crate::world::View;
+use crate::actions::{Action, MaintenanceDecision};
+use crate::world::WorldView;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
 /// Maintenances that an event names.
@@ -18,22 +18,26 @@ const NAMED: usize = 5;
 
 /// When someone else made nodes schedulable that are under maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flips(HashMap<String, Conflict>);
+pub(crate) struct UncordonConflicts(HashMap<String, Conflict>);
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut Decision) {
-    flips.0.retain(|node, _| view.is_held(node));
-    flips.0.values_mut().for_each(|conflict| conflict.forget(view.now));
-    let straight = straight(view);
+pub(crate) fn decide(
+    view: &WorldView<'_>,
+    uncordon_conflicts: &mut UncordonConflicts,
+    decision: &mut MaintenanceDecision,
+) {
+    uncordon_conflicts.0.retain(|node, _| view.is_held(node));
+    uncordon_conflicts.0.values_mut().for_each(|conflict| conflict.forget(view.now));
+    let never_started_nodes = never_started_nodes(view);
     for node in view.world.nodes.values() {
         let by = node.annotations.get(CORDONED_BY).map(String::as_str);
         let action = if view.is_held(&node.name) {
-            if let Some(times) = view.world.since.flipped.get(&node.name) {
-                flips.note(view, node, *times, decision);
+            if let Some(times) = view.world.since.uncordoned.get(&node.name) {
+                uncordon_conflicts.note(view, node, *times, decision);
             }
             hold(node, by)
         } else {
-            release(node, by).or_else(|| straight_release(&straight, node))
+            release(node, by).or_else(|| release_never_started(&never_started_nodes, node))
         };
         if let Some(action) = action {
             decision.add(action);
@@ -58,21 +62,23 @@ fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
 }
 
 /// Nodes of the maintenances that went from Idle straight to Complete.
-fn straight<'a>(view: &View<'a>) -> HashSet<&'a str> {
+fn never_started_nodes<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
     let all = view.world.maintenances.iter().zip(&view.selected);
-    all.filter(|(m, _)| is_straight(m)).flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str())).collect()
+    all.filter(|(m, _)| never_started(m))
+        .flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str()))
+        .collect()
 }
 
-/// Makes a node of such a maintenance schedulable, whoever cordoned it.
-fn straight_release(straight: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
-    let due = node.unschedulable && straight.contains(node.name.as_str());
+/// Makes a node of such a maintenance schedulable, even if others cordoned it.
+fn release_never_started(never_started_nodes: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
+    let due = node.unschedulable && never_started_nodes.contains(node.name.as_str());
     due.then(|| cordon(node, Some(false), None))
 }
 
 /// Whether a maintenance went from Idle straight to Complete and still has its finalizer. False for one that was created in
 /// Complete, and for one that is being deleted: it may have been in any stage. The API server notes each stage in the write
 /// that sets it, so that no stage is missed however short it was.
-pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
+pub(crate) fn never_started(maintenance: &NodeMaintenance) -> bool {
     let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
     maintenance.is_ending()
         && maintenance.metadata.deletion_timestamp.is_none()
@@ -84,16 +90,16 @@ fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'st
     Action::Cordon { node: node.clone(), unschedulable, annotation }
 }
 
-impl Flips {
+impl UncordonConflicts {
     /// How often someone else made a node schedulable since when, if that was more than once.
     pub(crate) fn since(&self, node: &str) -> Option<(usize, Timestamp)> {
         self.0.get(node)?.since()
     }
 
-    fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut Decision) {
+    fn note(&mut self, view: &WorldView<'_>, node: &Node, times: usize, decision: &mut MaintenanceDecision) {
         let conflict = self.0.entry(node.name.clone()).or_default();
         conflict.undone(times, view.now);
-        let (is_first, again) = (conflict.times() == 1, conflict.tell(view.now));
+        let (is_first, again) = (conflict.times() == 1, conflict.report(view.now));
         let holders = holders(view, node);
         let mut warn = |message: &dyn Fn(&str) -> String| {
             let of = view.holders_of(&node.name);
@@ -104,14 +110,16 @@ impl Flips {
         }
         if let Some((count, began)) = again {
             warn(&|who| {
-                let flipped = flipped_text(who, count, began);
-                format!("{flipped}, and is made unschedulable again, as it is under maintenance: {holders}")
+                let uncordoned = conflict_text(who, count, began);
+                format!(
+                    "{uncordoned}, and is made unschedulable again, as it is under maintenance: {holders}"
+                )
             });
         }
     }
 }
 
-/// What whoever made a node schedulable is told the first time, of `who`; and those who watch its maintenances.
+/// The message of the first event that `who` made a node schedulable, on the node and on its maintenances.
 fn held_text(who: &str, holders: &str) -> String {
     format!(
         "{who} was made schedulable by others, and is made unschedulable again, as it is under maintenance: {holders}. It is \
@@ -120,12 +128,12 @@ fn held_text(who: &str, holders: &str) -> String {
 }
 
 /// What is said of a node, `who`, that others make schedulable again and again.
-pub(super) fn flipped_text(who: &str, times: usize, since: Timestamp) -> String {
+pub(super) fn conflict_text(who: &str, times: usize, since: Timestamp) -> String {
     format!("{who} was made schedulable by others {times} times since {}", format_seconds(since))
 }
 
 /// The maintenances that hold a node, with their stages: `a (stage Drain), b (stage Cordon)`.
-fn holders(view: &View<'_>, node: &Node) -> String {
+fn holders(view: &WorldView<'_>, node: &Node) -> String {
     let holder = |m: &Arc<NodeMaintenance>| format!("{} (stage {})", m.metadata.name, m.spec.stage.as_str());
     view.holders_of(&node.name).take(NAMED).map(holder).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,5 @@
 //! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any other keeps Drained
-//! False, so that nobody takes the maintenance for a success.
+//! False, so that the maintenance does not look like a success.
 //!
 //! Recorded is what a live read has shown, which the node's own condition says too. A node that only leaves the selection is
 //! still there, and none of these. One that comes back under its name has not gone.
@@ -14,40 +14,40 @@ use drydock_api::node_maintenance::{
 use drydock_api::text::number;
 use drydock_runtime::Node;
 
+use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::conditions::drained_up_to;
-use crate::nodes::emptied::Emptied;
-use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
-use crate::world::{View, selects};
+use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
+use crate::world::{WorldView, selects};
 
-/// The label that the kubelet sets to the name of its node, unless it is told otherwise.
+/// The label that the kubelet sets to the name of its node, unless its flags say otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// What is known of the nodes of each maintenance in Drain.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gone {
+pub(crate) struct GoneNodes {
     /// By its UID and the last type of the pods that are counted: its own, and Default.
-    maintenances: HashMap<(String, PodType), Tally>,
+    maintenances: HashMap<(String, PodType), GoneNodesTally>,
     /// Nodes that are being drained, as they were seen last, by name.
-    known: HashMap<String, KnownNode>,
+    known: HashMap<String, LastSeenNode>,
 }
 
 #[derive(Clone, Debug)]
-struct KnownNode {
+struct LastSeenNode {
     node: Arc<Node>,
     /// What each maintenance sees of it, by its last type.
-    seen: BTreeMap<PodType, Seen>,
+    seen: BTreeMap<PodType, NodePods>,
 }
 
 /// A node without the pods of types after the last.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct NodePods {
     pods: usize,
     drained: bool,
 }
 
-impl Gone {
+impl GoneNodes {
     /// Takes in which nodes are there.
-    pub(crate) fn update(&mut self, view: &View<'_>, emptied: &Emptied) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>, emptied: &ConfirmedEmpty) {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage == Stage::Drain {
@@ -64,11 +64,17 @@ impl Gone {
     }
 
     /// What is known of a maintenance in Drain; of pods up to its last type, or of type Default alone.
-    pub(crate) fn of(&self, maintenance: &NodeMaintenance, last: PodType) -> Option<&Tally> {
+    pub(crate) fn of(&self, maintenance: &NodeMaintenance, last: PodType) -> Option<&GoneNodesTally> {
         self.maintenances.get(&(maintenance.metadata.uid.clone(), last))
     }
 
-    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, up_to: PodType, tally: &mut Tally) {
+    fn count(
+        &self,
+        view: &WorldView<'_>,
+        maintenance: &NodeMaintenance,
+        up_to: PodType,
+        tally: &mut GoneNodesTally,
+    ) {
         let is_there = |name: &str| view.world.nodes.contains_key(name);
         tally.drained.retain(|name| !is_there(name));
         let gone: Vec<String> = tally.selected.iter().filter(|name| !is_there(name)).cloned().collect();
@@ -83,8 +89,8 @@ impl Gone {
     }
 
     /// Forgets those that a changed selector would not select any more. After a restart only their names are known: then those
-    /// go that are not selected by their name, if a part of the selector has gone. An edit that nobody has seen keeps all.
-    fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut Tally) {
+    /// go that are not selected by their name, if a part of the selector has gone. An edit that was not seen keeps all.
+    fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut GoneNodesTally) {
         if tally.selector == maintenance.spec.node_selector {
             return;
         }
@@ -102,17 +108,17 @@ impl Gone {
         });
     }
 
-    fn see(&mut self, view: &View<'_>, emptied: &Emptied) {
+    fn see(&mut self, view: &WorldView<'_>, emptied: &ConfirmedEmpty) {
         let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
         self.known.retain(|name, _| view.is_draining(name) || kept.contains(name));
         for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
-            let seen = |up_to: PodType| Seen {
+            let seen = |up_to: PodType| NodePods {
                 pods: view.pods_up_to(&node.name, up_to).len(),
                 drained: is_drained(view, emptied, node, up_to),
             };
             let types = view.drains_of(&node.name).map(|m| m.spec.last_pod_type).chain([PodType::Default]);
             let seen = types.map(|up_to| (up_to, seen(up_to))).collect();
-            let known = KnownNode { node: node.clone(), seen };
+            let known = LastSeenNode { node: node.clone(), seen };
             match self.known.get_mut(&node.name) {
                 Some(before) => *before = known,
                 None => drop(self.known.insert(node.name.clone(), known)),
@@ -123,7 +129,7 @@ impl Gone {
 
 /// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
 /// alone it says of each node whether all had left it, and whether all had left all nodes.
-fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
+fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let mut tally = recall_all(view, maintenance, last);
     let status = &maintenance.status;
     if last != maintenance.spec.last_pod_type && is_condition_true(&status.conditions, WORKLOADS_DRAINED) {
@@ -133,19 +139,19 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tall
 }
 
 /// Before Drain nodes may go as they like.
-fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
+fn recall_all(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
-        return Tally { selector: spec.node_selector.clone(), ..Tally::default() };
+        return GoneNodesTally { selector: spec.node_selector.clone(), ..GoneNodesTally::default() };
     }
     let count = |count: i32| usize::try_from(count).unwrap_or_default();
     // What else may have changed meanwhile is not known.
     let is_same = status.observed_generation == maintenance.metadata.generation;
-    let mut tally = Tally {
+    let mut tally = GoneNodesTally {
         selector: spec.node_selector.clone().filter(|_| is_same),
         drained_unnamed: count(status.gone_nodes.drained),
         undrained_unnamed: count(status.gone_nodes.undrained),
-        ..Tally::default()
+        ..GoneNodesTally::default()
     };
     let (told, others): (Vec<_>, Vec<_>) =
         status.node_statuses.iter().partition(|s| s.drain_message == LEFT_UNDRAINED);
@@ -170,9 +176,9 @@ fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> 
 }
 
 /// Whether the nodes that have gone since the status was written, and had no pods then, were all drained: it says so of all
-/// nodes, or counts them beside those that are there. Where it counts fewer, nobody knows which of them were.
+/// nodes, or counts them beside those that are there. Where it counts fewer, it is unknown which of them were.
 fn were_drained(
-    view: &View<'_>,
+    view: &WorldView<'_>,
     maintenance: &NodeMaintenance,
     there: &[&NodeMaintenanceNodeStatus],
     gone: &[&NodeMaintenanceNodeStatus],
@@ -192,7 +198,7 @@ fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
 }
 
 /// Whether a node is recorded as drained of pods up to a type, and still is.
-pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node, last: PodType) -> bool {
+pub(crate) fn is_drained(view: &WorldView<'_>, emptied: &ConfirmedEmpty, node: &Node, last: PodType) -> bool {
     let is_recorded = is_recorded(node, last) || emptied.contains(&node.name, last);
     is_recorded && node.unschedulable && view.pods_up_to(&node.name, last).is_empty()
 }

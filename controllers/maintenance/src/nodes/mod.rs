@@ -3,7 +3,6 @@
 pub(crate) mod conditions;
 pub(crate) mod cordon;
 mod drained_message;
-pub(crate) mod emptied;
 pub(crate) mod gone;
 pub(crate) mod tally;
 pub(crate) mod uncordoned;

@@ -15,7 +15,7 @@ pub(super) const LEFT_UNDRAINED: &str = "The node left the cluster before it was
 
 /// The nodes of a maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct GoneNodesTally {
     /// Those that have gone drained; at most as many as a status holds.
     pub(super) drained: HashSet<String>,
     /// How many more have gone drained.
@@ -30,7 +30,7 @@ pub(crate) struct Tally {
     pub(super) selector: Option<NodeSelector>,
 }
 
-impl Tally {
+impl GoneNodesTally {
     /// How many have gone.
     pub(crate) fn counts(&self) -> NodeMaintenanceGoneNodes {
         NodeMaintenanceGoneNodes {

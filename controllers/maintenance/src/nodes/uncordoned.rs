@@ -13,26 +13,30 @@ use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::CORDONED_BY;
-use crate::actions::Decision;
-use crate::nodes::cordon::{Flips, flipped_text};
-use crate::world::View;
+use crate::actions::MaintenanceDecision;
+use crate::nodes::cordon::{UncordonConflicts, conflict_text};
+use crate::world::WorldView;
 
 /// How long the pods of other nodes wait for the first attempt to cordon a node.
 const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is remembered of nodes under maintenance that are not cordoned, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Uncordoned {
+pub(crate) struct NotCordoned {
     /// Since when they are there without an attempt to cordon them.
     untried: HashMap<String, Timestamp>,
-    /// The words of the refusals that have been told.
+    /// The words of the refusals that have had an event.
     told: HashMap<String, String>,
 }
 
-impl Uncordoned {
+impl NotCordoned {
     /// Returns the nodes whose pods are not to be asked for now.
-    pub(crate) fn update<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
-        self.tell(view, decision);
+    pub(crate) fn update<'a>(
+        &mut self,
+        view: &WorldView<'a>,
+        decision: &mut MaintenanceDecision,
+    ) -> HashSet<&'a str> {
+        self.publish(view, decision);
         let untried = |node: &&Node| view.is_held(&node.name) && !is_tried(view, node);
         let untried: HashMap<&str, &Node> =
             view.world.nodes.values().map(|n| &**n).filter(untried).map(|n| (n.name.as_str(), n)).collect();
@@ -59,7 +63,7 @@ impl Uncordoned {
 
     /// Tells of nodes that cannot be cordoned, or not be made schedulable again at the end, which keeps the finalizer; once for
     /// each refusal that is another one.
-    fn tell(&mut self, view: &View<'_>, decision: &mut Decision) {
+    fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));
         for (node, words) in refused {
@@ -75,18 +79,22 @@ impl Uncordoned {
 }
 
 /// Whether a node was cordoned, or an attempt to do so has failed.
-fn is_tried(view: &View<'_>, node: &Node) -> bool {
+fn is_tried(view: &WorldView<'_>, node: &Node) -> bool {
     node.unschedulable
         || node.annotations.contains_key(CORDONED_BY)
         || view.world.refused.contains_key(&node.name)
 }
 
 /// Why a node under maintenance is schedulable still, if that is known.
-pub(crate) fn why(view: &View<'_>, flips: &Flips, node: &str) -> Option<String> {
+pub(crate) fn why(
+    view: &WorldView<'_>,
+    uncordon_conflicts: &UncordonConflicts,
+    node: &str,
+) -> Option<String> {
     view.world.nodes.get(node).filter(|node| !node.unschedulable && view.is_held(&node.name))?;
     let who = format!("Node {node}");
     let refused = view.world.refused.get(node).map(|words| refused_text(&who, "unschedulable", words));
-    refused.or_else(|| flips.since(node).map(|(times, since)| flipped_text(&who, times, since)))
+    refused.or_else(|| uncordon_conflicts.since(node).map(|(times, since)| conflict_text(&who, times, since)))
 }
 
 /// What is said of a node, `who`, whose update was refused.

@@ -1,13 +1,13 @@
-//! How often a pod was asked for again, because its request was deleted or withdrawn by others: kept in the request that is made
-//! anew, so that a restart does not forget it.
+//! How often a pod was asked for again, because its request was deleted or withdrawn by others: kept in the request that
+//! is made anew, so that a restart does not forget it.
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::time::{format_seconds, truncate_to_seconds};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Annotation of a request: [`AskedAgain`] as a JSON object. Anybody who may write the request may write it: it is for people, and
-/// decides nothing.
+/// Annotation of a request: [`AskedAgain`] as a JSON object. Anybody who may write the request may write it: it is for
+/// people, and decides nothing.
 pub(crate) const ASKED_AGAIN_ANNOTATION: &str = "nodemaintenance.k8s.io/asked-again";
 /// More is neither counted nor believed.
 const MOST: u32 = 1_000;

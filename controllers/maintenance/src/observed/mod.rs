@@ -1,51 +1,49 @@
 //! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
 
 pub(crate) mod asked_again;
-mod flipped;
-mod located;
-mod lost_request;
-pub(crate) mod request_step;
+pub(crate) mod request_transition;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::PodType;
-use drydock_runtime::{Caches, Refusals};
+use drydock_runtime::{HostCaches, Node, ObjectChange, Pod, Refusals};
 use parking_lot::Mutex;
 
-pub(crate) use flipped::flipped_by;
-pub use located::Located;
-pub(crate) use lost_request::LostRequest;
-pub(crate) use request_step::RequestStep;
+use crate::observed::asked_again::AskedAgain;
+use crate::{CORDONED_BY, REQUESTER};
+
+pub(crate) use request_transition::RequestTransition;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Observed {
-    since: Arc<Mutex<Since>>,
+pub(crate) struct ObservedChanges {
+    since: Arc<Mutex<ChangesSince>>,
     /// Nodes that could not be cordoned when it was last tried.
     pub(crate) refusals: Arc<Refusals>,
 }
 
 /// What has happened since the last planning.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Since {
+pub(crate) struct ChangesSince {
     /// Requests that lost our requester, by namespace and name.
     pub(crate) lost: HashMap<(String, String), LostRequest>,
     /// What became of our requests.
-    pub(crate) steps: Vec<RequestStep>,
+    pub(crate) steps: Vec<RequestTransition>,
     /// How often others made nodes schedulable; those alone that are under maintenance.
-    pub(crate) flipped: HashMap<String, usize>,
+    pub(crate) uncordoned: HashMap<String, usize>,
     /// Nodes that a live read has shown to have no pods up to a type.
     pub(crate) confirmed: HashSet<(String, PodType)>,
 }
 
-impl Observed {
+impl ObservedChanges {
     /// Notes the changes of these caches from now on.
-    pub(crate) fn subscribe(&self, caches: &Caches) {
+    pub(crate) fn subscribe(&self, caches: &HostCaches) {
         let since = self.since.clone();
         caches.requests.subscribe(move |change| {
             let lost = LostRequest::by(change).zip(change.latest());
-            let step = RequestStep::of(change);
+            let step = RequestTransition::of(change);
             if lost.is_none() && step.is_none() {
                 return;
             }
@@ -57,8 +55,8 @@ impl Observed {
         });
         let since = self.since.clone();
         caches.nodes.subscribe(move |change| {
-            if let Some(node) = flipped_by(change) {
-                *since.lock().flipped.entry(node.name.clone()).or_default() += 1;
+            if let Some(node) = uncordoned_by(change) {
+                *since.lock().uncordoned.entry(node.name.clone()).or_default() += 1;
             }
         });
     }
@@ -69,7 +67,63 @@ impl Observed {
     }
 
     /// Takes what was noted.
-    pub(crate) fn take(&self) -> Since {
+    pub(crate) fn take(&self) -> ChangesSince {
         std::mem::take(&mut *self.since.lock())
+    }
+}
+
+/// The node that others made schedulable while it was under maintenance; our own change takes our annotation away. Between
+/// two plannings a node may be uncordoned and cordoned again.
+pub(crate) fn uncordoned_by(change: &ObjectChange<Node>) -> Option<&Node> {
+    let is_ours = |node: &&Arc<Node>| node.annotations.contains_key(CORDONED_BY);
+    let old = change.old.as_ref().filter(is_ours)?;
+    let new = change.new.as_ref().filter(is_ours)?;
+    (old.unschedulable && !new.unschedulable && old.uid == new.uid).then_some(new)
+}
+
+/// Where a pod is, and of which type it is: a request outlives its pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodLocation {
+    /// Its node.
+    pub node: String,
+    /// Its type.
+    pub pod_type: PodType,
+}
+
+impl PodLocation {
+    /// Of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
+    }
+}
+
+/// A request that lost our requester before it had ended: it may come and go between two plannings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LostRequest {
+    /// UID of the request.
+    pub(crate) request: String,
+    /// Name of the pod that it targets.
+    pub(crate) target: String,
+    /// Whether it was deleted, and not only withdrawn.
+    pub(crate) deleted: bool,
+    /// What the next request says of this one and those before it.
+    pub(crate) asked_again: Option<AskedAgain>,
+}
+
+impl LostRequest {
+    /// The request that a change of any client took from us.
+    pub(crate) fn by(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
+        let is_open = |request: &EvictionRequest| {
+            request.has_requester(REQUESTER) && !request.is_being_deleted() && !request.is_finished()
+        };
+        let old = change.old.as_ref().filter(|old| is_open(old))?;
+        let new = change.new.as_ref();
+        let same = new.filter(|new| new.metadata.uid == old.metadata.uid);
+        let deleted = same.is_none_or(|new| new.is_being_deleted());
+        // One that was made anew while the watch was broken off may be ours again.
+        let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
+        let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
+        let asked_again = AskedAgain::after(old);
+        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted, asked_again })
     }
 }

@@ -2,29 +2,30 @@
 //! they ended and the pod is there still: why, and when the pods are asked for again.
 //!
 //! The eviction controller removes such a request after a while, as it shuts everybody else out of the pod. Withdrawing one
-//! costs whoever does it a single write, and asking again costs several: without backoff that would be a loop.
+//! costs others a single write, and asking again costs us several: without backoff that would be a loop.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::Pod;
-use drydock_runtime::queue::Backoff;
+use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::observed::asked_again::AskedAgain;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long after a failure a pod is asked for again, by the number of failures in a row before.
-const AGAIN: Backoff = Backoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
 
 /// What is remembered of pods that are to leave. After a restart failed validations are learnt anew from the requests that
 /// are there; pods whose requests were withdrawn are asked for once more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failures {
+pub(crate) struct RequestFailures {
     /// By UID of the pod.
-    pods: HashMap<String, Failure>,
+    pods: HashMap<String, RequestFailure>,
     /// What the next requests of pods say of those that others took from us, by UID of the pod.
     asked_again: HashMap<String, AskedAgain>,
     /// UIDs of the requests from which we withdraw ourselves; and whether the last look showed that we have.
@@ -36,22 +37,22 @@ pub(crate) struct Failures {
 
 /// The last request of a pod that came to nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct RequestFailure {
     /// What happened to it.
-    pub(crate) cause: Cause,
+    pub(crate) cause: FailureCause,
     /// UID of the request.
     request: String,
     /// How many have failed, one after the other.
     pub(crate) count: u32,
     /// The words of a failed validation.
     pub(crate) why: String,
-    /// Nobody asks before.
+    /// The pod is not asked for before.
     pub(crate) again: Timestamp,
 }
 
 /// A request that has come to nothing.
-struct Failed<'a> {
-    cause: Cause,
+struct FailedRequest<'a> {
+    cause: FailureCause,
     /// UID of the request.
     request: &'a str,
     at: Timestamp,
@@ -61,7 +62,7 @@ struct Failed<'a> {
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum FailureCause {
     /// It failed validation.
     Validation,
     /// Others took our requester out of it.
@@ -69,14 +70,14 @@ pub(crate) enum Cause {
     /// Others deleted it.
     Deleted,
     /// Others made it, and it targets another pod.
-    Astray,
-    /// It ended as Evicted, and the pod runs: whoever may write the pod's status can say for a moment that it does not.
+    WrongTarget,
+    /// It ended as Evicted, and the pod runs: a writer of the pod's status can say for a moment that it does not.
     Evicted,
 }
 
-impl Failures {
+impl RequestFailures {
     /// Takes in what became of the requests of the pods that are to leave.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -86,8 +87,8 @@ impl Failures {
             // Our requester in a request for another pod was never ours.
             let lost = view.world.since.lost.get(&key).filter(|lost| lost.target == pod.name);
             if let Some(lost) = lost.filter(|lost| !self.withdrawn.contains_key(&lost.request)) {
-                let cause = if lost.deleted { Cause::Deleted } else { Cause::Withdrawn };
-                let failed = Failed { cause, request: &lost.request, at: view.now, why: "" };
+                let cause = if lost.deleted { FailureCause::Deleted } else { FailureCause::Withdrawn };
+                let failed = FailedRequest { cause, request: &lost.request, at: view.now, why: "" };
                 self.learn(pod, &failed, view.now);
                 // What we counted ourselves comes before what stood in the request, which is anybody's to write.
                 let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
@@ -129,7 +130,7 @@ impl Failures {
     }
 
     /// The failure of a pod whose last request failed.
-    pub(crate) fn of(&self, pod: &Pod) -> Option<&Failure> {
+    pub(crate) fn of(&self, pod: &Pod) -> Option<&RequestFailure> {
         self.pods.get(&pod.uid)
     }
 
@@ -142,27 +143,36 @@ impl Failures {
 
     fn learn_from(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
         let uid = &request.metadata.uid;
-        if is_astray(request, pod) {
-            self.learn(pod, &Failed { cause: Cause::Astray, request: uid, at: now, why: "" }, now);
+        if targets_another_pod(request, pod) {
+            self.learn(
+                pod,
+                &FailedRequest { cause: FailureCause::WrongTarget, request: uid, at: now, why: "" },
+                now,
+            );
         } else if request.is_evicted() {
-            self.learn(pod, &Failed { cause: Cause::Evicted, request: uid, at: now, why: "" }, now);
+            self.learn(
+                pod,
+                &FailedRequest { cause: FailureCause::Evicted, request: uid, at: now, why: "" },
+                now,
+            );
         } else if let Some(failed) = request.validation_failure() {
             let at = failed.last_transition_time.map_or(now, |at| at.min(now));
             self.learn(
                 pod,
-                &Failed { cause: Cause::Validation, request: uid, at, why: &failed.message },
+                &FailedRequest { cause: FailureCause::Validation, request: uid, at, why: &failed.message },
                 now,
             );
         } else if request.is_taken_up() {
-            self.pods.retain(|uid, failure| *uid != pod.uid || failure.cause != Cause::Validation);
+            self.pods.retain(|uid, failure| *uid != pod.uid || failure.cause != FailureCause::Validation);
         }
     }
 
     /// A request that failed validation or targets another pod is seen again until it is gone, and counts once.
-    fn learn(&mut self, pod: &Pod, failed: &Failed<'_>, now: Timestamp) {
-        let Failed { cause, request, at, why } = *failed;
+    fn learn(&mut self, pod: &Pod, failed: &FailedRequest<'_>, now: Timestamp) {
+        let FailedRequest { cause, request, at, why } = *failed;
         let before = self.pods.get(&pod.uid);
-        let is_seen_again = matches!(cause, Cause::Validation | Cause::Astray | Cause::Evicted);
+        let is_seen_again =
+            matches!(cause, FailureCause::Validation | FailureCause::WrongTarget | FailureCause::Evicted);
         if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
             return;
         }
@@ -170,11 +180,12 @@ impl Failures {
             before.filter(|before| now <= before.again.checked_add(AGAIN.max).unwrap_or(Timestamp::MAX));
         let count = in_a_row.map_or(1, |before| before.count.saturating_add(1));
         let again = at.checked_add(delay(cause, count)).unwrap_or(Timestamp::MAX);
-        let failure = Failure { cause, request: request.to_owned(), count, why: why.to_owned(), again };
+        let failure =
+            RequestFailure { cause, request: request.to_owned(), count, why: why.to_owned(), again };
         self.pods.insert(pod.uid.clone(), failure);
     }
 
-    fn note_left(&mut self, view: &View<'_>) {
+    fn note_left(&mut self, view: &WorldView<'_>) {
         let lost = view.world.since.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
         self.left_requests.extend(lost.map(|lost| lost.request.clone()));
         if !self.left_requests.is_empty() {
@@ -185,7 +196,7 @@ impl Failures {
     }
 
     /// Forgets requests that have lost our requester, one look later: the loss is noted a moment after it can be seen.
-    fn forget_withdrawn(&mut self, view: &View<'_>) {
+    fn forget_withdrawn(&mut self, view: &WorldView<'_>) {
         if self.withdrawn.is_empty() {
             return;
         }
@@ -198,21 +209,21 @@ impl Failures {
     }
 }
 
-impl Failure {
+impl RequestFailure {
     /// Whether it is the end of this request, in which we were: not one that others made for another pod.
     fn is_end_of(&self, request: &EvictionRequest) -> bool {
-        let is_end = matches!(self.cause, Cause::Validation | Cause::Evicted);
+        let is_end = matches!(self.cause, FailureCause::Validation | FailureCause::Evicted);
         is_end && self.request == request.metadata.uid && request.has_requester(REQUESTER)
     }
 
     /// Whether a pod with this request, if it has one, is not to be asked for.
     pub(crate) fn holds_back(&self, pod: &Pod, request: Option<&EvictionRequest>, now: Timestamp) -> bool {
         let is_held_back = match self.cause {
-            Cause::Validation => {
-                request.is_none_or(|r| r.validation_failure().is_some() && !is_astray(r, pod))
+            FailureCause::Validation => {
+                request.is_none_or(|r| r.validation_failure().is_some() && !targets_another_pod(r, pod))
             }
-            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => true,
-            Cause::Astray => request.is_some_and(|r| is_astray(r, pod)),
+            FailureCause::Withdrawn | FailureCause::Deleted | FailureCause::Evicted => true,
+            FailureCause::WrongTarget => request.is_some_and(|r| targets_another_pod(r, pod)),
         };
         is_held_back && now < self.again
     }
@@ -221,25 +232,25 @@ impl Failure {
     /// pod shows by itself while it is there.
     pub(crate) fn is_shown(&self, now: Timestamp) -> bool {
         match self.cause {
-            Cause::Validation => true,
-            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => now < self.again,
-            Cause::Astray => false,
+            FailureCause::Validation => true,
+            FailureCause::Withdrawn | FailureCause::Deleted | FailureCause::Evicted => now < self.again,
+            FailureCause::WrongTarget => false,
         }
     }
 }
 
 /// Whether a request of this pod's UID names another pod: it serves no pod, and stands in the way of ours.
-pub(crate) fn is_astray(request: &EvictionRequest, pod: &Pod) -> bool {
+pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool {
     request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name)
 }
 
 /// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
 /// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
 /// replaced at once, because it may be a mistake.
-fn delay(cause: Cause, count: u32) -> Duration {
+fn delay(cause: FailureCause, count: u32) -> Duration {
     AGAIN.delay(match (cause, count) {
-        (Cause::Deleted | Cause::Astray, 0 | 1) => return Duration::ZERO,
-        (Cause::Deleted | Cause::Astray, _) => count - 2,
+        (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,
+        (FailureCause::Deleted | FailureCause::WrongTarget, _) => count - 2,
         _ => count.saturating_sub(1),
     })
 }
@@ -251,10 +262,10 @@ mod tests {
     #[test]
     fn the_delay_doubles_from_five_minutes_to_an_hour() {
         let minutes = |cause| [1, 2, 3, 4, 5, 6, u32::MAX].map(|count| delay(cause, count).as_secs() / 60);
-        assert_eq!(minutes(Cause::Validation), [5, 10, 20, 40, 60, 60, 60]);
-        assert_eq!(minutes(Cause::Withdrawn), minutes(Cause::Validation));
-        assert_eq!(minutes(Cause::Evicted), minutes(Cause::Validation));
-        assert_eq!(minutes(Cause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
-        assert_eq!(minutes(Cause::Astray), minutes(Cause::Deleted));
+        assert_eq!(minutes(FailureCause::Validation), [5, 10, 20, 40, 60, 60, 60]);
+        assert_eq!(minutes(FailureCause::Withdrawn), minutes(FailureCause::Validation));
+        assert_eq!(minutes(FailureCause::Evicted), minutes(FailureCause::Validation));
+        assert_eq!(minutes(FailureCause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
+        assert_eq!(minutes(FailureCause::WrongTarget), minutes(FailureCause::Deleted));
     }
 }

@@ -1,32 +1,44 @@
 //! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
 
-mod annotation;
 pub(crate) mod failures;
 pub(crate) mod outcomes;
 pub(crate) mod returns;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
 use drydock_api::eviction_request::retention::kept_until;
-use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
-use crate::actions::{Action, Decision, RequestChange, Turn};
+use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
 use crate::config::Config;
-use crate::observed::Located;
-use crate::requests::annotation::MaintenanceNames;
-use crate::requests::failures::{Failures, is_astray};
-use crate::requests::returns::Returns;
-use crate::world::View;
+use crate::observed::PodLocation;
+use crate::requests::failures::{RequestFailures, targets_another_pod};
+use crate::requests::returns::PodReturns;
+use crate::world::WorldView;
 
 /// Decides about the requests of all pods.
-pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
+pub(crate) fn decide(
+    view: &WorldView<'_>,
+    failures: &mut RequestFailures,
+    returns: &PodReturns,
+    decision: &mut MaintenanceDecision,
+) {
     ask(view, failures, returns, decision);
     withdraw(view, failures, decision);
 }
 
-fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
+fn ask(
+    view: &WorldView<'_>,
+    failures: &mut RequestFailures,
+    returns: &PodReturns,
+    decision: &mut MaintenanceDecision,
+) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
     let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
     let mut names = MaintenanceNames::new(view);
@@ -43,8 +55,8 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
-                let turn = turn(view, Some(&pod.node_name), &pod.namespace);
-                decision.add(action(&pod.namespace, &pod.uid, change, turn));
+                let flow = flow(view, Some(&pod.node_name), &pod.namespace);
+                decision.add(action(&pod.namespace, &pod.uid, change, flow));
             }
         }
     }
@@ -54,7 +66,7 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
 fn wanted(
     pod: &Pod,
     request: Option<&EvictionRequest>,
-    failures: &Failures,
+    failures: &RequestFailures,
     names: &mut MaintenanceNames<'_, '_>,
 ) -> Option<RequestChange> {
     let asked_again = failures.asked_again(pod, request);
@@ -69,14 +81,14 @@ fn wanted(
     if request.is_being_deleted() {
         return None;
     }
-    if request.is_finished() || is_astray(request, pod) {
+    if request.is_finished() || targets_another_pod(request, pod) {
         return Some(RequestChange::Replace { request: request.metadata.uid.clone() });
     }
     let joins = !request.has_requester(REQUESTER);
     joins.then(|| ask(Some(request.metadata.uid.clone())))
 }
 
-fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
+fn withdraw(view: &WorldView<'_>, failures: &mut RequestFailures, decision: &mut MaintenanceDecision) {
     let mut withdrawn = Vec::new();
     for request in view.world.requests.values().filter(|r| is_ours(r, failures)) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
@@ -90,22 +102,23 @@ fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
         let meta = &request.metadata;
         let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
         let node = view.world.located.get(&meta.name).map(|located| located.node.as_str());
-        decision.add(action(&meta.namespace, &meta.name, change, turn(view, node, &meta.namespace)));
+        decision.add(action(&meta.namespace, &meta.name, change, flow(view, node, &meta.namespace)));
     }
     withdrawn.into_iter().for_each(|request| failures.withdraw(request));
 }
 
 /// Whether a request has our requester, and it was us who asked.
-fn is_ours(request: &EvictionRequest, failures: &Failures) -> bool {
+fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
     request.has_requester(REQUESTER) && !failures.has_left(&request.metadata.uid)
 }
 
-/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any more,
-/// or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
-fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
+/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any
+/// more, or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it
+/// is about to be Evicted.
+fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
-        Some(Located { node, pod_type }) => {
+        Some(PodLocation { node, pod_type }) => {
             let is_draining = view.last_type_on(node).is_some_and(|last| *pod_type <= last);
             request.is_evicted() || !is_draining || view.stays(uid)
         }
@@ -117,8 +130,8 @@ fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
 /// is anybody's to write, and whoever makes requests with it later keeps nothing from its end; nor does one that is over and
 /// is kept for the pod's owner.
 pub(crate) fn is_open_on(
-    view: &View<'_>,
-    failures: &Failures,
+    view: &WorldView<'_>,
+    failures: &RequestFailures,
     node: &str,
     maintenance: &NodeMaintenance,
 ) -> bool {
@@ -130,7 +143,7 @@ pub(crate) fn is_open_on(
 }
 
 /// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
-fn kept(view: &View<'_>, request: &EvictionRequest) -> Option<Timestamp> {
+fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
     let Config { request_retention, .. } = view.config;
     let until = kept_until(request, *request_retention, view.config.first_report_within());
     until.filter(|until| *until > view.now)
@@ -144,16 +157,41 @@ pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenan
     }
 }
 
-fn action(namespace: &str, uid: &str, change: RequestChange, turn: Turn) -> Action {
-    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, turn }
+fn action(namespace: &str, uid: &str, change: RequestChange, flow: RequestFlow) -> Action {
+    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, flow }
 }
 
 /// The maintenance that was created first of those that drain the pod's node.
-fn turn(view: &View<'_>, node: Option<&str>, namespace: &str) -> Turn {
+fn flow(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestFlow {
     let drains = |node| view.drains_of(node).next().map(|m| (m, node));
     let (maintenance, within) = match node.and_then(drains) {
         Some((maintenance, node)) => (maintenance.metadata.name.clone(), node),
         None => (String::new(), namespace),
     };
-    Turn { maintenance, within: within.to_owned() }
+    RequestFlow { maintenance, within: within.to_owned() }
+}
+
+/// The annotation's value of each node and pod type for which it was needed.
+pub(super) struct MaintenanceNames<'v, 'a> {
+    view: &'v WorldView<'a>,
+    known: HashMap<(String, PodType), Arc<str>>,
+}
+
+impl<'v, 'a> MaintenanceNames<'v, 'a> {
+    pub(super) fn new(view: &'v WorldView<'a>) -> Self {
+        Self { view, known: HashMap::new() }
+    }
+
+    /// Names the oldest maintenances that drain pods of this pod's type on its node.
+    pub(super) fn of(&mut self, pod: &Pod) -> Arc<str> {
+        let (view, pod_type) = (self.view, pod.pod_type());
+        let known = self.known.entry((pod.node_name.clone(), pod_type));
+        known.or_insert_with(|| value(view, &pod.node_name, pod_type).into()).clone()
+    }
+}
+
+fn value(view: &WorldView<'_>, node: &str, pod_type: PodType) -> String {
+    let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
+    let named = drains.map(|m| MaintenanceReference::to(m));
+    encode(&named.collect::<Vec<_>>())
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, Stage};
 use jiff::Timestamp;
 
-use crate::observed::Located;
-use crate::observed::request_step::{End, RequestStep};
+use crate::observed::PodLocation;
+use crate::observed::request_transition::{RequestEnd, RequestTransition};
 use crate::requests::is_before_end;
-use crate::world::View;
+use crate::world::WorldView;
 
 /// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the last write of
 /// a status and a restart is not counted.
@@ -17,12 +17,12 @@ use crate::world::View;
 pub(crate) struct Outcomes {
     counts: HashMap<String, NodeMaintenanceOutcomes>,
     /// Nodes of the pods of our requests at the last look, by the pod's UID.
-    located: Arc<HashMap<String, Located>>,
+    located: Arc<HashMap<String, PodLocation>>,
 }
 
 impl Outcomes {
     /// Takes in what became of requests, and which pods were put where again.
-    pub(crate) fn update(&mut self, view: &View<'_>, returned: &[Located]) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>, returned: &[PodLocation]) {
         let mut before = std::mem::take(&mut self.counts);
         for maintenance in view.world.maintenances.iter().filter(|m| is_at_work(m)) {
             let uid = &maintenance.metadata.uid;
@@ -40,15 +40,16 @@ impl Outcomes {
         self.counts.get(&maintenance.metadata.uid)
     }
 
-    fn count(&mut self, view: &View<'_>, returned: &[Located]) {
+    fn count(&mut self, view: &WorldView<'_>, returned: &[PodLocation]) {
         let at_work = at_work(view);
-        let mut add = |at: &Located, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
-            let at_work = at_work.get(at.node.as_str()).into_iter().flatten();
-            let at_work = at_work.filter(|maintenance| maintenance.spec.drains(at.pod_type));
-            for maintenance in at_work.filter(|maintenance| is_before_end(made, maintenance)) {
-                self.counts.get_mut(&maintenance.metadata.uid).into_iter().for_each(add);
-            }
-        };
+        let mut add =
+            |at: &PodLocation, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
+                let at_work = at_work.get(at.node.as_str()).into_iter().flatten();
+                let at_work = at_work.filter(|maintenance| maintenance.spec.drains(at.pod_type));
+                for maintenance in at_work.filter(|maintenance| is_before_end(made, maintenance)) {
+                    self.counts.get_mut(&maintenance.metadata.uid).into_iter().for_each(add);
+                }
+            };
         for step in &view.world.since.steps {
             if let Some(at) = step.at.as_ref().or_else(|| self.located.get(&step.pod)) {
                 add(at, step.made, &|counts| add_step(step, counts, view, &at.node));
@@ -61,13 +62,18 @@ impl Outcomes {
 }
 
 /// Adds what a change means for one maintenance.
-fn add_step(step: &RequestStep, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
+fn add_step(
+    step: &RequestTransition,
+    outcomes: &mut NodeMaintenanceOutcomes,
+    view: &WorldView<'_>,
+    node: &str,
+) {
     let is_there = || view.pods_on(node).iter().any(|pod| pod.uid == step.pod);
     let count = match step.end {
-        Some(End::Evicted) => Some(&mut outcomes.evicted),
-        Some(End::Canceled) => Some(&mut outcomes.canceled),
-        Some(End::Unseen) if is_there() => Some(&mut outcomes.canceled),
-        Some(End::Unseen) => Some(&mut outcomes.evicted),
+        Some(RequestEnd::Evicted) => Some(&mut outcomes.evicted),
+        Some(RequestEnd::Canceled) => Some(&mut outcomes.canceled),
+        Some(RequestEnd::Unseen) if is_there() => Some(&mut outcomes.canceled),
+        Some(RequestEnd::Unseen) => Some(&mut outcomes.evicted),
         None => None,
     };
     if let Some(count) = count {
@@ -87,7 +93,7 @@ fn greatest(a: &NodeMaintenanceOutcomes, b: &NodeMaintenanceOutcomes) -> NodeMai
 }
 
 /// The maintenances that are at work on each node.
-fn at_work<'v>(view: &View<'v>) -> HashMap<&'v str, Vec<&'v NodeMaintenance>> {
+fn at_work<'v>(view: &WorldView<'v>) -> HashMap<&'v str, Vec<&'v NodeMaintenance>> {
     let mut at_work: HashMap<&str, Vec<&NodeMaintenance>> = HashMap::new();
     let maintenances = view.world.maintenances.iter().zip(&view.selected);
     for (maintenance, nodes) in maintenances.filter(|(maintenance, _)| is_at_work(maintenance)) {

@@ -5,7 +5,7 @@ use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, Stage};
 use drydock_api::text::{all, are, counted, first_of};
 
-use super::Status;
+use super::StatusBuilder;
 use crate::nodes::uncordoned;
 
 /// Nodes that the message names.
@@ -13,7 +13,7 @@ const NAMED: usize = 5;
 const UNCORDONED: &str = "The maintenance is complete: its nodes are schedulable, but for those that were unschedulable before it \
     and those that another maintenance holds";
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// Absent before Cordon, and of a maintenance that went from Idle straight to Complete.
     pub(super) fn cordoned(&self) -> Option<Condition> {
         match self.maintenance.spec.stage {
@@ -49,7 +49,8 @@ impl Status<'_, '_> {
             first_of(&open, NAMED)
         );
         let first = open.iter().filter(is_refused).chain(&open);
-        let why = first.copied().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
+        let why =
+            first.copied().find_map(|node| uncordoned::why(self.view, self.sources.uncordon_conflicts, node));
         message.extend(why.into_iter().flat_map(|why| [". ".to_owned(), why]));
         (false, reason, message)
     }

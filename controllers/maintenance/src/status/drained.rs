@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
+    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
     WORKLOADS_DRAINED,
 };
 use drydock_api::text::{are, counted};
+use drydock_api::time::format_seconds;
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
+use drydock_runtime::guide::todo;
 use jiff::Timestamp;
 
-use super::Status;
-use crate::actions::Note;
-use crate::nodes::conditions::of_type_suffix;
-use crate::nodes::emptied::Emptied;
-use crate::nodes::tally::Tally;
+use super::StatusBuilder;
+use crate::actions::EventDraft;
+use crate::nodes::conditions::{ConfirmedEmpty, of_type_suffix};
+use crate::nodes::tally::GoneNodesTally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
 
@@ -25,26 +26,26 @@ const CANCELED: &str = "The maintenance was completed before all pods had left";
 /// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or [`WORKLOADS_DRAINED`],
 /// of type Default alone.
 #[derive(Clone, Copy)]
-struct Asked {
+struct EmptinessCondition {
     type_: &'static str,
     last: PodType,
 }
 
-impl Asked {
+impl EmptinessCondition {
     fn of(maintenance: &NodeMaintenance) -> [Self; 2] {
         let drained = Self { type_: DRAINED, last: maintenance.spec.last_pod_type };
         [drained, Self { type_: WORKLOADS_DRAINED, last: PodType::Default }]
     }
 }
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// Both absent before Drain; what is True at Complete stays so.
     pub(super) fn drained(&self, fitted: &Fitted) -> Vec<Condition> {
-        let each = Asked::of(self.maintenance).into_iter();
+        let each = EmptinessCondition::of(self.maintenance).into_iter();
         each.filter_map(|asked| self.emptied(asked, fitted)).collect()
     }
 
-    fn emptied(&self, asked: Asked, fitted: &Fitted) -> Option<Condition> {
+    fn emptied(&self, asked: EmptinessCondition, fitted: &Fitted) -> Option<Condition> {
         let (stage, old) =
             (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, asked.type_));
         let (is, reason, message) = match stage {
@@ -66,7 +67,7 @@ impl Status<'_, '_> {
         Some(self.condition(asked.type_, is, reason, message))
     }
 
-    fn draining(&self, asked: Asked, fitted: &Fitted) -> (bool, &'static str, String) {
+    fn draining(&self, asked: EmptinessCondition, fitted: &Fitted) -> (bool, &'static str, String) {
         let (nodes, which) = (self.view.nodes_of(self.i), of_type_suffix(asked.last));
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
@@ -80,7 +81,9 @@ impl Status<'_, '_> {
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
         if let Some(first) = open.first() {
-            let why = open.iter().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
+            let why = open
+                .iter()
+                .find_map(|node| uncordoned::why(self.view, self.sources.uncordon_conflicts, node));
             let (among, evictions) = match why {
                 Some(why) => (format!(". {why}. "), "Evictions"),
                 None => (format!(", {first} among them; "), "evictions"),
@@ -112,12 +115,12 @@ impl Status<'_, '_> {
     }
 
     /// What is said when nodes have gone that had not been drained, or all nodes have.
-    fn without_nodes(&self, asked: Asked) -> Option<(bool, &'static str, String)> {
+    fn without_nodes(&self, asked: EmptinessCondition) -> Option<(bool, &'static str, String)> {
         let is_empty = self.view.nodes_of(self.i).is_empty();
         let tally = self.sources.gone.of(self.maintenance, asked.last);
-        let gone = tally.map(Tally::counts).unwrap_or_default();
+        let gone = tally.map(GoneNodesTally::counts).unwrap_or_default();
         if gone.undrained > 0 {
-            let example = match tally.and_then(Tally::example) {
+            let example = match tally.and_then(GoneNodesTally::example) {
                 Some((node, 0)) => format!(", {node} among them"),
                 Some((node, pods)) => format!(", {node} with {} among them", counted(pods, "pod", "pods")),
                 None => String::new(),
@@ -145,7 +148,7 @@ impl Status<'_, '_> {
     }
 
     /// Whether the nodes that are not selected any more were drained: none is there that was released before.
-    fn were_all_drained(&self, asked: Asked) -> bool {
+    fn were_all_drained(&self, asked: EmptinessCondition) -> bool {
         let status = &self.maintenance.status;
         let Some(old) = find_condition(&status.conditions, asked.type_) else { return false };
         let is_there = |s: &NodeMaintenanceNodeStatus| self.view.world.nodes.contains_key(&s.node_ref.name);
@@ -173,23 +176,23 @@ fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
     }
 }
 
-/// What is told when something does not fit into the status any more.
-pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<Note> {
+/// The event that something does not fit into the status any more.
+pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<EventDraft> {
     let says = |status: &NodeMaintenanceStatus| {
         find_condition(&status.conditions, DRAINED)
             .filter(|drained| drained.reason == STATUS_TOO_LARGE)
             .cloned()
     };
     let message = says(status).filter(|_| says(&maintenance.status).is_none())?.message;
-    Some(Note::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
+    Some(EventDraft::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
 }
 
-/// Nodes whose emptiness nobody has confirmed just now when Drained or WorkloadsDrained turns True, or when they join later;
+/// Nodes that no live read has just confirmed to be empty when Drained or WorkloadsDrained turns True, or when they join later;
 /// each with the type up to which that is to be confirmed.
 pub(super) fn to_confirm(
     maintenance: &NodeMaintenance,
     status: &NodeMaintenanceStatus,
-    emptied: &Emptied,
+    emptied: &ConfirmedEmpty,
     now: Timestamp,
 ) -> BTreeMap<String, PodType> {
     let mut confirm = BTreeMap::new();
@@ -198,8 +201,10 @@ pub(super) fn to_confirm(
     }
     let old = &maintenance.status;
     let known: HashSet<&str> = old.node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
-    let each = Asked::of(maintenance).into_iter();
-    for Asked { type_, last } in each.filter(|asked| is_condition_true(&status.conditions, asked.type_)) {
+    let each = EmptinessCondition::of(maintenance).into_iter();
+    for EmptinessCondition { type_, last } in
+        each.filter(|asked| is_condition_true(&status.conditions, asked.type_))
+    {
         let was = is_condition_true(&old.conditions, type_);
         let confirmed = |node: &str| emptied.is_fresh(node, last, now) || (was && known.contains(node));
         let names = status.node_statuses.iter().map(|s| s.node_ref.name.as_str());
@@ -209,4 +214,55 @@ pub(super) fn to_confirm(
         }
     }
     confirm
+}
+
+impl StatusBuilder<'_, '_> {
+    /// Why pods are left: people look here first, as `kubectl describe` shows conditions before nodes. It names what blocks
+    /// most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
+    /// what it tells of, and never because time passes.
+    pub(super) fn answer(&self, last: PodType) -> Option<String> {
+        self.blocked(last).or_else(|| self.waits_elsewhere())
+    }
+
+    fn blocked(&self, last: PodType) -> Option<String> {
+        let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
+        let (all, most) = self.sources.blockers.most(nodes, last)?;
+        let blocker = &most.oldest.blocker;
+        // A command stands at the end, where people copy it.
+        let todo = todo(&blocker.reason, most.oldest.words.key.state).filter(|_| !most.oldest.has_command());
+        let todo = todo.map_or_else(String::new, |todo| format!(". {todo}"));
+        Some(format!(
+            "{all} of them {} blocked, {} by {}: {}{todo}",
+            are(all),
+            most.pods,
+            blocker.reason,
+            told(blocker, most.node)
+        ))
+    }
+
+    fn waits_elsewhere(&self) -> Option<String> {
+        let node = self.planned()?.waits_for.as_deref()?;
+        let what = match self.sources.blockers.oldest(node) {
+            Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
+            None => self.left_there(node),
+        };
+        Some(format!("They wait for node {node}, which another maintenance drains; {what}"))
+    }
+
+    /// How many pods terminate on a node that nothing blocks, or else how many are left there.
+    fn left_there(&self, node: &str) -> String {
+        let pods = self.view.pods_on(node);
+        let (count, what) = match pods.iter().filter(|pod| pod.is_terminating()).count() {
+            0 => (pods.len(), "left"),
+            terminating => (terminating, "terminating"),
+        };
+        format!("{} {} {what} there", counted(count, "pod", "pods"), are(count))
+    }
+}
+
+/// The blocker that has blocked for the longest time, in words.
+fn told(blocker: &Blocker, node: &str) -> String {
+    let since = blocker.since_time.map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
+    let Blocker { pod, message, .. } = blocker;
+    format!("pod {}/{} on node {node}{since}: {message}", pod.namespace, pod.name)
 }

@@ -1,5 +1,5 @@
-//! What is told of a maintenance that goes further than its own plan says. It is decided on once and matters for as long as the
-//! drain goes on: it is told again, because an event is gone after an hour, or was never written.
+//! Events about a maintenance that goes further than its own plan says. It is decided on once and matters for as long as the
+//! drain goes on: the event is published again, because an event is gone after an hour, or was never written.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Decision, Note};
-use crate::world::View;
+use crate::actions::{EventDraft, MaintenanceDecision};
+use crate::world::WorldView;
 
-/// How often it is told again.
+/// How often it is published again.
 const EVERY: SignedDuration = SignedDuration::from_mins(30);
 /// Most messages that are remembered.
 const MAX: usize = 1000;
 
-/// When something was told last, by UID of the maintenance and message.
+/// When an event was published last, by UID of the maintenance and message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
 impl FastForwards {
     /// Tells again what is due, of maintenances that are not drained yet.
-    pub(super) fn update(&mut self, view: &View<'_>, decision: &mut Decision) {
+    pub(super) fn update(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();
         self.0.retain(|(uid, _), _| draining.contains_key(uid.as_str()));
@@ -32,20 +32,20 @@ impl FastForwards {
             let Some(maintenance) = draining.get(uid.as_str()) else { continue };
             if view.now.duration_since(*told) >= EVERY {
                 *told = view.now;
-                decision.notes.push(note(maintenance, message.clone()));
+                decision.events.push(note(maintenance, message.clone()));
             }
             told.checked_add(EVERY).into_iter().for_each(|at| decision.wake_at(at));
         }
     }
 
-    /// What is told of a maintenance now, once its status is stored.
-    pub(super) fn notes(
+    /// The events about a maintenance, to be published once its status is stored.
+    pub(super) fn events(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         i: usize,
         maintenance: &NodeMaintenance,
-        decision: &mut Decision,
-    ) -> Vec<Note> {
+        decision: &mut MaintenanceDecision,
+    ) -> Vec<EventDraft> {
         let Some(place) = view.planned.get(&i) else { return Vec::new() };
         let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
         let messages: Vec<String> = all.map(message).collect();
@@ -63,8 +63,8 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
     maintenance.spec.stage == Stage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
 }
 
-fn note(maintenance: &NodeMaintenance, message: String) -> Note {
-    Note::of(maintenance, Severity::Warning, DRAIN_FAST_FORWARDED, message)
+fn note(maintenance: &NodeMaintenance, message: String) -> EventDraft {
+    EventDraft::of(maintenance, Severity::Warning, DRAIN_FAST_FORWARDED, message)
 }
 
 fn message(told: &FastForward) -> String {

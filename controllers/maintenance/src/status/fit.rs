@@ -1,5 +1,5 @@
 //! Node statuses within what storage takes of one object: what is only help for people goes first, and what does not fit
-//! at all is counted, so that it can be told.
+//! at all is counted, so that an event can say so.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,17 +1,16 @@
 //! The status of each maintenance.
 
-mod answer;
 pub(crate) mod cordoned;
 mod drained;
 mod fast_forwards;
 mod fit;
-mod settled;
 mod unscheduled;
 mod ways_out;
 mod will_be_lost;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_api::meta::{Condition, is_condition_true, set_condition};
 use drydock_api::node_maintenance::{
@@ -22,22 +21,21 @@ use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{MaintenanceOutcome, NodeOutcome};
 use drydock_runtime::{Node, Pod};
+use jiff::Timestamp;
 
-use crate::actions::{Action, Decision};
+use crate::actions::{Action, MaintenanceDecision};
 use crate::blockers::Blockers;
-use crate::nodes::cordon::Flips;
-use crate::nodes::emptied::Emptied;
-use crate::nodes::gone::{Gone, is_drained};
-use crate::nodes::tally::Tally;
+use crate::nodes::conditions::ConfirmedEmpty;
+use crate::nodes::cordon::UncordonConflicts;
+use crate::nodes::gone::{GoneNodes, is_drained};
+use crate::nodes::tally::GoneNodesTally;
 use crate::requests::outcomes::Outcomes;
-use crate::world::View;
-use crate::world::left_out::LeftOut;
-use crate::world::recorded;
+use crate::world::WorldView;
+use crate::world::recorded::{self, LeftOut};
 
 use self::fast_forwards::FastForwards;
 use self::fit::Fitted;
-use self::settled::Settled;
-use self::unscheduled::Evicting;
+use self::unscheduled::EvictedControllers;
 use self::will_be_lost::BarePods;
 
 /// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
@@ -46,12 +44,12 @@ const MAX_BLOCKERS_IN_ALL: usize = 1000;
 const COMPLETED: &str = "Completed";
 
 /// What the statuses are made from, beside the view.
-pub(crate) struct Sources<'m> {
+pub(crate) struct StatusSources<'m> {
     pub(crate) blockers: &'m Blockers,
-    pub(crate) flips: &'m Flips,
+    pub(crate) uncordon_conflicts: &'m UncordonConflicts,
     pub(crate) outcomes: &'m Outcomes,
-    pub(crate) gone: &'m Gone,
-    pub(crate) emptied: &'m Emptied,
+    pub(crate) gone: &'m GoneNodes,
+    pub(crate) emptied: &'m ConfirmedEmpty,
 }
 
 /// What is remembered of statuses.
@@ -59,21 +57,21 @@ pub(crate) struct Sources<'m> {
 pub(crate) struct StatusMemory {
     pub(crate) settled: Settled,
     pub(crate) left_out: LeftOut,
-    pub(crate) evicting: Evicting,
+    pub(crate) evicted_controllers: EvictedControllers,
     pub(crate) bare_pods: BarePods,
     pub(crate) fast_forwards: FastForwards,
 }
 
 /// Decides about every maintenance.
 pub(crate) fn decide(
-    view: &View<'_>,
-    sources: &Sources<'_>,
+    view: &WorldView<'_>,
+    sources: &StatusSources<'_>,
     memory: &mut StatusMemory,
-    decision: &mut Decision,
+    decision: &mut MaintenanceDecision,
 ) {
     memory.settled.update(view);
     memory.left_out.update(view.world);
-    memory.evicting.update(view);
+    memory.evicted_controllers.update(view);
     memory.bare_pods.update(view);
     memory.fast_forwards.update(view, decision);
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
@@ -81,10 +79,10 @@ pub(crate) fn decide(
             decision.wake_at(until);
             continue;
         }
-        let now = Status { view, sources, i, maintenance };
+        let now = StatusBuilder { view, sources, i, maintenance };
         let ((mut status, dropped), bare_pods) = (now.wanted(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
-        let unschedulable = memory.evicting.condition(view, maintenance, decision);
+        let unschedulable = memory.evicted_controllers.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
         let bare_note =
             bare_pods.as_ref().and_then(|bare| memory.bare_pods.note(maintenance, bare, decision));
@@ -96,22 +94,22 @@ pub(crate) fn decide(
             continue;
         }
         let confirm = drained::to_confirm(maintenance, &status, sources.emptied, view.now);
-        let mut notes = memory.fast_forwards.notes(view, i, maintenance, decision);
-        notes.extend(unschedulable_note.into_iter().chain(bare_note));
-        notes.extend(drained::too_large(maintenance, &status));
+        let mut events = memory.fast_forwards.events(view, i, maintenance, decision);
+        events.extend(unschedulable_note.into_iter().chain(bare_note));
+        events.extend(drained::too_large(maintenance, &status));
         let (maintenance, status) = (maintenance.clone(), Box::new(status));
-        decision.add(Action::Status { maintenance, status, confirm, notes });
+        decision.add(Action::Status { maintenance, status, confirm, events });
     }
 }
 
-struct Status<'v, 'a> {
-    view: &'v View<'a>,
-    sources: &'v Sources<'v>,
+struct StatusBuilder<'v, 'a> {
+    view: &'v WorldView<'a>,
+    sources: &'v StatusSources<'v>,
     i: usize,
     maintenance: &'v NodeMaintenance,
 }
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// The status, and the names of nodes for which it has turned out to have no room.
     fn wanted(&self) -> (NodeMaintenanceStatus, Vec<String>) {
         let mut status = self.maintenance.status.clone();
@@ -175,7 +173,7 @@ impl Status<'_, '_> {
     }
 
     /// What is known of the nodes that have gone while they were drained.
-    fn gone(&self) -> Option<&Tally> {
+    fn gone(&self) -> Option<&GoneNodesTally> {
         self.sources.gone.of(self.maintenance, self.last_type())
     }
 
@@ -278,4 +276,49 @@ impl Status<'_, '_> {
 
 fn position(cursor: usize) -> i32 {
     i32::try_from(cursor).unwrap_or(i32::MAX)
+}
+
+/// How long an Idle maintenance rests for each of its nodes: its status is written at most so often that this makes no more
+/// than about 25 KB a second.
+const REST_PER_NODE: Duration = Duration::from_millis(15);
+/// The longest rest of an Idle maintenance.
+const MAX_REST: Duration = Duration::from_secs(60);
+
+/// Maintenances, by UID, whose status needs no look, and when that was seen: those that are over, and Idle ones for a
+/// while. A status of all nodes is more than a megabyte, and the pods of a cluster come and go all the time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settled(HashMap<String, (Arc<NodeMaintenance>, Timestamp)>);
+
+impl Settled {
+    /// Forgets maintenances that are gone.
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
+        let uids: HashSet<&str> = view.world.maintenances.iter().map(|m| m.metadata.uid.as_str()).collect();
+        self.0.retain(|uid, _| uids.contains(uid.as_str()));
+    }
+
+    /// The status of this maintenance is as it should be.
+    pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
+        let is_over = maintenance.spec.stage == Stage::Complete && !maintenance.has_finalizer();
+        if is_over || maintenance.spec.stage == Stage::Idle {
+            self.0.insert(maintenance.metadata.uid.clone(), (maintenance.clone(), now));
+        }
+    }
+
+    /// Until when a maintenance with so many nodes need not be looked at, unless it changes itself.
+    pub(crate) fn rests_until(
+        &self,
+        maintenance: &Arc<NodeMaintenance>,
+        nodes: usize,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let (seen, at) = self.0.get(&maintenance.metadata.uid)?;
+        if !Arc::ptr_eq(seen, maintenance) {
+            return None;
+        }
+        if maintenance.spec.stage == Stage::Complete {
+            return Some(Timestamp::MAX);
+        }
+        let rest = REST_PER_NODE.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)).min(MAX_REST);
+        at.checked_add(rest).ok().filter(|until| now < *until)
+    }
 }

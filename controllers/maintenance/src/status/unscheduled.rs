@@ -12,13 +12,13 @@ use drydock_runtime::events::reasons::PODS_UNSCHEDULABLE;
 use jiff::{SignedDuration, Timestamp};
 
 use super::COMPLETED;
-use crate::actions::{Decision, Note};
+use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::remembered::{SteadyText, cutoff};
-use crate::world::View;
+use crate::world::WorldView;
 
 /// How long the scheduler's words stay while the counts are the same: each change of them writes the whole status.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(5);
-/// How long a pod may be unschedulable before it is told of: a node may be on its way.
+/// How long a pod may be unschedulable before the condition says so: a node may be on its way.
 const SETTLES_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 /// Controllers that one message names.
 const NAMED: usize = 5;
@@ -34,29 +34,29 @@ const NOT_FOLLOWED: &str = "The maintenance is complete: whether the pods that r
 const MAX_ABSENT: usize = 10_000;
 
 /// Namespace and UID of a controller.
-type Controller = (String, String);
+type ControllerId = (String, String);
 
 /// Whose pods each maintenance evicts, by UID of the maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Evicting(HashMap<String, OfMaintenance>);
+pub(crate) struct EvictedControllers(HashMap<String, OfMaintenance>);
 
 #[derive(Clone, Debug, Default)]
 struct OfMaintenance {
-    controllers: HashMap<Controller, Evicted>,
+    controllers: HashMap<ControllerId, EvictedController>,
     last_message: Option<LastMessage>,
 }
 
 /// A controller whose pods are evicted.
 #[derive(Clone, Debug)]
-struct Evicted {
+struct EvictedController {
     since: Timestamp,
     /// When it had pods last that were to leave or unschedulable.
     last: Timestamp,
 }
 
-/// The message that was made last, by how many pods of which controllers it told of. The words of the scheduler in it are those
+/// The message that was made last, by how many pods of which controllers it names. The words of the scheduler in it are those
 /// of that moment: it counts the nodes anew in each attempt.
-type LastMessage = SteadyText<BTreeMap<Controller, usize>, String>;
+type LastMessage = SteadyText<BTreeMap<ControllerId, usize>, String>;
 
 /// Unschedulable pods of one controller.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Unscheduled<'_> {
     }
 }
 
-impl Evicting {
+impl EvictedControllers {
     /// How many controllers are remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -86,7 +86,7 @@ impl Evicting {
     }
 
     /// Takes in whose pods are asked to leave.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
         let mut before = std::mem::take(&mut self.0);
         for (i, maintenance) in view.world.maintenances.iter().enumerate().filter(|(_, m)| draining(m)) {
@@ -99,7 +99,8 @@ impl Evicting {
             let leaving = pods.filter(|pod| view.targeted.contains(pod.uid.as_str()));
             for controller in leaving.filter_map(|pod| controller(pod)) {
                 let evicted = of.controllers.entry(controller);
-                evicted.or_insert_with(|| Evicted::since(truncate_to_seconds(view.now))).last = view.now;
+                evicted.or_insert_with(|| EvictedController::since(truncate_to_seconds(view.now))).last =
+                    view.now;
             }
             for controller in view.world.unscheduled.iter().filter_map(|pod| controller(pod)) {
                 of.controllers.get_mut(&controller).into_iter().for_each(|evicted| evicted.last = view.now);
@@ -111,9 +112,9 @@ impl Evicting {
     /// The condition that says it: absent until there was such a pod; False in Complete.
     pub(crate) fn condition(
         &mut self,
-        view: &View<'_>,
+        view: &WorldView<'_>,
         maintenance: &NodeMaintenance,
-        decision: &mut Decision,
+        decision: &mut MaintenanceDecision,
     ) -> Option<Condition> {
         let was = maintenance.status.conditions.iter().any(|c| c.type_ == EVICTED_PODS_UNSCHEDULABLE);
         let (is, reason, message) = match self.message(view, &maintenance.metadata.uid, decision) {
@@ -135,9 +136,14 @@ impl Evicting {
     }
 
     /// What is said of the pods of a maintenance in Drain that find no node, if there are any.
-    fn message(&mut self, view: &View<'_>, uid: &str, decision: &mut Decision) -> Option<String> {
+    fn message(
+        &mut self,
+        view: &WorldView<'_>,
+        uid: &str,
+        decision: &mut MaintenanceDecision,
+    ) -> Option<String> {
         let OfMaintenance { controllers, last_message } = self.0.get_mut(uid)?;
-        let mut found: BTreeMap<Controller, Unscheduled<'_>> = BTreeMap::new();
+        let mut found: BTreeMap<ControllerId, Unscheduled<'_>> = BTreeMap::new();
         for pod in &view.world.unscheduled {
             let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
                 continue;
@@ -170,41 +176,42 @@ impl OfMaintenance {
     }
 }
 
-impl Evicted {
+impl EvictedController {
     fn since(since: Timestamp) -> Self {
         Self { since, last: since }
     }
 }
 
-/// What is told when pods of a maintenance turn out to be unschedulable.
-pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<Note> {
+/// The event that pods of a maintenance turn out to be unschedulable.
+pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<EventDraft> {
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let message = condition.message.as_str();
     (condition.is_true() && !was)
-        .then(|| Note::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
+        .then(|| EventDraft::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
 }
 
-/// After a restart: what was unschedulable is so still, whoever evicted it.
-fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
+/// After a restart: what was unschedulable is so still, even if another leader evicted it.
+fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
     let drain = maintenance.status.started(Stage::Drain);
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let Some(since) = drain.filter(|_| was) else { return OfMaintenance::default() };
     let unscheduled = view.world.unscheduled.iter();
-    let controllers = unscheduled.filter_map(|pod| Some((controller(pod)?, Evicted::since(since)))).collect();
+    let controllers =
+        unscheduled.filter_map(|pod| Some((controller(pod)?, EvictedController::since(since)))).collect();
     OfMaintenance { controllers, last_message: None }
 }
 
-fn controller(pod: &Pod) -> Option<Controller> {
+fn controller(pod: &Pod) -> Option<ControllerId> {
     pod.controller.as_ref().map(|owner| (pod.namespace.clone(), owner.uid.clone()))
 }
 
 /// Whether a pod was made since its controller's pods are evicted.
-fn is_replacement(pod: &Pod, evicted: Option<&Evicted>) -> bool {
+fn is_replacement(pod: &Pod, evicted: Option<&EvictedController>) -> bool {
     evicted.is_some_and(|evicted| pod.creation_timestamp.is_none_or(|made| made >= evicted.since))
 }
 
 /// Controllers whose pods the scheduler keeps for the same reason stand together.
-fn message(found: &BTreeMap<Controller, Unscheduled<'_>>) -> String {
+fn message(found: &BTreeMap<ControllerId, Unscheduled<'_>>) -> String {
     let pods: usize = found.values().map(|one| one.count).sum();
     let mut by_why: Vec<(String, Vec<String>)> = Vec::new();
     for unscheduled in found.values().take(NAMED) {

@@ -3,14 +3,14 @@
 
 use drydock_api::node_maintenance::{PodType, WORKLOADS_DRAINED};
 
-use super::Status;
+use super::StatusBuilder;
 
 /// Most characters of the name of an object.
 const MAX_NAME: usize = 253;
 /// What the name of the second maintenance ends with.
 const SECOND: &str = "-default";
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// What is said beside the pods that are left, while none of them is of type Default and some may stay for ever.
     pub(super) fn ways_out(&self, last: PodType) -> Option<String> {
         let nodes = self.view.nodes_of(self.i);

@@ -1,5 +1,5 @@
-//! The condition PodsWillBeLost: pods that nobody creates again once they are evicted, and data that goes with them. `kubectl
-//! drain` refuses both; KEP-4212 evicts them, so that people must be able to read it before.
+//! The condition PodsWillBeLost: pods that no controller creates again once they are evicted, and data that goes with
+//! them. `kubectl drain` refuses both; KEP-4212 evicts them, so that people must be able to read it before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
-use super::{COMPLETED, Status};
-use crate::actions::{Decision, Note};
-use crate::world::View;
+use super::{COMPLETED, StatusBuilder};
+use crate::actions::{EventDraft, MaintenanceDecision};
+use crate::world::WorldView;
 
 /// Pods that the message names.
 const NAMED: usize = 5;
@@ -60,7 +60,7 @@ impl<'a> Losses<'a> {
     }
 }
 
-impl Status<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where nothing leaves.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
         let stage = self.maintenance.spec.stage;
@@ -87,30 +87,31 @@ pub(crate) struct BarePods(HashMap<String, usize>);
 
 impl BarePods {
     /// Forgets maintenances that do not drain.
-    pub(crate) fn update(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
         let draining: HashSet<&str> = draining.map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| draining.contains(uid.as_str()));
     }
 
-    /// What is told when the status is written that begins the Drain stage. Whenever more pods without a controller are to
-    /// leave than at the last look, it is told at once.
+    /// The event that is published when the status is written that begins the Drain stage. Whenever more pods without a
+    /// controller are to leave than at the last look, it is published at once.
     pub(super) fn note(
         &mut self,
         maintenance: &NodeMaintenance,
         (condition, bare): &(Condition, usize),
-        decision: &mut Decision,
-    ) -> Option<Note> {
+        decision: &mut MaintenanceDecision,
+    ) -> Option<EventDraft> {
         if maintenance.spec.stage != Stage::Drain {
             return None;
         }
         let before = self.0.insert(maintenance.metadata.uid.clone(), *bare);
-        let note = Note::of(maintenance, Severity::Warning, PODS_WILL_BE_LOST, condition.message.as_str());
+        let note =
+            EventDraft::of(maintenance, Severity::Warning, PODS_WILL_BE_LOST, condition.message.as_str());
         if maintenance.status.started(Stage::Drain).is_none() {
             return Some(note).filter(|_| condition.is_true());
         }
         if before.is_some_and(|before| before < *bare) {
-            decision.notes.push(note);
+            decision.events.push(note);
         }
         None
     }

@@ -1,7 +1,5 @@
 //! What is seen: one consistent-enough look into the caches.
 
-pub(crate) mod left_out;
-pub(crate) mod own;
 pub(crate) mod recorded;
 mod view;
 
@@ -10,12 +8,12 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
-use drydock_runtime::{Caches, Node, Pod};
+use drydock_runtime::{HostCaches, Node, Pod};
 
 use crate::REQUESTER;
-use crate::observed::{Located, Since};
+use crate::observed::{ChangesSince, PodLocation};
 
-pub(crate) use view::{View, selects};
+pub(crate) use view::{STAYS_OWN, WorldView, selects};
 
 /// Everything that a step looks at.
 #[derive(Clone, Debug, Default)]
@@ -31,16 +29,16 @@ pub struct World {
     /// All requests by namespace and name, the name being the pod's UID.
     pub requests: HashMap<(String, String), Arc<EvictionRequest>>,
     /// Where the pods of the requests that carry our entry are, by UID. A pod that is gone is missing.
-    pub located: Arc<HashMap<String, Located>>,
+    pub located: Arc<HashMap<String, PodLocation>>,
     /// Nodes that could not be cordoned when it was last tried, with the words of the refusal.
     pub refused: HashMap<String, String>,
     /// What has happened since the last look.
-    pub(crate) since: Since,
+    pub(crate) since: ChangesSince,
 }
 
 impl World {
     /// The world in the caches. Pods are taken from the nodes that `wanted` names only.
-    pub fn read(caches: &Caches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
+    pub fn read(caches: &HostCaches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();
@@ -66,6 +64,6 @@ impl World {
     }
 }
 
-fn located(caches: &Caches, request: &EvictionRequest) -> Option<Located> {
-    caches.pods.by_uid(&request.metadata.name).map(|pod| Located::of(&pod))
+fn located(caches: &HostCaches, request: &EvictionRequest) -> Option<PodLocation> {
+    caches.pods.by_uid(&request.metadata.name).map(|pod| PodLocation::of(&pod))
 }

@@ -10,20 +10,23 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
 };
 use drydock_api::time::truncate_to_seconds;
-use drydock_plan::{Maintenance, TargetsByNode};
+use drydock_plan::{DrainingMaintenance, TargetsByNode};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
-use crate::world::View;
-use crate::world::World;
+use crate::world::{World, WorldView};
 
 /// A maintenance in Drain, as the plan looks at it.
-pub(crate) fn plan_input(maintenance: &NodeMaintenance, nodes: &[&Arc<Node>], now: Timestamp) -> Maintenance {
+pub(crate) fn plan_input(
+    maintenance: &NodeMaintenance,
+    nodes: &[&Arc<Node>],
+    now: Timestamp,
+) -> DrainingMaintenance {
     let status = &maintenance.status;
     let position = status.drain_plan_position.and_then(|at| usize::try_from(at).ok());
     let planned = status.node_statuses.iter().filter(|s| !s.drain_targets.is_empty());
     let started = status.started(Stage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
-    Maintenance {
+    DrainingMaintenance {
         name: maintenance.metadata.name.clone(),
         started: started.as_second(),
         created: maintenance.metadata.creation_timestamp.map_or(i64::MAX, Timestamp::as_second),
@@ -37,7 +40,7 @@ pub(crate) fn plan_input(maintenance: &NodeMaintenance, nodes: &[&Arc<Node>], no
 
 /// The nodes of a maintenance that its status has room for beside those that have left it: those that it shows already come
 /// first.
-pub(crate) fn with_room<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
+pub(crate) fn with_room<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
     let mut nodes = view.nodes_in(maintenance);
     let statuses = view.world.maintenances.get(maintenance).map(|m| m.status.node_statuses.as_slice());
     let statuses = statuses.unwrap_or_default();
@@ -56,7 +59,10 @@ pub(crate) fn with_room<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a Arc<
 
 /// What a maintenance shows of nodes that have left it, while no other one shows their targets. Until then the stored
 /// position stays: one of them that comes back is where it was.
-pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a NodeMaintenanceNodeStatus> {
+pub(crate) fn not_handed_over<'a>(
+    view: &WorldView<'a>,
+    maintenance: usize,
+) -> Vec<&'a NodeMaintenanceNodeStatus> {
     let selected: HashSet<&str> = view.nodes_of(maintenance).iter().map(|n| n.name.as_str()).collect();
     let statuses = view.world.maintenances.get(maintenance).into_iter().flat_map(|m| &m.status.node_statuses);
     let left = statuses.filter(|s| !selected.contains(s.node_ref.name.as_str()));
@@ -65,7 +71,7 @@ pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'
 
 /// Drain targets recorded by maintenances in Complete that still have their finalizer; only on nodes that a maintenance of
 /// `draining` had recorded before that one completed: to one that came later they mean nothing.
-pub(crate) fn ended(world: &World, draining: &[Maintenance]) -> TargetsByNode {
+pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
         let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);
@@ -83,7 +89,7 @@ pub(crate) fn ended(world: &World, draining: &[Maintenance]) -> TargetsByNode {
 pub(crate) struct Recorded<'a>(HashMap<&'a str, Vec<&'a [DrainPlanEntry]>>);
 
 impl<'a> Recorded<'a> {
-    pub(crate) fn of(view: &View<'a>) -> Self {
+    pub(crate) fn of(view: &WorldView<'a>) -> Self {
         let mut targets: HashMap<&str, Vec<&[DrainPlanEntry]>> = HashMap::new();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage != Stage::Drain {
@@ -115,7 +121,7 @@ impl<'a> Recorded<'a> {
 /// Whether what a maintenance shows of a node is not needed any more once the maintenance has left the node: the others that
 /// drain it show the same targets, or more, of the types of which they speak. One whose status does not name the node has not
 /// begun there.
-pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
+pub(crate) fn is_handed_over(view: &WorldView<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
     let node = status.node_ref.name.as_str();
     let known = view.drains_of(node).filter(|m| m.status.drain_plan_position.is_some());
     let others = known.filter_map(|m| Some((&m.spec, m.status.of_node(node)?)));
@@ -132,4 +138,54 @@ fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {
     shown.pod_type == target.pod_type
         && shown.pod_priority >= target.pod_priority
         && shown.pod_selector.as_ref().is_none_or(|selector| selector.is_empty() || selects_more(selector))
+}
+
+/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan leaves them alone:
+/// a node whose targets cannot be stored is never drained, and a plan that waited for it would stand still on all nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftOut(HashMap<String, NodesLeftOut>);
+
+#[derive(Clone, Debug)]
+struct NodesLeftOut {
+    generation: i64,
+    /// How many nodes it selected.
+    selected: usize,
+    /// Names of those without room.
+    nodes: HashSet<String>,
+}
+
+impl LeftOut {
+    /// Whether a node is left out of a maintenance that selects so many. All are tried again when it is edited, or selects
+    /// fewer.
+    pub(crate) fn is(&self, maintenance: &NodeMaintenance, selected: usize, node: &str) -> bool {
+        self.of(maintenance, selected).is_some_and(|known| known.nodes.contains(node))
+    }
+
+    /// Notes further nodes for which there was no room.
+    pub(crate) fn note(&mut self, maintenance: &NodeMaintenance, selected: usize, nodes: Vec<String>) {
+        let uid = &maintenance.metadata.uid;
+        if self.of(maintenance, selected).is_none() {
+            self.0.remove(uid);
+        }
+        if nodes.is_empty() {
+            return;
+        }
+        let generation = maintenance.metadata.generation;
+        let new = || NodesLeftOut { generation, selected, nodes: HashSet::new() };
+        let known = self.0.entry(uid.clone()).or_insert_with(new);
+        known.selected = selected;
+        known.nodes.extend(nodes);
+    }
+
+    /// Forgets maintenances that are gone.
+    pub(crate) fn update(&mut self, world: &World) {
+        let is_there = |uid: &String| world.maintenances.iter().any(|m| m.metadata.uid == *uid);
+        self.0.retain(|uid, _| is_there(uid));
+    }
+
+    fn of(&self, maintenance: &NodeMaintenance, selected: usize) -> Option<&NodesLeftOut> {
+        let known = self.0.get(&maintenance.metadata.uid)?;
+        let is_same = known.generation == maintenance.metadata.generation && known.selected <= selected;
+        is_same.then_some(known)
+    }
 }

@@ -4,18 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage, node_selector};
-use drydock_plan::{Maintenance, Outcome};
+use drydock_plan::{DrainingMaintenance, PlanOutcome};
+use drydock_runtime::cache::Taint;
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
 use crate::config::Config;
 use crate::world::World;
-use crate::world::left_out::LeftOut;
-use crate::world::own;
-use crate::world::recorded::{self, Recorded};
+use crate::world::recorded::{self, LeftOut, Recorded};
 
 /// One look, worked out.
-pub(crate) struct View<'a> {
+pub(crate) struct WorldView<'a> {
     pub(crate) world: &'a World,
     pub(crate) config: &'a Config,
     pub(crate) now: Timestamp,
@@ -28,12 +27,12 @@ pub(crate) struct View<'a> {
     /// Pods that count, of each node that is looked at, by their type.
     pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
     /// The planning of the maintenances in Drain.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PlanOutcome,
     /// Place of a maintenance in `outcome`.
     pub(crate) planned: HashMap<usize, usize>,
     /// UIDs of the pods that are to leave now: the stored drain targets of their nodes cover them.
     pub(crate) targeted: HashSet<&'a str>,
-    /// Nodes whose pods wait for nodes to be cordoned. None as long as nobody has looked.
+    /// Nodes whose pods wait for nodes to be cordoned. None before the first look.
     pub(crate) waiting: Option<HashSet<&'a str>>,
     /// Nodes that the statuses have no room for.
     left_out: LeftOut,
@@ -41,7 +40,7 @@ pub(crate) struct View<'a> {
     staying: HashSet<&'a str>,
 }
 
-impl<'a> View<'a> {
+impl<'a> WorldView<'a> {
     pub(crate) fn new(world: &'a World, config: &'a Config, now: Timestamp, left_out: LeftOut) -> Self {
         let selected: Vec<Vec<&Arc<Node>>> = world
             .maintenances
@@ -67,14 +66,14 @@ impl<'a> View<'a> {
             last_types: last_types(world, &holders),
             holders,
             counted,
-            outcome: Outcome::default(),
+            outcome: PlanOutcome::default(),
             planned: HashMap::new(),
             targeted: HashSet::new(),
             waiting: None,
             left_out,
             staying: HashSet::new(),
         };
-        view.staying = own::staying(&view);
+        view.staying = staying(&view);
         view.plan();
         view
     }
@@ -86,7 +85,7 @@ impl<'a> View<'a> {
         let in_drain = |(i, m): &(usize, &Arc<NodeMaintenance>)| {
             recorded::plan_input(m, &recorded::with_room(self, *i), self.now)
         };
-        let input: Vec<Maintenance> = draining.iter().map(in_drain).collect();
+        let input: Vec<DrainingMaintenance> = draining.iter().map(in_drain).collect();
         let nodes: HashSet<&str> = input.iter().flat_map(|m| &m.nodes).map(String::as_str).collect();
         let pods: Vec<&Arc<Pod>> = self
             .counted
@@ -94,7 +93,7 @@ impl<'a> View<'a> {
             .filter(|(node, _)| nodes.contains(*node))
             .flat_map(|(_, pods)| pods.clone())
             .collect();
-        let as_input = |pod: &&'a Arc<Pod>| drydock_plan::Pod {
+        let as_input = |pod: &&'a Arc<Pod>| drydock_plan::CountedPod {
             node: &pod.node_name,
             pod_type: pod.pod_type(),
             priority: pod.priority,
@@ -227,4 +226,36 @@ fn last_types<'a>(world: &World, holders: &HashMap<&'a str, Vec<usize>>) -> Hash
         holders.filter(|m| m.spec.stage == Stage::Drain).map(|m| m.spec.last_pod_type).max()
     };
     holders.iter().filter_map(|(node, holders)| Some((*node, last(holders)?))).collect()
+}
+
+/// What is said of a pod that stays.
+pub(crate) const STAYS_OWN: &str = "No other node takes pods, and the drain would stop without this one, which is Drydock's own: make \
+                              another node schedulable, or delete the pod by hand";
+
+/// Names of the programs, as deploy/ labels their pods.
+const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
+const NAME_LABEL: &str = "app.kubernetes.io/name";
+
+/// UIDs of Drydock's own pods that stay because no other node takes them: without them a drain would not go on, and nothing
+/// would say so.
+fn staying<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
+    let own = view.counted.values().flatten().filter(|pod| is_own(view.config, pod));
+    own.filter(|pod| !view.world.nodes.values().any(|node| takes(view, node, pod)))
+        .map(|pod| pod.uid.as_str())
+        .collect()
+}
+
+fn is_own(config: &Config, pod: &Pod) -> bool {
+    let name = pod.labels.get(NAME_LABEL).map(String::as_str);
+    pod.namespace == config.namespace && name.is_some_and(|name| PROGRAMS.contains(&name))
+}
+
+/// Whether another node takes new pods and is not about to be drained. A pod like this one stands taints that its present
+/// node has. Room, affinity and volumes are not looked at.
+fn takes(view: &WorldView<'_>, node: &Node, pod: &Pod) -> bool {
+    let stood = view.world.nodes.get(&pod.node_name).map_or(&[][..], |node| &node.taints);
+    let keeps_off = |taint: &&Taint| taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+    let is_stood = |taint: &Taint| stood.iter().any(|s| (&s.key, &s.effect) == (&taint.key, &taint.effect));
+    let is_free = !node.unschedulable && !node.deleting && !view.is_held(&node.name);
+    is_free && node.name != pod.node_name && node.taints.iter().filter(keeps_off).all(is_stood)
 }

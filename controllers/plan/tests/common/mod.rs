@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::{FastForward, Maintenance, MaintenanceOutcome, Outcome, Pod};
+use drydock_plan::{CountedPod, DrainingMaintenance, FastForward, MaintenanceOutcome, PlanOutcome};
 
 pub use drydock_api::node_maintenance::PodType::{DaemonSet, Default as Plain, Static};
 
@@ -19,8 +19,8 @@ pub fn app(pod_type: PodType, priority: i32, app: &str) -> DrainPlanEntry {
     DrainPlanEntry { pod_selector, pod_priority: priority, pod_type }
 }
 
-pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&str]) -> Maintenance {
-    Maintenance {
+pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&str]) -> DrainingMaintenance {
+    DrainingMaintenance {
         name: name.to_owned(),
         started: created,
         created,
@@ -51,7 +51,7 @@ pub fn app_pod(node: &str, pod_type: PodType, priority: i32, app: &str) -> TestP
 }
 
 /// Plans, and writes the outcome into the statuses.
-pub fn plan(maintenances: &mut [Maintenance], pods: &[TestPod]) -> Outcome {
+pub fn plan(maintenances: &mut [DrainingMaintenance], pods: &[TestPod]) -> PlanOutcome {
     let outcome = look(maintenances, pods);
     for (maintenance, outcome) in maintenances.iter_mut().zip(&outcome.maintenances) {
         record(maintenance, outcome);
@@ -60,16 +60,16 @@ pub fn plan(maintenances: &mut [Maintenance], pods: &[TestPod]) -> Outcome {
 }
 
 /// Plans, and writes nothing.
-pub fn look(maintenances: &[Maintenance], pods: &[TestPod]) -> Outcome {
+pub fn look(maintenances: &[DrainingMaintenance], pods: &[TestPod]) -> PlanOutcome {
     let pods = pods.iter();
-    let pods: Vec<Pod<'_>> = pods
-        .map(|p| Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
+    let pods: Vec<CountedPod<'_>> = pods
+        .map(|p| CountedPod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
         .collect();
     drydock_plan::plan(maintenances, &BTreeMap::new(), &pods)
 }
 
 /// Writes an outcome into a maintenance, as a status would.
-pub fn record(maintenance: &mut Maintenance, outcome: &MaintenanceOutcome) {
+pub fn record(maintenance: &mut DrainingMaintenance, outcome: &MaintenanceOutcome) {
     maintenance.position = Some(outcome.cursor);
     let shown = outcome.nodes.iter().map(|(name, node)| (name.clone(), node.drain_targets.clone()));
     maintenance.recorded = shown.collect();
@@ -81,13 +81,13 @@ pub fn other(told: &FastForward) -> (&str, bool) {
 }
 
 /// Message and targets that a maintenance shows for a node.
-pub fn shown(outcome: &Outcome, maintenance: usize, node: &str) -> (String, Vec<DrainPlanEntry>) {
+pub fn shown(outcome: &PlanOutcome, maintenance: usize, node: &str) -> (String, Vec<DrainPlanEntry>) {
     let node = &outcome.maintenances[maintenance].nodes[node];
     (node.drain_message.clone(), node.drain_targets.clone())
 }
 
 /// Removes the targeted pods of a node (of all nodes if none is named).
-pub fn evict(outcome: &Outcome, pods: &mut Vec<TestPod>, node: Option<&str>) {
+pub fn evict(outcome: &PlanOutcome, pods: &mut Vec<TestPod>, node: Option<&str>) {
     let mut targeted = outcome.targeted.iter();
     pods.retain(|p| !targeted.next().unwrap() || node.is_some_and(|n| n != p.node));
 }

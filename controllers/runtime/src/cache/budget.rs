@@ -11,7 +11,7 @@ use super::cacheable::Cacheable;
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "WireBudget")]
-pub struct Budget {
+pub struct PodDisruptionBudget {
     /// `metadata.name`
     pub name: String,
     /// `metadata.namespace`
@@ -36,7 +36,7 @@ pub struct Budget {
     pub desired_healthy: i32,
     /// `status.expectedPods`
     pub expected_pods: i32,
-    /// The latest of `status.disruptedPods`: when the eviction API let a pod go last, whoever asked for it. None while the
+    /// The latest of `status.disruptedPods`: when the eviction API let a pod go last, for any client. None while the
     /// host remembers no pod there: it forgets each when the pod is gone.
     pub last_disruption: Option<Timestamp>,
 }
@@ -54,12 +54,12 @@ pub enum UnhealthyPolicy {
     Unknown,
 }
 
-impl Budget {
+impl PodDisruptionBudget {
     /// Whether the budget covers a pod with these labels in its namespace.
     pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector.as_ref().is_some_and(|s| s.matches(labels))
     }
-    /// What [`Budget::covers`] costs at most, in comparisons of strings.
+    /// What [`PodDisruptionBudget::covers`] costs at most, in comparisons of strings.
     pub fn comparisons(&self) -> usize {
         let Some(selector) = &self.selector else { return 1 };
         let expressions = selector.match_expressions.iter().map(|expression| 1 + expression.values.len());
@@ -71,7 +71,7 @@ impl Budget {
     }
 }
 
-impl Cacheable for Budget {
+impl Cacheable for PodDisruptionBudget {
     const GROUP: &'static str = "policy";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "PodDisruptionBudget";
@@ -95,14 +95,14 @@ impl Cacheable for Budget {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireBudget {
-    metadata: WireMeta,
-    spec: WireSpec,
-    status: WireStatus,
+    metadata: WireBudgetMeta,
+    spec: WireBudgetSpec,
+    status: WireBudgetStatus,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireMeta {
+struct WireBudgetMeta {
     name: String,
     namespace: String,
     uid: String,
@@ -112,14 +112,14 @@ struct WireMeta {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireSpec {
+struct WireBudgetSpec {
     selector: Option<LabelSelector>,
     unhealthy_pod_eviction_policy: Option<UnhealthyPolicy>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireStatus {
+struct WireBudgetStatus {
     observed_generation: i64,
     disruptions_allowed: i32,
     current_healthy: i32,
@@ -128,7 +128,7 @@ struct WireStatus {
     disrupted_pods: HashMap<String, Option<Timestamp>>,
 }
 
-impl From<WireBudget> for Budget {
+impl From<WireBudget> for PodDisruptionBudget {
     fn from(wire: WireBudget) -> Self {
         Self {
             name: wire.metadata.name,

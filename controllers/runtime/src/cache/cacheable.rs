@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use drydock_api::eviction_request::{self, EvictionRequest};
+use drydock_api::node_maintenance::{self, NodeMaintenance};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
 use kube::core::{DynamicResourceScope, Resource};
@@ -88,12 +90,12 @@ pub fn resource<T: Cacheable>() -> ApiResource {
 }
 
 /// A typed API over all namespaces that decodes into `T`.
-pub fn api_all<T: Cacheable>(client: &Client) -> Api<Wire<T>> {
+pub fn api_all<T: Cacheable>(client: &Client) -> Api<KubeObject<T>> {
     Api::all_with(client.clone(), &())
 }
 
 /// A typed API that decodes into `T`: in a namespace, or cluster-wide when `namespace` is empty.
-pub fn api<T: Cacheable>(client: &Client, namespace: &str) -> Api<Wire<T>> {
+pub fn api<T: Cacheable>(client: &Client, namespace: &str) -> Api<KubeObject<T>> {
     if namespace.is_empty() {
         Api::all_with(client.clone(), &())
     } else {
@@ -103,13 +105,13 @@ pub fn api<T: Cacheable>(client: &Client, namespace: &str) -> Api<Wire<T>> {
 
 /// Carries a [`Cacheable`] through kube's generic client, which wants an `ObjectMeta` beside it.
 #[derive(Clone, Debug)]
-pub struct Wire<T> {
+pub struct KubeObject<T> {
     meta: ObjectMeta,
     /// The object.
     pub object: T,
 }
 
-impl<'de, T: Cacheable> Deserialize<'de> for Wire<T> {
+impl<'de, T: Cacheable> Deserialize<'de> for KubeObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = T::deserialize(deserializer)?;
         let meta = ObjectMeta {
@@ -123,7 +125,7 @@ impl<'de, T: Cacheable> Deserialize<'de> for Wire<T> {
     }
 }
 
-impl<T: Cacheable> Resource for Wire<T> {
+impl<T: Cacheable> Resource for KubeObject<T> {
     type DynamicType = ();
     type Scope = DynamicResourceScope;
 
@@ -144,5 +146,47 @@ impl<T: Cacheable> Resource for Wire<T> {
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+impl Cacheable for EvictionRequest {
+    const GROUP: &'static str = drydock_api::GROUP;
+    const VERSION: &'static str = drydock_api::VERSION;
+    const KIND: &'static str = "EvictionRequest";
+    const PLURAL: &'static str = eviction_request::RESOURCE;
+    const NAMESPACED: bool = true;
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+    fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+}
+
+impl Cacheable for NodeMaintenance {
+    const GROUP: &'static str = drydock_api::GROUP;
+    const VERSION: &'static str = drydock_api::VERSION;
+    const KIND: &'static str = "NodeMaintenance";
+    const PLURAL: &'static str = node_maintenance::RESOURCE;
+    const NAMESPACED: bool = false;
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+    fn namespace(&self) -> &str {
+        ""
+    }
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.metadata.resource_version
     }
 }

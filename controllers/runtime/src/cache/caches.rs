@@ -9,17 +9,17 @@ use tracing::{Instrument, info, info_span};
 
 use super::cacheable::Cacheable;
 use super::reflector::reflect;
-use super::{Budget, Node, Pod, Store};
+use super::{Node, Pod, PodDisruptionBudget, Store};
 
 /// The stores. Clones share them.
 #[derive(Clone, Default)]
-pub struct Caches {
+pub struct HostCaches {
     /// Pods of all namespaces; indexed by node and UID.
     pub pods: Store<Pod>,
     /// Nodes.
     pub nodes: Store<Node>,
     /// PodDisruptionBudgets of all namespaces.
-    pub budgets: Store<Budget>,
+    pub budgets: Store<PodDisruptionBudget>,
     /// EvictionRequests of all namespaces; the name is the pod's UID.
     pub requests: Store<EvictionRequest>,
     /// NodeMaintenances.
@@ -46,15 +46,15 @@ impl Select {
     pub const ALL: Self = Self { pods: true, nodes: true, budgets: true, requests: true, maintenances: true };
 }
 
-impl Caches {
+impl HostCaches {
     /// Starts feeding the selected stores until `stop`. Returns at once; nothing need be reachable yet.
     pub fn start(&self, client: &Client, select: Select, tasks: &TaskTracker, stop: &CancellationToken) {
-        let feed = Feed { client, tasks, stop };
-        feed.start(&self.pods, select.pods);
-        feed.start(&self.nodes, select.nodes);
-        feed.start(&self.budgets, select.budgets);
-        feed.start(&self.requests, select.requests);
-        feed.start(&self.maintenances, select.maintenances);
+        let reflectors = Reflectors { client, tasks, stop };
+        reflectors.start(&self.pods, select.pods);
+        reflectors.start(&self.nodes, select.nodes);
+        reflectors.start(&self.budgets, select.budgets);
+        reflectors.start(&self.requests, select.requests);
+        reflectors.start(&self.maintenances, select.maintenances);
     }
 
     /// Waits until each selected store holds a complete list.
@@ -76,13 +76,13 @@ impl Caches {
     }
 }
 
-struct Feed<'a> {
+struct Reflectors<'a> {
     client: &'a Client,
     tasks: &'a TaskTracker,
     stop: &'a CancellationToken,
 }
 
-impl Feed<'_> {
+impl Reflectors<'_> {
     fn start<T: Cacheable>(&self, store: &Store<T>, selected: bool) {
         if selected {
             let task = reflect(self.client.clone(), store.clone(), self.stop.clone());

@@ -6,20 +6,19 @@
 mod budget;
 mod cacheable;
 mod caches;
-mod kinds;
 mod node;
 mod pod;
 mod pod_wire;
 mod reflector;
 mod store;
 
-pub use budget::{Budget, UnhealthyPolicy};
-pub use cacheable::{Cacheable, ObjectKey, Wire, api, api_all, resource};
-pub use caches::{Caches, Select};
+pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
+pub use cacheable::{Cacheable, KubeObject, ObjectKey, api, api_all, resource};
+pub use caches::{HostCaches, Select};
 pub use node::{Node, NodeCondition, Taint};
-pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 pub use reflector::reflect;
-pub use store::{Change, Store};
+pub use store::{ObjectChange, Store};
 
 #[cfg(test)]
 mod tests;

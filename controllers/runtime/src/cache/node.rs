@@ -31,7 +31,7 @@ pub struct Node {
     pub conditions: Vec<NodeCondition>,
 }
 
-/// core/v1 Taint, whole: the list is atomic, so that whoever changes one taint writes all of them.
+/// core/v1 Taint, whole: the list is atomic, so that a change of one taint writes all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
@@ -93,14 +93,14 @@ impl Cacheable for Node {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireNode {
-    metadata: WireMeta,
-    spec: WireSpec,
-    status: WireStatus,
+    metadata: WireNodeMeta,
+    spec: WireNodeSpec,
+    status: WireNodeStatus,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireMeta {
+struct WireNodeMeta {
     name: String,
     uid: String,
     resource_version: String,
@@ -113,7 +113,7 @@ struct WireMeta {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireSpec {
+struct WireNodeSpec {
     unschedulable: Option<bool>,
     #[serde(deserialize_with = "null_as_default")]
     taints: Vec<Taint>,
@@ -121,7 +121,7 @@ struct WireSpec {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireStatus {
+struct WireNodeStatus {
     #[serde(deserialize_with = "null_as_default")]
     conditions: Vec<NodeCondition>,
 }

@@ -58,7 +58,7 @@ pub struct Pod {
     /// `spec.evictionResponders`; none if the field is absent.
     pub responders: Option<Vec<Responder>>,
     /// `status.phase`
-    pub phase: Phase,
+    pub phase: PodPhase,
     /// Whether the Ready condition is True.
     pub ready: bool,
     /// Why the scheduler finds no node for the pod: the message of PodScheduled=False with reason Unschedulable.
@@ -91,7 +91,7 @@ pub struct OwnerRef {
 
 /// `status.phase`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Phase {
+pub enum PodPhase {
     /// Not all containers have started.
     #[default]
     Pending,
@@ -109,14 +109,14 @@ pub enum Phase {
 impl Pod {
     /// Whether the pod has run to its end (Succeeded or Failed): it counts nowhere.
     pub fn is_terminal(&self) -> bool {
-        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
     /// Whether the pod has been asked to go.
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
-    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need a moment.
-    /// Later it is overdue, which people are told.
+    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need
+    /// a moment. Later it is overdue, which blockers and reports say.
     pub fn overdue_at(&self) -> Option<Timestamp> {
         let ends = self.deletion_timestamp?;
         Some(ends.checked_add(GONE_WITHIN).unwrap_or(Timestamp::MAX))
@@ -127,7 +127,7 @@ impl Pod {
     pub fn is_daemon_set_pod(&self) -> bool {
         self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
     }
-    /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, whoever controls it.
+    /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, even if it has a controller.
     pub fn pod_type(&self) -> PodType {
         if self.is_mirror() {
             PodType::Static
@@ -137,7 +137,7 @@ impl Pod {
             PodType::Default
         }
     }
-    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is the word of whoever writes the pod, and may
+    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is what the writer of the pod claims, and may
     /// be that of a DaemonSet elsewhere.
     pub fn daemon_set(&self) -> Option<String> {
         let owner = self.controller.as_ref().filter(|_| self.is_daemon_set_pod())?;

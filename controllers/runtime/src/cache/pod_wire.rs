@@ -8,19 +8,19 @@ use jiff::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WirePod {
-    metadata: WireMeta,
-    spec: WireSpec,
-    status: WireStatus,
+    metadata: WirePodMeta,
+    spec: WirePodSpec,
+    status: WirePodStatus,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireMeta {
+struct WirePodMeta {
     name: String,
     namespace: String,
     uid: String,
@@ -48,7 +48,7 @@ struct WireOwner {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct WireSpec {
+struct WirePodSpec {
     node_name: Option<String>,
     priority: Option<i32>,
     #[serde(deserialize_with = "null_as_default")]
@@ -98,8 +98,8 @@ impl WireToleration {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireStatus {
-    phase: Option<Phase>,
+struct WirePodStatus {
+    phase: Option<PodPhase>,
     #[serde(deserialize_with = "null_as_default")]
     conditions: Vec<WireCondition>,
 }

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::cacheable::{Cacheable, ObjectKey, Wire, api_all};
+use super::cacheable::{Cacheable, KubeObject, ObjectKey, api_all};
 use super::store::Store;
 
 /// An unreachable server is asked again after at most this.
@@ -53,7 +53,7 @@ pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: Cancel
     }
 }
 
-fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, event: Event<Wire<T>>) {
+fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, event: Event<KubeObject<T>>) {
     match event {
         Event::Init => {}
         Event::InitApply(wire) => {

@@ -14,14 +14,14 @@ use super::cacheable::{Cacheable, ObjectKey};
 
 /// What happened to an object: `old` is absent when it is new, `new` when it is gone.
 #[derive(Debug)]
-pub struct Change<T> {
+pub struct ObjectChange<T> {
     /// The object before.
     pub old: Option<Arc<T>>,
     /// The object after.
     pub new: Option<Arc<T>>,
 }
 
-impl<T> Change<T> {
+impl<T> ObjectChange<T> {
     /// The object after, or before if it is gone.
     pub fn latest(&self) -> Option<&Arc<T>> {
         self.new.as_ref().or(self.old.as_ref())
@@ -32,7 +32,7 @@ impl<T> Change<T> {
     }
 }
 
-type Handler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
+type ChangeHandler<T> = Box<dyn Fn(&ObjectChange<T>) + Send + Sync>;
 
 /// Objects of one kind. Clones share the same objects.
 pub struct Store<T: Cacheable> {
@@ -40,12 +40,12 @@ pub struct Store<T: Cacheable> {
 }
 
 struct Shared<T: Cacheable> {
-    handlers: RwLock<Vec<Handler<T>>>,
-    objects: RwLock<Objects<T>>,
+    handlers: RwLock<Vec<ChangeHandler<T>>>,
+    objects: RwLock<IndexedObjects<T>>,
     synced: watch::Sender<bool>,
 }
 
-struct Objects<T> {
+struct IndexedObjects<T> {
     by_key: BTreeMap<ObjectKey, Arc<T>>,
     by_uid: HashMap<Box<str>, ObjectKey>,
     by_node: HashMap<Box<str>, BTreeSet<ObjectKey>>,
@@ -59,7 +59,8 @@ impl<T: Cacheable> Clone for Store<T> {
 
 impl<T: Cacheable> Default for Store<T> {
     fn default() -> Self {
-        let objects = Objects { by_key: BTreeMap::new(), by_uid: HashMap::new(), by_node: HashMap::new() };
+        let objects =
+            IndexedObjects { by_key: BTreeMap::new(), by_uid: HashMap::new(), by_node: HashMap::new() };
         Self {
             shared: Arc::new(Shared {
                 handlers: RwLock::default(),
@@ -115,10 +116,10 @@ impl<T: Cacheable> Store<T> {
     }
 
     /// Calls `handler` with every object that is there, and from then on with every change, in their order.
-    pub fn subscribe(&self, handler: impl Fn(&Change<T>) + Send + Sync + 'static) {
+    pub fn subscribe(&self, handler: impl Fn(&ObjectChange<T>) + Send + Sync + 'static) {
         let mut handlers = self.shared.handlers.write();
         for object in self.all() {
-            handler(&Change { old: None, new: Some(object) });
+            handler(&ObjectChange { old: None, new: Some(object) });
         }
         handlers.push(Box::new(handler));
     }
@@ -140,7 +141,7 @@ impl<T: Cacheable> Store<T> {
         let key = object.key();
         let new = Arc::new(object);
         let old = self.shared.objects.write().insert(key, new.clone());
-        let change = Change { old, new: Some(new) };
+        let change = ObjectChange { old, new: Some(new) };
         let same = change.old.as_ref().is_some_and(|old| is_same_version(old.as_ref(), &change));
         if !same {
             handlers.iter().for_each(|handler| handler(&change));
@@ -152,7 +153,7 @@ impl<T: Cacheable> Store<T> {
         let handlers = self.shared.handlers.read();
         let old = self.shared.objects.write().remove(key);
         if old.is_some() {
-            let change = Change { old, new: None };
+            let change = ObjectChange { old, new: None };
             handlers.iter().for_each(|handler| handler(&change));
         }
     }
@@ -168,7 +169,7 @@ impl<T: Cacheable> Store<T> {
     }
 }
 
-fn is_same_version<T: Cacheable>(old: &T, change: &Change<T>) -> bool {
+fn is_same_version<T: Cacheable>(old: &T, change: &ObjectChange<T>) -> bool {
     !old.resource_version().is_empty()
         && change
             .new
@@ -176,7 +177,7 @@ fn is_same_version<T: Cacheable>(old: &T, change: &Change<T>) -> bool {
             .is_some_and(|new| new.resource_version() == old.resource_version() && new.uid() == old.uid())
 }
 
-impl<T: Cacheable> Objects<T> {
+impl<T: Cacheable> IndexedObjects<T> {
     fn insert(&mut self, key: ObjectKey, object: Arc<T>) -> Option<Arc<T>> {
         let old = self.by_key.get(&key).cloned();
         if let Some(old) = &old {

@@ -50,7 +50,7 @@ fn pod_keeps_only_known_annotations_and_its_controller() {
     assert!(pod.is_mirror() && pod.is_daemon_set_pod() && pod.in_group && pod.ready);
     assert_eq!(pod.controller.unwrap().name, "d");
     assert_eq!(pod.interceptors.unwrap(), ["a.example.com"]);
-    assert_eq!((pod.priority, pod.phase), (5, Phase::Running));
+    assert_eq!((pod.priority, pod.phase), (5, PodPhase::Running));
     assert_eq!(pod.unschedulable, None);
 }
 
@@ -93,13 +93,13 @@ fn pod_with_nulls_and_unknown_phase_is_read() {
     }))
     .unwrap();
     assert!(!pod.in_group && !pod.is_terminal());
-    assert_eq!(pod.phase, Phase::Unknown);
+    assert_eq!(pod.phase, PodPhase::Unknown);
 }
 
 #[test]
 fn budget_without_selector_covers_nothing_and_empty_selector_everything() {
-    let none: Budget = serde_json::from_value(json!({"spec": {}})).unwrap();
-    let all: Budget = serde_json::from_value(json!({"spec": {"selector": {}}})).unwrap();
+    let none: PodDisruptionBudget = serde_json::from_value(json!({"spec": {}})).unwrap();
+    let all: PodDisruptionBudget = serde_json::from_value(json!({"spec": {"selector": {}}})).unwrap();
     assert!(!none.covers(&Default::default()));
     assert!(all.covers(&Default::default()));
 }
@@ -189,7 +189,7 @@ fn a_daemon_set_is_known_by_its_namespace_too() {
 
 #[test]
 fn a_budget_keeps_when_it_let_a_pod_go_last_and_not_which() {
-    let budget = |disrupted: serde_json::Value| -> Budget {
+    let budget = |disrupted: serde_json::Value| -> PodDisruptionBudget {
         let status = serde_json::json!({ "disruptedPods": disrupted });
         serde_json::from_value(serde_json::json!({ "metadata": { "name": "b" }, "status": status })).unwrap()
     };

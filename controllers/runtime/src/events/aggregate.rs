@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use drydock_api::text::cut_bytes;
 
-use super::{Note, Severity};
+use super::{RecordedEvent, Severity};
 
 /// Equal events further apart than this are separate ones, and so are similar ones.
 const SAME_WITHIN: Duration = Duration::from_secs(600);
@@ -28,15 +28,15 @@ const COMBINED: &str = "(combined from similar events): ";
 
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Write {
-    pub(super) note: Note,
-    pub(super) how: How,
-    kind: Kind,
+pub(super) struct EventWrite {
+    pub(super) event: RecordedEvent,
+    pub(super) how: WriteMode,
+    kind: EventSeries,
 }
 
 /// How an event is written, with its count from then on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum WriteMode {
     /// A new event.
     Create { count: i32 },
     /// The event with this name.
@@ -44,7 +44,7 @@ pub(super) enum How {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Group {
+struct EventGroup {
     kind: &'static str,
     name: String,
     uid: String,
@@ -54,85 +54,85 @@ struct Group {
 
 /// Events that are one: of a group, with a message, or combined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Kind {
-    group: Group,
+struct EventSeries {
+    group: EventGroup,
     message: Option<String>,
 }
 
-struct Known {
+struct WrittenEvent {
     name: String,
     count: i32,
     last: Timestamp,
 }
 
-struct Pace {
+struct EventPace {
     tokens: f64,
     last: Timestamp,
     /// Events with messages of their own, and when the first of them came.
     messages: u32,
     since: Timestamp,
     /// The last event that waits for its turn, and for how many it stands.
-    held: Option<(Note, i32)>,
+    held: Option<(RecordedEvent, i32)>,
 }
 
 #[derive(Default)]
 pub(super) struct Aggregator {
-    known: HashMap<Kind, Known>,
-    paces: HashMap<Group, Pace>,
+    known: HashMap<EventSeries, WrittenEvent>,
+    paces: HashMap<EventGroup, EventPace>,
     dropped: u64,
 }
 
 impl Aggregator {
     /// What is to be written of an event now, if anything.
-    pub(super) fn take(&mut self, note: Note) -> Option<Write> {
+    pub(super) fn take(&mut self, event: RecordedEvent) -> Option<EventWrite> {
         self.make_room();
-        let group = group_of(&note);
-        let alone = Kind { group: group.clone(), message: Some(note.message.clone()) };
-        let is_known = self.known.get(&alone).is_some_and(|known| is_same(known.last, note.time));
-        let pace = self.paces.entry(group.clone()).or_insert_with(|| Pace::new(note.time));
-        pace.refill(note.time);
-        if !is_same(pace.since, note.time) {
-            (pace.messages, pace.since) = (0, note.time);
+        let group = group_of(&event);
+        let alone = EventSeries { group: group.clone(), message: Some(event.message.clone()) };
+        let is_known = self.known.get(&alone).is_some_and(|known| is_same(known.last, event.time));
+        let pace = self.paces.entry(group.clone()).or_insert_with(|| EventPace::new(event.time));
+        pace.refill(event.time);
+        if !is_same(pace.since, event.time) {
+            (pace.messages, pace.since) = (0, event.time);
         }
         let is_many = !is_known && pace.messages >= SIMILAR;
         if pace.tokens < 1.0 || (is_many && pace.held.is_some()) {
             let times = pace.held.take().map_or(0, |(_, times)| times);
-            pace.held = Some((note, times.saturating_add(1)));
+            pace.held = Some((event, times.saturating_add(1)));
             return None;
         }
         pace.tokens -= 1.0;
         if is_many {
-            return Some(self.combined(note, 1));
+            return Some(self.combined(event, 1));
         }
         pace.messages = pace.messages.saturating_add(u32::from(!is_known));
-        Some(self.write(alone, note, 1))
+        Some(self.write(alone, event, 1))
     }
 
     /// An event that has waited and whose turn it is.
-    pub(super) fn due(&mut self, now: Timestamp) -> Option<Write> {
-        let waits = |pace: &&mut Pace| pace.held.is_some();
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<EventWrite> {
+        let waits = |pace: &&mut EventPace| pace.held.is_some();
         let pace = self.paces.values_mut().filter(waits).find(|pace| pace.next() <= now)?;
         pace.refill(now);
         pace.tokens = (pace.tokens - 1.0).max(0.0);
-        let (note, times) = pace.held.take()?;
-        Some(self.combined(note, times))
+        let (event, times) = pace.held.take()?;
+        Some(self.combined(event, times))
     }
 
     /// When the next event that waits has its turn.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.paces.values().filter(|pace| pace.held.is_some()).map(Pace::next).min()
+        self.paces.values().filter(|pace| pace.held.is_some()).map(EventPace::next).min()
     }
 
     /// Remembers an event that was written.
-    pub(super) fn written(&mut self, write: &Write, name: String) {
-        let (How::Create { count } | How::Count { count, .. }) = write.how;
-        self.known.insert(write.kind.clone(), Known { name, count, last: write.note.time });
+    pub(super) fn written(&mut self, write: &EventWrite, name: String) {
+        let (WriteMode::Create { count } | WriteMode::Count { count, .. }) = write.how;
+        self.known.insert(write.kind.clone(), WrittenEvent { name, count, last: write.event.time });
     }
 
     /// The event is no longer there: it is to be made anew.
-    pub(super) fn gone(&mut self, write: Write) -> Write {
+    pub(super) fn gone(&mut self, write: EventWrite) -> EventWrite {
         self.known.remove(&write.kind);
-        Write { how: How::Create { count: 1 }, ..write }
+        EventWrite { how: WriteMode::Create { count: 1 }, ..write }
     }
 
     /// Takes how many events were forgotten before they were written.
@@ -140,20 +140,22 @@ impl Aggregator {
         std::mem::take(&mut self.dropped)
     }
 
-    fn combined(&self, mut note: Note, times: i32) -> Write {
-        let kind = Kind { group: group_of(&note), message: None };
-        note.message.insert_str(0, COMBINED);
-        note.message = cut_bytes(&note.message, super::MAX_MESSAGE);
-        self.write(kind, note, times)
+    fn combined(&self, mut event: RecordedEvent, times: i32) -> EventWrite {
+        let kind = EventSeries { group: group_of(&event), message: None };
+        event.message.insert_str(0, COMBINED);
+        event.message = cut_bytes(&event.message, super::MAX_MESSAGE);
+        self.write(kind, event, times)
     }
 
-    fn write(&self, kind: Kind, note: Note, times: i32) -> Write {
-        let known = self.known.get(&kind).filter(|known| is_same(known.last, note.time));
+    fn write(&self, kind: EventSeries, event: RecordedEvent, times: i32) -> EventWrite {
+        let known = self.known.get(&kind).filter(|known| is_same(known.last, event.time));
         let how = match known {
-            Some(known) => How::Count { name: known.name.clone(), count: known.count.saturating_add(times) },
-            None => How::Create { count: times },
+            Some(known) => {
+                WriteMode::Count { name: known.name.clone(), count: known.count.saturating_add(times) }
+            }
+            None => WriteMode::Create { count: times },
         };
-        Write { note, how, kind }
+        EventWrite { event, how, kind }
     }
 
     fn make_room(&mut self) {
@@ -164,7 +166,7 @@ impl Aggregator {
     }
 }
 
-impl Pace {
+impl EventPace {
     fn new(now: Timestamp) -> Self {
         Self { tokens: BURST, last: now, messages: 0, since: now, held: None }
     }
@@ -183,14 +185,14 @@ impl Pace {
     }
 }
 
-fn group_of(note: &Note) -> Group {
-    let regarding = &note.regarding;
-    Group {
+fn group_of(event: &RecordedEvent) -> EventGroup {
+    let regarding = &event.regarding;
+    EventGroup {
         kind: regarding.kind,
         name: regarding.name.clone(),
         uid: regarding.uid.clone(),
-        severity: note.severity,
-        reason: note.reason,
+        severity: event.severity,
+        reason: event.reason,
     }
 }
 

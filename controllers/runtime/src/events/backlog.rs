@@ -1,9 +1,9 @@
-//! The events that wait to be written: bounded, and fair between namespaces, so that whoever brings about many in one
-//! namespace loses some there and holds up nobody elsewhere.
+//! The events that wait to be written: bounded, and fair between namespaces, so that a flood of events in one
+//! namespace loses some of its own and delays no other namespace.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Note;
+use super::RecordedEvent;
 
 /// Events of one namespace that wait; the oldest stay, as they tell how something began.
 const OF_ONE: usize = 100;
@@ -12,28 +12,28 @@ const OF_ALL: usize = 1000;
 
 /// Events by the namespace of their object; those of cluster-scoped objects stand under the empty name.
 #[derive(Default)]
-pub(super) struct Backlog {
-    waiting: BTreeMap<String, VecDeque<Note>>,
+pub(super) struct EventBacklog {
+    waiting: BTreeMap<String, VecDeque<RecordedEvent>>,
     /// Namespaces that have events, the next one to be written first.
     turns: VecDeque<String>,
     /// How many wait in namespaces.
     namespaced: usize,
 }
 
-impl Backlog {
+impl EventBacklog {
     /// Adds an event; returns the one that had to go for want of room, which may be the same.
-    pub(super) fn push(&mut self, note: Note) -> Option<Note> {
-        let namespace = note.regarding.namespace.clone();
+    pub(super) fn push(&mut self, event: RecordedEvent) -> Option<RecordedEvent> {
+        let namespace = event.regarding.namespace.clone();
         let mine = self.waiting.get(&namespace).map_or(0, VecDeque::len);
         if mine >= OF_ONE {
-            return Some(note);
+            return Some(event);
         }
         let gone = match namespace.is_empty() || self.namespaced < OF_ALL {
             true => None,
             // The newest one of the namespace with the most makes room, unless that is this one's.
             false => match self.longest().filter(|(_, most)| *most > mine + 1) {
                 Some((longest, _)) => self.drop_newest(&longest),
-                None => return Some(note),
+                None => return Some(event),
             },
         };
         self.namespaced += usize::from(!namespace.is_empty());
@@ -41,21 +41,21 @@ impl Backlog {
         if queue.is_empty() {
             self.turns.push_back(namespace);
         }
-        queue.push_back(note);
+        queue.push_back(event);
         gone
     }
 
     /// The next event: one of each namespace in turn.
-    pub(super) fn pop(&mut self) -> Option<Note> {
+    pub(super) fn pop(&mut self) -> Option<RecordedEvent> {
         let namespace = self.turns.pop_front()?;
         let queue = self.waiting.get_mut(&namespace)?;
-        let note = queue.pop_front();
+        let event = queue.pop_front();
         match queue.is_empty() {
             true => drop(self.waiting.remove(&namespace)),
             false => self.turns.push_back(namespace.clone()),
         }
-        self.namespaced -= usize::from(!namespace.is_empty() && note.is_some());
-        note
+        self.namespaced -= usize::from(!namespace.is_empty() && event.is_some());
+        event
     }
 
     fn longest(&self) -> Option<(String, usize)> {
@@ -65,10 +65,10 @@ impl Backlog {
     }
 
     /// Of a namespace that has more than one.
-    fn drop_newest(&mut self, namespace: &str) -> Option<Note> {
-        let note = self.waiting.get_mut(namespace)?.pop_back()?;
+    fn drop_newest(&mut self, namespace: &str) -> Option<RecordedEvent> {
+        let event = self.waiting.get_mut(namespace)?.pop_back()?;
         self.namespaced -= 1;
-        Some(note)
+        Some(event)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::super::{Regarding, Severity};
     use super::*;
 
-    fn note(namespace: &str, message: usize) -> Note {
+    fn event(namespace: &str, message: usize) -> RecordedEvent {
         let regarding = Regarding {
             api_version: "v1".to_owned(),
             kind: "Pod",
@@ -87,21 +87,21 @@ mod tests {
             resource_version: "1".to_owned(),
         };
         let (message, time) = (message.to_string(), jiff::Timestamp::UNIX_EPOCH);
-        Note { regarding, related: None, severity: Severity::Normal, reason: "R", message, time }
+        RecordedEvent { regarding, related: None, severity: Severity::Normal, reason: "R", message, time }
     }
 
-    fn all(backlog: &mut Backlog) -> Vec<(String, String)> {
-        std::iter::from_fn(|| backlog.pop()).map(|note| (note.regarding.namespace, note.message)).collect()
+    fn all(backlog: &mut EventBacklog) -> Vec<(String, String)> {
+        std::iter::from_fn(|| backlog.pop()).map(|event| (event.regarding.namespace, event.message)).collect()
     }
 
     /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came after them.
     #[test]
     fn a_namespace_with_many_events_delays_and_displaces_no_other() {
-        let mut backlog = Backlog::default();
-        let dropped = (0..10_000).filter(|n| backlog.push(note("loud", *n)).is_some()).count();
+        let mut backlog = EventBacklog::default();
+        let dropped = (0..10_000).filter(|n| backlog.push(event("loud", *n)).is_some()).count();
         assert_eq!(dropped, 10_000 - OF_ONE);
-        assert!(backlog.push(note("quiet", 0)).is_none());
-        assert!(backlog.push(note("", 0)).is_none());
+        assert!(backlog.push(event("quiet", 0)).is_none());
+        assert!(backlog.push(event("", 0)).is_none());
         let written = all(&mut backlog);
         let first = written.iter().take(3).map(|(namespace, _)| namespace.as_str()).collect::<Vec<_>>();
         assert_eq!((first, written.len()), (vec!["loud", "quiet", ""], OF_ONE + 2));
@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn many_namespaces_that_are_full_make_room_for_another_and_for_what_is_in_none() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         for n in 0..OF_ALL * 2 {
-            backlog.push(note(&format!("loud-{}", n % 15), n));
+            backlog.push(event(&format!("loud-{}", n % 15), n));
         }
         assert_eq!(backlog.namespaced, OF_ALL);
         for n in 0..OF_ONE / 2 {
-            let gone = backlog.push(note("quiet", n)).map(|gone| gone.regarding.namespace);
+            let gone = backlog.push(event("quiet", n)).map(|gone| gone.regarding.namespace);
             assert!(gone.is_some_and(|gone| gone.starts_with("loud-")));
-            assert!(backlog.push(note("", n)).is_none());
+            assert!(backlog.push(event("", n)).is_none());
         }
         assert_eq!(backlog.namespaced, OF_ALL);
         let written = all(&mut backlog);
@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn events_of_a_namespace_are_written_in_their_order() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         for n in 0..6 {
-            backlog.push(note(["a", "b"][n % 2], n));
+            backlog.push(event(["a", "b"][n % 2], n));
         }
         let written = all(&mut backlog).into_iter().map(|(_, message)| message).collect::<Vec<_>>();
         assert_eq!(written, ["0", "1", "2", "3", "4", "5"]);
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_events_whatever_the_namespaces_are_called() {
-        let mut backlog = Backlog::default();
+        let mut backlog = EventBacklog::default();
         for n in 0..5 * OF_ALL {
-            backlog.push(note(&n.to_string(), n));
+            backlog.push(event(&n.to_string(), n));
         }
         assert_eq!(
             (backlog.namespaced, backlog.waiting.len(), backlog.turns.len()),

@@ -4,7 +4,6 @@
 mod aggregate;
 mod backlog;
 mod owner;
-pub mod reasons;
 mod writer;
 
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::cache::Cacheable;
 use crate::clock;
 use crate::metrics::Metrics;
-use backlog::Backlog;
+use backlog::EventBacklog;
 pub use owner::subject;
 
 /// Most bytes of an event's message that kube-apiserver takes (k8s.io/kubernetes/pkg/apis/core/validation/events.go).
@@ -67,7 +66,7 @@ impl Regarding {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Note {
+struct RecordedEvent {
     regarding: Regarding,
     related: Option<Regarding>,
     severity: Severity,
@@ -79,19 +78,19 @@ struct Note {
 /// Takes events. Clones share the queue, in which each namespace has a place of its own: beyond that its events are
 /// dropped and counted.
 #[derive(Clone)]
-pub struct Recorder {
-    queue: Arc<Queue>,
+pub struct EventRecorder {
+    queue: Arc<EventQueue>,
     dropped: Counter,
 }
 
 /// What recorders and the writer share.
 #[derive(Default)]
-struct Queue {
-    waiting: Mutex<Backlog>,
+struct EventQueue {
+    waiting: Mutex<EventBacklog>,
     added: Notify,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder whose events are written by a task until `stop`.
     pub fn start(
         client: kube::Client,
@@ -124,7 +123,7 @@ impl Recorder {
     #[cfg(any(test, feature = "test-util"))]
     pub fn take_all(&self) -> Vec<(&'static str, String)> {
         let mut waiting = self.queue.waiting.lock();
-        std::iter::from_fn(|| waiting.pop()).map(|note| (note.reason, note.message)).collect()
+        std::iter::from_fn(|| waiting.pop()).map(|event| (event.reason, event.message)).collect()
     }
 
     /// Records an event; never waits. Of a longer message the first 1,024 bytes are kept.
@@ -140,7 +139,7 @@ impl Recorder {
         reason: &'static str,
         message: String,
     ) {
-        let note = Note {
+        let event = RecordedEvent {
             regarding,
             related,
             severity,
@@ -148,7 +147,7 @@ impl Recorder {
             message: cut_bytes(&message, MAX_MESSAGE),
             time: clock::now(),
         };
-        if self.queue.waiting.lock().push(note).is_some() {
+        if self.queue.waiting.lock().push(event).is_some() {
             self.dropped.inc();
         }
         self.queue.added.notify_one();
@@ -165,16 +164,51 @@ impl Recorder {
     }
 }
 
-impl Queue {
+impl EventQueue {
     /// The next event; waits for one. For one reader; cancel safe.
-    async fn next(&self) -> Note {
+    async fn next(&self) -> RecordedEvent {
         loop {
-            if let Some(note) = self.waiting.lock().pop() {
-                return note;
+            if let Some(event) = self.waiting.lock().pop() {
+                return event;
             }
             self.added.notified().await;
         }
     }
+}
+
+pub mod reasons {
+    //! Reasons of events. Where a condition or a blocker tells the same, the event has its reason.
+
+    /// Every selected node is unschedulable.
+    pub const CORDONED: &str = "Cordoned";
+    /// The first pods of a maintenance are asked to leave.
+    pub const DRAIN_STARTED: &str = "DrainStarted";
+    /// All pods that a maintenance drains have left a node.
+    pub const NODE_DRAINED: &str = "NodeDrained";
+    /// A maintenance has released its nodes, but for those that others hold.
+    pub const COMPLETED: &str = "Completed";
+    /// Somebody makes a node schedulable that is under maintenance.
+    pub const CORDON_CONFLICT: &str = "CordonConflict";
+    /// A maintenance goes further than its own plan says.
+    pub const DRAIN_FAST_FORWARDED: &str = "DrainFastForwarded";
+    /// The pods that replace evicted ones find no node.
+    pub const PODS_UNSCHEDULABLE: &str = "PodsUnschedulable";
+    /// Something keeps a pod from leaving.
+    pub const EVICTION_BLOCKED: &str = "EvictionBlocked";
+    /// Nothing keeps the pod any more.
+    pub const EVICTION_UNBLOCKED: &str = "EvictionUnblocked";
+    /// What a drain needs does not fit into the status of its maintenance; also the reason of its condition.
+    pub const STATUS_TOO_LARGE: &str = "StatusTooLarge";
+    /// Others take the taint of a node away again and again while DaemonSet pods are drained from it.
+    pub const TAINT_CONFLICT: &str = "TaintConflict";
+    /// The clocks of the API server and of this program differ by too much.
+    pub const CLOCK_SKEW: &str = "ClockSkew";
+    /// An interceptor of others has begun.
+    pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
+    /// An interceptor was silent for too long, and is passed over.
+    pub const INTERCEPTOR_TIMED_OUT: &str = "InterceptorTimedOut";
+    /// What should register an interceptor is wrong.
+    pub const INVALID_INTERCEPTOR: &str = "InvalidInterceptor";
 }
 
 #[cfg(test)]
@@ -184,11 +218,11 @@ mod tests {
     /// A message was cut when it was written. Until then it waited whole, and the aggregator remembers 4,096 of them.
     #[test]
     fn a_message_is_cut_before_it_waits() {
-        let recorder = Recorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new());
         recorder.normal(&crate::cache::Pod::default(), "R", "\u{e9}".repeat(1_000_000));
-        let note = recorder.queue.waiting.lock().pop().map(|note| note.message);
-        let note = note.unwrap_or_default();
-        assert!(note.len() <= MAX_MESSAGE && note.capacity() <= MAX_MESSAGE);
-        assert!(note.ends_with("\u{e9}\u{2026}"), "{note}");
+        let event = recorder.queue.waiting.lock().pop().map(|event| event.message);
+        let event = event.unwrap_or_default();
+        assert!(event.len() <= MAX_MESSAGE && event.capacity() <= MAX_MESSAGE);
+        assert!(event.ends_with("\u{e9}\u{2026}"), "{event}");
     }
 }

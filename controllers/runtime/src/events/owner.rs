@@ -1,42 +1,42 @@
-//! What the owner of a pod is told of its eviction.
+//! Events for the owner of a pod about its eviction.
 
 use drydock_api::eviction_request::{Blocked, EvictionRequest, maintenances};
 use drydock_api::text::cut_bytes;
 
 use super::reasons::EVICTION_BLOCKED;
-use super::{MAX_MESSAGE, Recorder, Regarding, Severity};
+use super::{EventRecorder, MAX_MESSAGE, Regarding, Severity};
 use crate::cache::{Cacheable, Pod, resource};
 use crate::guide;
 
-impl Recorder {
+impl EventRecorder {
     /// Records an event about a pod's eviction on its request and on the pod, where its owner looks. Pod, node and
     /// maintenance stand in the message.
-    pub fn tell_owner(
+    pub fn publish_to_owner(
         &self,
         request: &EvictionRequest,
         severity: Severity,
         reason: &'static str,
         message: &str,
     ) {
-        self.tell_readers(request, severity, reason, message);
+        self.publish_to_readers(request, severity, reason, message);
         let message = format!("{}: {message}", subject(request));
         if let Some(pod) = target(request) {
             self.publish_related(pod, Some(Regarding::of(request)), severity, reason, message);
         }
     }
 
-    /// Tells the owner what blocks the eviction, and behind it what he can do: nobody but admins can read the maintenance, which
+    /// Tells the owner what blocks the eviction, and behind it what he can do: only admins can read the maintenance, which
     /// says it too. The words are cut where there is no room for both.
-    pub fn tell_owner_what_blocks(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
+    pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
         // A colon and a space.
         let room = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
         let message = cut_bytes(words.trim_end_matches('.'), room) + &way_out;
-        self.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
+        self.publish_to_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 
     /// Records it on the request alone, in the same words.
-    pub fn tell_readers(
+    pub fn publish_to_readers(
         &self,
         request: &EvictionRequest,
         severity: Severity,
@@ -48,7 +48,8 @@ impl Recorder {
     }
 }
 
-/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1`.
+/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance
+/// tidy (RAM swap) on node n1`.
 pub fn subject(request: &EvictionRequest) -> String {
     let pod = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
     let node = request.status.pod_info.as_ref().map_or("", |pod| pod.node_name.as_str());
@@ -84,41 +85,41 @@ mod tests {
 
     #[test]
     fn pod_and_request_get_the_same_words_and_the_pod_names_the_request() {
-        let recorder = Recorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new());
         let mut request = EvictionRequest::named("shop", "u1");
         request.metadata.uid = "r1".into();
         request.spec.target.pod = serde_json::from_value(json!({ "name": "web-0", "uid": "u1" })).unwrap();
         request.status.pod_info = Some(PodInfo { node_name: "n1".into(), ..Default::default() });
-        recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
+        recorder.publish_to_owner(&request, Severity::Normal, "R", "it goes");
         let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
         request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
-        recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
-        recorder.tell_readers(&request, Severity::Normal, "R", "it goes");
+        recorder.publish_to_owner(&request, Severity::Normal, "R", "it goes");
+        recorder.publish_to_readers(&request, Severity::Normal, "R", "it goes");
         let mut waiting = recorder.queue.waiting.lock();
         let notes: Vec<_> = std::iter::from_fn(|| waiting.pop()).collect();
-        let words: Vec<&str> = notes.iter().map(|note| note.message.as_str()).collect();
+        let words: Vec<&str> = notes.iter().map(|event| event.message.as_str()).collect();
         let plain = "Eviction of pod web-0 on node n1: it goes";
         let full = "Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1: it goes";
         assert_eq!(words, [plain, plain, full, full, full]);
-        let about: Vec<_> = notes.iter().map(|note| (note.regarding.kind, &*note.regarding.uid)).collect();
+        let about: Vec<_> = notes.iter().map(|event| (event.regarding.kind, &*event.regarding.uid)).collect();
         let (request, pod) = (("EvictionRequest", "r1"), ("Pod", "u1"));
         assert_eq!(about, [request, pod, request, pod, request]);
         let related = notes[1].related.as_ref().map(|related| (related.kind, &*related.uid));
         assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
     }
 
-    /// A budget that never allows an eviction was told of in the same form as one that is short for now, and owners cannot read the
+    /// A budget that never allows an eviction had the same event as one that is short for now, and owners cannot read the
     /// NodeMaintenance, which had the way out.
     #[test]
     fn what_blocks_is_told_with_the_way_out_however_long_the_words() {
-        let recorder = Recorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new());
         let blocked = |reason: &str, state: &str| Blocked {
             reason: reason.into(),
             state: state.into(),
             ..Default::default()
         };
         let tell = |blocked: Blocked, words: &str| {
-            recorder.tell_owner_what_blocks(&EvictionRequest::named("shop", "u1"), &blocked, words);
+            recorder.publish_block_to_owner(&EvictionRequest::named("shop", "u1"), &blocked, words);
             recorder.take_all().remove(0).1
         };
         let never = tell(blocked(POD_DISRUPTION_BUDGET, NEVER_ALLOWS), "PodDisruptionBudget \"b\" allows 0.");

@@ -13,10 +13,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::aggregate::{Aggregator, How, Write};
-use super::{Note, Queue, Regarding, Severity};
+use super::aggregate::{Aggregator, EventWrite, WriteMode};
+use super::{EventQueue, RecordedEvent, Regarding, Severity};
 use crate::clock;
-use crate::error::{Failure, classify, with_causes};
+use crate::error::{ApiErrorKind, classify, with_causes};
 
 /// Most characters of an event's name, which is a DNS subdomain.
 const MAX_NAME: usize = 253;
@@ -25,7 +25,7 @@ const MAX_NAME: usize = 253;
 pub(super) async fn write_events(
     client: Client,
     component: &'static str,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     dropped: Counter,
     stop: CancellationToken,
 ) {
@@ -37,12 +37,12 @@ pub(super) async fn write_events(
         });
         let write = tokio::select! {
             () = stop.cancelled() => return,
-            note = queue.next() => aggregator.take(note),
+            event = queue.next() => aggregator.take(event),
             Some(()) = OptionFuture::from(due) => aggregator.due(clock::now()),
         };
         dropped.inc_by(aggregator.dropped());
         let Some(write) = write else { continue };
-        let reason = write.note.reason;
+        let reason = write.event.reason;
         let written = send(&client, component, &mut aggregator, write);
         match tokio::time::timeout(Duration::from_secs(10), written).await {
             Ok(Ok(())) => continue,
@@ -57,14 +57,14 @@ async fn send(
     client: &Client,
     component: &str,
     aggregator: &mut Aggregator,
-    mut write: Write,
+    mut write: EventWrite,
 ) -> Result<(), kube::Error> {
-    let api: Api<Event> = Api::namespaced(client.clone(), namespace_of(&write.note));
-    if let How::Count { name, count } = &write.how {
-        let note = &write.note;
-        let patch = json!({"count": count, "lastTimestamp": Time(note.time), "message": note.message});
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace_of(&write.event));
+    if let WriteMode::Count { name, count } = &write.how {
+        let event = &write.event;
+        let patch = json!({"count": count, "lastTimestamp": Time(event.time), "message": event.message});
         match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
-            Err(error) if classify(&error) == Failure::NotFound => write = aggregator.gone(write),
+            Err(error) if classify(&error) == ApiErrorKind::NotFound => write = aggregator.gone(write),
             result => {
                 result?;
                 let name = name.clone();
@@ -81,35 +81,35 @@ async fn send(
 }
 
 /// Events of cluster-scoped objects live in `default`.
-fn namespace_of(note: &Note) -> &str {
-    if note.regarding.namespace.is_empty() { "default" } else { &note.regarding.namespace }
+fn namespace_of(event: &RecordedEvent) -> &str {
+    if event.regarding.namespace.is_empty() { "default" } else { &event.regarding.namespace }
 }
 
-fn event(write: &Write, component: &str) -> Event {
-    let note = &write.note;
-    let (How::Create { count } | How::Count { count, .. }) = write.how;
-    let regarding = &note.regarding;
-    let time = Time(note.time);
+fn event(write: &EventWrite, component: &str) -> Event {
+    let event = &write.event;
+    let (WriteMode::Create { count } | WriteMode::Count { count, .. }) = write.how;
+    let regarding = &event.regarding;
+    let time = Time(event.time);
     // As client-go names them: the object's name and the time in hex; the first part of a name that leaves it no room.
-    let time_in_hex = format!(".{:x}", note.time.as_nanosecond());
+    let time_in_hex = format!(".{:x}", event.time.as_nanosecond());
     let name = shortened(&regarding.name, MAX_NAME.saturating_sub(time_in_hex.len())) + &time_in_hex;
     Event {
         metadata: ObjectMeta {
             name: Some(name),
-            namespace: Some(namespace_of(note).to_owned()),
+            namespace: Some(namespace_of(event).to_owned()),
             ..Default::default()
         },
         involved_object: reference(regarding),
-        related: note.related.as_ref().map(reference),
+        related: event.related.as_ref().map(reference),
         type_: Some(
-            match note.severity {
+            match event.severity {
                 Severity::Normal => "Normal",
                 Severity::Warning => "Warning",
             }
             .to_owned(),
         ),
-        reason: Some(note.reason.to_owned()),
-        message: Some(note.message.clone()),
+        reason: Some(event.reason.to_owned()),
+        message: Some(event.message.clone()),
         source: Some(EventSource { component: Some(component.to_owned()), host: None }),
         reporting_component: Some(component.to_owned()),
         first_timestamp: Some(time.clone()),

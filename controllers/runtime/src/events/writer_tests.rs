@@ -6,21 +6,21 @@ use drydock_api::eviction_request::EvictionRequest;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::super::Recorder;
+use super::super::EventRecorder;
 use crate::metrics::Metrics;
 use crate::testing;
 
 use super::*;
 
 /// A recorder with its writer, on a host that answers each write with `code`; what reached the host; and what was lost.
-fn recorder(code: u16) -> (Recorder, Arc<Mutex<Vec<Value>>>, CancellationToken) {
+fn recorder(code: u16) -> (EventRecorder, Arc<Mutex<Vec<Value>>>, CancellationToken) {
     let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
     let log = sent.clone();
     let context = testing::context(move |_, _, body| {
         log.lock().push(body.clone());
         if code == 201 { (201, body) } else { testing::failure(code, "") }
     });
-    let recorder = Recorder::disconnected(&Metrics::new());
+    let recorder = EventRecorder::disconnected(&Metrics::new());
     let stop = CancellationToken::new();
     tokio::spawn(write_events(
         context.client,

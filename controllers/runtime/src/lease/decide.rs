@@ -10,13 +10,13 @@ use super::LeaseConfig;
 
 /// The Lease as last seen changing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct LastLease {
     pub(super) resource_version: String,
     /// Since boot.
     pub(super) at: Duration,
 }
 
-impl Seen {
+impl LastLease {
     /// Takes in a look at the Lease; only a change moves the time.
     pub(super) fn update(&mut self, resource_version: &str, now: Duration) {
         if self.resource_version != resource_version {
@@ -71,7 +71,7 @@ fn later(old: &LeaseSpec, wall: Timestamp) -> Timestamp {
     before.map_or(wall, |before| before.max(wall))
 }
 
-/// The spec of a Lease that nobody has made yet.
+/// The spec of a Lease that does not exist yet.
 pub(super) fn first_spec(config: &LeaseConfig, wall: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(config.identity.clone()),

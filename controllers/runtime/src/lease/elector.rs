@@ -8,14 +8,14 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::decide::{Seen, epoch, first_spec, next_spec, previous_until, released};
+use super::decide::{LastLease, epoch, first_spec, next_spec, previous_until, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
-use crate::error::{Failure, classify, find, with_causes};
+use crate::error::{ApiErrorKind, classify, find, with_causes};
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum LeadershipEnd {
     /// We were asked to stop, and gave the lease back.
     Stopped,
     /// The lease could not be renewed in time, or somebody else has it.
@@ -27,7 +27,7 @@ pub struct Elector {
     api: Api<Lease>,
     config: LeaseConfig,
     handle: LeaseHandle,
-    seen: Seen,
+    seen: LastLease,
     held: Option<Lease>,
 }
 
@@ -35,7 +35,7 @@ impl Elector {
     /// A contender that tells `handle` how it stands.
     pub fn new(client: &Client, config: LeaseConfig, handle: LeaseHandle) -> Self {
         let api = Api::namespaced(client.clone(), &config.namespace);
-        Self { api, config, handle, seen: Seen::default(), held: None }
+        Self { api, config, handle, seen: LastLease::default(), held: None }
     }
 
     /// Waits until the lease is ours. `false` if stopped before.
@@ -66,12 +66,12 @@ impl Elector {
     }
 
     /// Keeps the lease until `stop` or until it is lost; after a loss [`LeaseHandle::is_valid`] is already false.
-    pub async fn hold(&mut self, stop: &CancellationToken) -> End {
+    pub async fn hold(&mut self, stop: &CancellationToken) -> LeadershipEnd {
         let mut failing = false;
         loop {
             if !self.pause(stop).await {
                 self.release().await;
-                return End::Stopped;
+                return LeadershipEnd::Stopped;
             }
             match self.try_once().await {
                 Ok(true) => {
@@ -81,9 +81,9 @@ impl Elector {
                 }
                 Ok(false) => {
                     self.handle.end();
-                    return End::Lost;
+                    return LeadershipEnd::Lost;
                 }
-                // Once for all attempts: whether it is lost is told when it is.
+                // One warning for all attempts: the loss itself is logged when it happens.
                 Err(error) if !std::mem::replace(&mut failing, true) => {
                     warn!(
                         error = with_causes(&error),
@@ -93,7 +93,7 @@ impl Elector {
                 Err(error) => debug!(error = with_causes(&error), "still cannot renew the lease"),
             }
             if !self.handle.is_valid() {
-                return End::Lost;
+                return LeadershipEnd::Lost;
             }
         }
     }
@@ -154,7 +154,9 @@ impl Elector {
                 Ok(true)
             }
             // Somebody was faster: not ours now; while we hold it, the next look tells.
-            Err(error) if matches!(classify(&error), Failure::Conflict | Failure::AlreadyExists) => {
+            Err(error)
+                if matches!(classify(&error), ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists) =>
+            {
                 Ok(self.handle.is_valid())
             }
             Err(error) => Err(error),

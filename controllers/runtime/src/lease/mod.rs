@@ -2,7 +2,8 @@
 //!
 //! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
 //! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when they last saw
-//! the Lease change, by their own clocks, so clocks need not agree. Each term has a number that is higher than those before, its epoch.
+//! the Lease change, by their own clocks, so clocks need not agree. Each term has a number that is higher than those
+//! before, its epoch.
 
 mod decide;
 mod elector;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use elector::{Elector, End};
+pub use elector::{Elector, LeadershipEnd};
 use jiff::Timestamp;
 
 use crate::clock;
@@ -97,8 +98,8 @@ impl LeaseHandle {
         (epoch != NO_EPOCH).then_some(epoch)
     }
 
-    /// When the holder before renewed last, in whole seconds of its clock: it has told of what came before. The start of
-    /// this process where there was none.
+    /// When the holder before renewed last, in whole seconds of its clock: it has published the events of what came
+    /// before. The start of this process where there was none.
     pub fn previous_until(&self) -> Timestamp {
         let second = self.shared.previous_until.load(Ordering::Acquire);
         Timestamp::from_second(second).unwrap_or(Timestamp::MAX)

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{Seen, epoch, first_spec, next_spec, previous_until, released};
+use super::decide::{LastLease, epoch, first_spec, next_spec, previous_until, released};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -73,7 +73,7 @@ fn duration_that_the_holder_wrote_counts() {
 
 #[test]
 fn only_a_changed_lease_moves_the_time_it_was_seen() {
-    let mut seen = Seen::default();
+    let mut seen = LastLease::default();
     seen.update("1", S(5));
     seen.update("1", S(9));
     assert_eq!(seen.at, S(5));

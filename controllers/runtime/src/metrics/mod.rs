@@ -1,10 +1,8 @@
 //! Metrics in the Prometheus text format, under the names that Kubernetes operators know.
 
-mod classic;
-pub mod fair;
 mod queue;
-mod serve;
-mod shown;
+pub mod series;
+mod text_format;
 
 use std::sync::Arc;
 
@@ -14,8 +12,8 @@ use prometheus_client::registry::{Metric, Registry};
 
 use queue::QueueFamilies;
 pub use queue::QueueMetrics;
-pub use serve::router;
-pub use shown::Shown;
+pub use series::SnapshotMetric;
+pub use text_format::router;
 
 /// The registry. Clones share it.
 #[derive(Clone)]
@@ -84,7 +82,7 @@ impl Metrics {
         let mut text = String::new();
         // Writing into a String cannot fail.
         let _ = encode(&mut text, &self.shared.registry.lock());
-        classic::from_open_metrics(&text, &self.shared.bare_counters.lock())
+        text_format::from_open_metrics(&text, &self.shared.bare_counters.lock())
     }
 }
 

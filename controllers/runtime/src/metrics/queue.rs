@@ -13,21 +13,21 @@ use prometheus_client::registry::Registry;
 use super::add;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Name {
+struct QueueName {
     name: String,
 }
 
-type Histograms = Family<Name, Histogram, fn() -> Histogram>;
-type Seconds = Gauge<f64, AtomicU64>;
+type QueueHistograms = Family<QueueName, Histogram, fn() -> Histogram>;
+type SecondsGauge = Gauge<f64, AtomicU64>;
 
 pub(super) struct QueueFamilies {
-    depth: Family<Name, Gauge>,
-    adds: Family<Name, Counter>,
-    retries: Family<Name, Counter>,
-    waited: Histograms,
-    worked: Histograms,
-    unfinished: Family<Name, Seconds>,
-    longest: Family<Name, Seconds>,
+    depth: Family<QueueName, Gauge>,
+    adds: Family<QueueName, Counter>,
+    retries: Family<QueueName, Counter>,
+    waited: QueueHistograms,
+    worked: QueueHistograms,
+    unfinished: Family<QueueName, SecondsGauge>,
+    longest: Family<QueueName, SecondsGauge>,
 }
 
 fn histogram() -> Histogram {
@@ -70,7 +70,7 @@ impl QueueFamilies {
     }
 
     pub(super) fn of(&self, name: &str) -> QueueMetrics {
-        let label = Name { name: name.to_owned() };
+        let label = QueueName { name: name.to_owned() };
         QueueMetrics {
             depth: self.depth.get_or_create_owned(&label),
             adds: self.adds.get_or_create_owned(&label),
@@ -90,8 +90,8 @@ pub struct QueueMetrics {
     retries: Counter,
     waited: Histogram,
     worked: Histogram,
-    unfinished: Seconds,
-    longest: Seconds,
+    unfinished: SecondsGauge,
+    longest: SecondsGauge,
 }
 
 impl QueueMetrics {

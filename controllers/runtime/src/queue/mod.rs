@@ -6,7 +6,6 @@
 //! It is bounded by the number of keys, which are those of cached objects. Delayed adds stand in a deadline order, once
 //! per key, the earliest deadline winning. Time is tokio's, which tests can stop.
 
-mod backoff;
 mod state;
 
 use std::fmt::{Debug, Display};
@@ -18,49 +17,48 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use backoff::Backoff;
-use state::State;
-
 use crate::cache::ObjectKey;
 use crate::metrics::{Metrics, QueueMetrics};
 
+use state::QueueState;
+
 /// What a queue asks of its keys. Logs show them as they display.
-pub trait Key: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
+pub trait QueueKey: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
     /// With whom the key takes turns: a group such as its namespace, and a group within that one; none if it is of no
     /// group.
-    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
+    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         None
     }
 }
 
-impl Key for ObjectKey {
-    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
+impl QueueKey for ObjectKey {
+    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         (!self.namespace.is_empty()).then(|| (self.namespace.clone(), Arc::default()))
     }
 }
 
 /// Names of cluster-scoped objects.
-impl Key for String {}
+impl QueueKey for String {}
 
 /// A queue. Clones share it.
 #[derive(Clone)]
-pub struct Queue<K: Key> {
+pub struct WorkQueue<K: QueueKey> {
     shared: Arc<Shared<K>>,
 }
 
-struct Shared<K: Key> {
-    state: Mutex<State<K>>,
+struct Shared<K: QueueKey> {
+    state: Mutex<QueueState<K>>,
     wake: Notify,
     metrics: QueueMetrics,
-    backoff: Backoff,
+    backoff: ExponentialBackoff,
 }
 
-impl<K: Key> Queue<K> {
+impl<K: QueueKey> WorkQueue<K> {
     /// A queue whose metrics carry `name`.
-    pub fn new(name: &str, metrics: &Metrics, backoff: Backoff) -> Self {
+    pub fn new(name: &str, metrics: &Metrics, backoff: ExponentialBackoff) -> Self {
         let queue = Self {
             shared: Arc::new(Shared {
-                state: Mutex::new(State::default()),
+                state: Mutex::new(QueueState::default()),
                 wake: Notify::new(),
                 metrics: metrics.queue(name),
                 backoff,
@@ -94,12 +92,12 @@ impl<K: Key> Queue<K> {
         self.shared.wake.notify_one();
     }
 
-    /// Adds a key after its backoff, which grows with each call until [`Queue::forget`]. Returns the delay.
+    /// Adds a key after its backoff, which grows with each call until [`WorkQueue::forget`]. Returns the delay.
     pub fn add_rate_limited(&self, key: K) -> Duration {
         self.add_paced(key, Duration::ZERO)
     }
 
-    /// Like [`Queue::add_rate_limited`], but not before `pace` is over.
+    /// Like [`WorkQueue::add_rate_limited`], but not before `pace` is over.
     pub fn add_paced(&self, key: K, pace: Duration) -> Duration {
         let failures = self.shared.state.lock().count_failure(&key);
         self.shared.metrics.retried();
@@ -119,14 +117,14 @@ impl<K: Key> Queue<K> {
     }
 
     /// Notes the words with which a key failed. Returns whether they are others than those noted last since
-    /// [`Queue::forget`]; of a key without failures nothing is noted.
+    /// [`WorkQueue::forget`]; of a key without failures nothing is noted.
     pub(crate) fn is_news(&self, key: &K, words: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         words.hash(&mut hasher);
         self.shared.state.lock().note_failure(key, hasher.finish())
     }
 
-    /// The next key, or none when the queue is shut down and empty. Each must be given back with [`Queue::done`].
+    /// The next key, or none when the queue is shut down and empty. Each must be given back with [`WorkQueue::done`].
     pub async fn get(&self) -> Option<K> {
         loop {
             let notified = self.shared.wake.notified();
@@ -176,7 +174,7 @@ impl<K: Key> Queue<K> {
         self.shared.state.lock().depth()
     }
 
-    /// Takes no more keys, drops delayed ones, and ends [`Queue::get`] once the queue is empty.
+    /// Takes no more keys, drops delayed ones, and ends [`WorkQueue::get`] once the queue is empty.
     pub fn shut_down(&self) {
         self.shared.state.lock().shut_down();
         self.shared.wake.notify_waiters();
@@ -184,10 +182,31 @@ impl<K: Key> Queue<K> {
     }
 }
 
-impl<K: Key> Shared<K> {
+impl<K: QueueKey> Shared<K> {
     fn report_unfinished(&self) {
         let (sum, longest, depth) = self.state.lock().unfinished(Instant::now());
         self.metrics.unfinished(sum, longest, depth);
+    }
+}
+
+/// Delays from `first`, doubling, up to `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExponentialBackoff {
+    /// Delay after the first failure.
+    pub first: Duration,
+    /// Longest delay.
+    pub max: Duration,
+}
+
+impl ExponentialBackoff {
+    /// What controllers use for failed writes: 5 ms to 30 s (client-go begins at 5 ms too, and ends at 1000 s; a drain
+    /// that waits a quarter of an hour after an outage helps nobody).
+    pub const WRITES: Self = Self { first: Duration::from_millis(5), max: Duration::from_secs(30) };
+
+    /// The delay after `failures` earlier failures.
+    pub fn delay(&self, failures: u32) -> Duration {
+        let factor = 1u32.checked_shl(failures.min(31)).unwrap_or(u32::MAX);
+        self.first.saturating_mul(factor).min(self.max)
     }
 }
 

@@ -6,46 +6,46 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Key;
+use super::QueueKey;
 use crate::round_robin::NestedRoundRobin;
 
-pub(super) struct State<K> {
-    ready: Ready<K>,
+pub(super) struct QueueState<K> {
+    ready: ReadyKeys<K>,
     /// Keys in `ready`, and keys to be put there when their worker is done; with the time of the add.
     dirty: HashMap<K, Instant>,
     processing: HashMap<K, Instant>,
     delayed: BTreeMap<(Instant, u64), K>,
     delayed_of: HashMap<K, (Instant, u64)>,
     sequence: u64,
-    failures: HashMap<K, Failures>,
+    failures: HashMap<K, KeyFailures>,
     shut_down: bool,
 }
 
 /// The failures of a key in a row.
 #[derive(Default)]
-struct Failures {
+struct KeyFailures {
     count: u32,
     /// Hash of the words noted last; the words may be long.
     noted: Option<u64>,
 }
 
 /// Keys that can be taken: groups in turn, and every second time one of no group, which no tenant makes.
-struct Ready<K> {
+struct ReadyKeys<K> {
     grouped: NestedRoundRobin<Arc<str>, Arc<str>, K>,
     others: VecDeque<K>,
     /// Whether the key taken last was of no group.
     took_other: bool,
 }
 
-impl<K> Default for Ready<K> {
+impl<K> Default for ReadyKeys<K> {
     fn default() -> Self {
         Self { grouped: NestedRoundRobin::default(), others: VecDeque::new(), took_other: false }
     }
 }
 
-impl<K: Key> Ready<K> {
+impl<K: QueueKey> ReadyKeys<K> {
     fn push(&mut self, key: K) {
-        match key.turn() {
+        match key.flow() {
             Some((group, within)) => self.grouped.push(&group, &within, key),
             None => self.others.push_back(key),
         }
@@ -61,10 +61,10 @@ impl<K: Key> Ready<K> {
     }
 }
 
-impl<K> Default for State<K> {
+impl<K> Default for QueueState<K> {
     fn default() -> Self {
         Self {
-            ready: Ready::default(),
+            ready: ReadyKeys::default(),
             dirty: HashMap::new(),
             processing: HashMap::new(),
             delayed: BTreeMap::new(),
@@ -76,7 +76,7 @@ impl<K> Default for State<K> {
     }
 }
 
-impl<K: Key> State<K> {
+impl<K: QueueKey> QueueState<K> {
     /// Whether the key is new among those that wait.
     pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
         if self.shut_down || self.dirty.contains_key(&key) {
@@ -142,7 +142,7 @@ impl<K: Key> State<K> {
     }
 
     pub(super) fn count_failure(&mut self, key: &K) -> u32 {
-        let Failures { count, .. } = self.failures.entry(key.clone()).or_default();
+        let KeyFailures { count, .. } = self.failures.entry(key.clone()).or_default();
         let before = *count;
         *count = count.saturating_add(1);
         before

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::*;
 
-impl Key for &'static str {}
+impl QueueKey for &'static str {}
 
-fn queue() -> Queue<&'static str> {
-    Queue::new(
+fn queue() -> WorkQueue<&'static str> {
+    WorkQueue::new(
         "test",
         &Metrics::new(),
-        Backoff { first: Duration::from_secs(1), max: Duration::from_secs(8) },
+        ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(8) },
     )
 }
 
@@ -77,7 +77,7 @@ async fn retries_back_off_until_forgotten() {
 
 #[test]
 fn backoff_never_overflows() {
-    let backoff = Backoff { first: Duration::from_secs(3), max: Duration::from_secs(900) };
+    let backoff = ExponentialBackoff { first: Duration::from_secs(3), max: Duration::from_secs(900) };
     assert_eq!(backoff.delay(u32::MAX), Duration::from_secs(900));
 }
 
@@ -118,8 +118,8 @@ async fn shutdown_ends_all_waiting_workers_after_what_is_ready() {
 /// A namespace with a thousand requests was worked off before the one that came after it.
 #[tokio::test(start_paused = true)]
 async fn namespaces_take_turns_and_keys_of_none_take_every_second() {
-    let backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(8) };
-    let queue = Queue::new("test", &Metrics::new(), backoff);
+    let backoff = ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(8) };
+    let queue = WorkQueue::new("test", &Metrics::new(), backoff);
     for (namespace, name) in
         [("loud", "1"), ("loud", "2"), ("loud", "3"), ("", "x"), ("quiet", "4"), ("", "y")]
     {

@@ -1,8 +1,8 @@
 //! Of creation.
 
-use super::{Group, KINDS, NAME, NAMED, NODES, STRUCTS, TYPES, UNION};
+use super::{DifferenceGroup, KINDS, NAME, NAMED, NODES, STRUCTS, TYPES, UNION};
 
-pub(super) const ALL: &[Group] = &[
+pub(super) const ALL: &[DifferenceGroup] = &[
     (
         "create: maintenance: is created dryly",
         STRUCTS,

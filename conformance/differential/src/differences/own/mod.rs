@@ -8,7 +8,7 @@ mod writes;
 use super::{Difference, each};
 
 /// A sequence, the source of its differences, and the fields of its answers.
-type Group = (&'static str, &'static str, &'static [(usize, &'static str)]);
+type DifferenceGroup = (&'static str, &'static str, &'static [(usize, &'static str)]);
 
 pub(super) fn all() -> Vec<Difference> {
     let groups = [creation::ALL, writes::ALL, reads::ALL].concat();

@@ -1,8 +1,8 @@
 //! Of lists, tables and watches.
 
-use super::{AGES, CELLS, CONTINUE, Group, ITEMS, NAMES, NULL, STRUCTS, WORDS};
+use super::{AGES, CELLS, CONTINUE, DifferenceGroup, ITEMS, NAMES, NULL, STRUCTS, WORDS};
 
-pub(super) const ALL: &[Group] = &[
+pub(super) const ALL: &[DifferenceGroup] = &[
     ("formats: maintenance: a table", NAMES, &[(1, "body.columnDefinitions.0.description")]),
     ("formats: maintenance: a table", AGES, &[(1, "body.columnDefinitions.8.type")]),
     (

@@ -1,8 +1,8 @@
 //! Of updates, patches, applies and deletions.
 
-use super::{CONTINUE, EMPTY, Group, ITEMS, KEYS, KINDS, NODES, STRUCTS, TWICE, WORDS};
+use super::{CONTINUE, DifferenceGroup, EMPTY, ITEMS, KEYS, KINDS, NODES, STRUCTS, TWICE, WORDS};
 
-pub(super) const ALL: &[Group] = &[
+pub(super) const ALL: &[DifferenceGroup] = &[
     (
         "apply: request: has a requester without a name",
         KEYS,

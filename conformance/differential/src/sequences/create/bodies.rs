@@ -1,7 +1,7 @@
 //! Bodies that are no object, or another.
 
 use super::of;
-use crate::request::{JSON, Request};
+use crate::request::{JSON, SequenceRequest};
 use crate::sequence::Sequence;
 use http::Method;
 
@@ -9,13 +9,13 @@ const YAML: &str = "application/yaml";
 
 pub(super) fn all() -> Vec<Sequence> {
     let sent = |name: &str, type_: &str, body: &str| {
-        of(name).ask(Request::new(Method::POST, "$(collection)").body(type_, body))
+        of(name).ask(SequenceRequest::new(Method::POST, "$(collection)").body(type_, body))
     };
     let whole = r#"{"apiVersion":"$(apiVersion)","kind":"$(kind)","metadata":{"name":"x"}}"#;
     vec![
-        of("a body of nothing").ask(Request::new(Method::POST, "$(collection)")),
+        of("a body of nothing").ask(SequenceRequest::new(Method::POST, "$(collection)")),
         of("a body of nothing that says it is JSON")
-            .ask(Request::new(Method::POST, "$(collection)").content_type(JSON)),
+            .ask(SequenceRequest::new(Method::POST, "$(collection)").content_type(JSON)),
         sent("a body of null", JSON, "null"),
         sent("a body of text", JSON, "hello"),
         sent("a body of a list", JSON, "[]"),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{budget, budget_with, map};
 use crate::area::Area::Create;
 use crate::sequence::{Sequence, object};
-use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE, Target};
+use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE, TargetKind};
 
 pub(super) fn all() -> Vec<Sequence> {
     let mut all = created();
@@ -24,7 +24,7 @@ fn of(name: &str) -> Sequence {
     Sequence::new(Create, BUDGET, name)
 }
 
-fn of_target(target: Target, name: &str) -> Sequence {
+fn of_target(target: TargetKind, name: &str) -> Sequence {
     Sequence::new(Create, target, name)
 }
 

@@ -1,4 +1,4 @@
-//! Writes that nobody thought of: objects, merge patches, JSON patches and applies of several managers by dice, the same
+//! Generated writes: objects, merge patches, JSON patches and applies of several managers by a generator, the same
 //! in every run of a seed.
 
 mod objects;
@@ -8,18 +8,18 @@ mod spoiled;
 use serde_json::Value;
 
 use self::spoiled::spoiled;
-use super::dice::Dice;
+use super::generator::Generator;
 use crate::area::Area;
-use crate::request::Request;
-use crate::sequence::{Sequence, Step, object};
-use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, Target};
+use crate::request::SequenceRequest;
+use crate::sequence::{Sequence, SequenceStep, object};
+use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, TargetKind};
 
 /// Sequences of each sort for each kind, and writes in each.
 const SEQUENCES: u64 = 12;
 const WRITES: usize = 6;
 
-/// What there is of a kind, by dice: a part of an object.
-type Maker = fn(&mut Dice, Nulls) -> Value;
+/// What there is of a kind, by a generator: a part of an object.
+type Maker = fn(&mut Generator, Nulls) -> Value;
 
 /// Whether nulls, which take away, are among the values.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,18 +28,18 @@ enum Nulls {
     None,
 }
 
-const KINDS: [(Target, Maker); 3] =
+const KINDS: [(TargetKind, Maker); 3] =
     [(BUDGET, objects::budget), (ACCOUNT, objects::account), (CONFIG_MAP, objects::config_map)];
 
 pub(super) fn all(seed: u64) -> Vec<Sequence> {
-    let sorts: [(Area, Writer); 3] =
+    let sorts: [(Area, WriteStep); 3] =
         [(Area::MergePatch, merge_patch), (Area::JsonPatch, json_patch), (Area::Apply, apply)];
     let mut all = Vec::new();
     for (at, (area, write)) in (1..).zip(sorts) {
         for (kind, (target, make)) in (1..).zip(KINDS) {
             for number in 0..SEQUENCES {
-                let dice = Dice::new(seed, at << 32 | kind << 16 | number);
-                all.push(sequence(dice, area, target, make, write, number));
+                let generator = Generator::new(seed, at << 32 | kind << 16 | number);
+                all.push(sequence(generator, area, target, make, write, number));
             }
         }
     }
@@ -47,57 +47,65 @@ pub(super) fn all(seed: u64) -> Vec<Sequence> {
 }
 
 /// Adds a write to a sequence.
-type Writer = fn(Sequence, &mut Dice, Maker) -> Sequence;
+type WriteStep = fn(Sequence, &mut Generator, Maker) -> Sequence;
 
-fn sequence(mut dice: Dice, area: Area, target: Target, make: Maker, write: Writer, number: u64) -> Sequence {
-    let dice = &mut dice;
+fn sequence(
+    mut generator: Generator,
+    area: Area,
+    target: TargetKind,
+    make: Maker,
+    write: WriteStep,
+    number: u64,
+) -> Sequence {
+    let generator = &mut generator;
     let name = format!("generated writes of a {}, {number}", target.kind);
-    let first = object("x", make(dice, Nulls::None));
+    let first = object("x", make(generator, Nulls::None));
     let mut sequence = Sequence::new(area, target, name);
-    sequence = if dice.one_in(2) { sequence.post(first) } else { sequence.apply("x", "one", first) };
+    sequence = if generator.one_in(2) { sequence.post(first) } else { sequence.apply("x", "one", first) };
     for _ in 0..WRITES {
-        if dice.one_in(8) {
+        if generator.one_in(8) {
             sequence = sequence.later();
         }
-        sequence = write(sequence, dice, make);
-        sequence = sometimes(sequence, dice, "dryRun=All", 10);
-        sequence = sometimes(sequence, dice, "fieldValidation=Strict", 6);
+        sequence = write(sequence, generator, make);
+        sequence = sometimes(sequence, generator, "dryRun=All", 10);
+        sequence = sometimes(sequence, generator, "fieldValidation=Strict", 6);
     }
     sequence.get("x")
 }
 
-fn sometimes(sequence: Sequence, dice: &mut Dice, query: &str, chances: u64) -> Sequence {
-    let written = matches!(sequence.steps.last(), Some(Step::Ask(Request { .. })));
-    if dice.one_in(chances) && written { sequence.query(query) } else { sequence }
+fn sometimes(sequence: Sequence, generator: &mut Generator, query: &str, chances: u64) -> Sequence {
+    let written = matches!(sequence.steps.last(), Some(SequenceStep::Ask(SequenceRequest { .. })));
+    if generator.one_in(chances) && written { sequence.query(query) } else { sequence }
 }
 
-fn merge_patch(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
-    merge_patch_with(sequence, dice, make, Nulls::Some)
+fn merge_patch(sequence: Sequence, generator: &mut Generator, make: Maker) -> Sequence {
+    merge_patch_with(sequence, generator, make, Nulls::Some)
 }
 
-fn merge_patch_with(sequence: Sequence, dice: &mut Dice, make: Maker, nulls: Nulls) -> Sequence {
-    let patch = make(dice, nulls);
-    let patch = spoiled(dice, patch);
-    let name = path(dice, &sequence, &patch);
+fn merge_patch_with(sequence: Sequence, generator: &mut Generator, make: Maker, nulls: Nulls) -> Sequence {
+    let patch = make(generator, nulls);
+    let patch = spoiled(generator, patch);
+    let name = path(generator, &sequence, &patch);
     sequence.merge_patch(name, patch)
 }
 
-fn json_patch(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
-    let object = make(dice, Nulls::None);
-    let patch = operations::operations(dice, &object);
+fn json_patch(sequence: Sequence, generator: &mut Generator, make: Maker) -> Sequence {
+    let object = make(generator, Nulls::None);
+    let patch = operations::operations(generator, &object);
     sequence.json_patch("x", patch)
 }
 
 /// Mostly applies; updates come between.
-fn apply(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
-    let manager = *dice.one(&["one", "two", "three"]);
-    if dice.one_in(5) {
-        return merge_patch_with(sequence, dice, make, Nulls::None).query(&format!("fieldManager={manager}"));
+fn apply(sequence: Sequence, generator: &mut Generator, make: Maker) -> Sequence {
+    let manager = *generator.one(&["one", "two", "three"]);
+    if generator.one_in(5) {
+        return merge_patch_with(sequence, generator, make, Nulls::None)
+            .query(&format!("fieldManager={manager}"));
     }
-    let configuration = make(dice, Nulls::None);
-    let configuration = spoiled(dice, configuration);
-    let name = path(dice, &sequence, &configuration);
-    if dice.one_in(3) {
+    let configuration = make(generator, Nulls::None);
+    let configuration = spoiled(generator, configuration);
+    let name = path(generator, &sequence, &configuration);
+    if generator.one_in(3) {
         sequence.apply_by_force(name, manager, configuration)
     } else {
         sequence.apply(name, manager, configuration)
@@ -105,7 +113,7 @@ fn apply(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
 }
 
 /// The object's path, or its status'.
-fn path(dice: &mut Dice, sequence: &Sequence, written: &Value) -> &'static str {
+fn path(generator: &mut Generator, sequence: &Sequence, written: &Value) -> &'static str {
     let status = sequence.target == BUDGET && written.get("status").is_some();
-    if status && dice.one_in(2) { "x/status" } else { "x" }
+    if status && generator.one_in(2) { "x/status" } else { "x" }
 }

@@ -1,33 +1,34 @@
-//! JSON patches by dice: of places that an object has, and of places near them.
+//! JSON patches by a generator: of places that an object has, and of places near them.
 
 use serde_json::{Map, Value, json};
 
 use super::spoiled::odd;
-use crate::sequences::dice::Dice;
+use crate::sequences::generator::Generator;
 
 /// Most operations of a patch.
 const MOST: u64 = 4;
 
 /// A patch with places and values of an object.
-pub(super) fn operations(dice: &mut Dice, object: &Value) -> Value {
+pub(super) fn operations(generator: &mut Generator, object: &Value) -> Value {
     // What is known of the whole of the metadata stands where it is looked for.
-    let mut places: Vec<Place> = places(object).into_iter().filter(|(path, _)| path != "/metadata").collect();
+    let mut places: Vec<PatchPlace> =
+        places(object).into_iter().filter(|(path, _)| path != "/metadata").collect();
     places.push(("/metadata/labels".to_owned(), json!({"a": "b"})));
-    let count = dice.below(MOST) + 1;
-    (0..count).map(|_| operation(dice, &places)).collect()
+    let count = generator.below(MOST) + 1;
+    (0..count).map(|_| operation(generator, &places)).collect()
 }
 
 /// A path, and what is there.
-pub(super) type Place = (String, Value);
+pub(super) type PatchPlace = (String, Value);
 
 /// Every place in an object but its root.
-pub(super) fn places(object: &Value) -> Vec<Place> {
+pub(super) fn places(object: &Value) -> Vec<PatchPlace> {
     let mut places = Vec::new();
     walk(String::new(), object, &mut places);
     places
 }
 
-fn walk(path: String, value: &Value, places: &mut Vec<Place>) {
+fn walk(path: String, value: &Value, places: &mut Vec<PatchPlace>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -46,19 +47,19 @@ fn walk(path: String, value: &Value, places: &mut Vec<Place>) {
     }
 }
 
-fn operation(dice: &mut Dice, places: &[Place]) -> Value {
-    let (path, value) = dice.one(places).clone();
-    let value = if dice.one_in(8) && !path.starts_with("/metadata") { odd(dice) } else { value };
+fn operation(generator: &mut Generator, places: &[PatchPlace]) -> Value {
+    let (path, value) = generator.one(places).clone();
+    let value = if generator.one_in(8) && !path.starts_with("/metadata") { odd(generator) } else { value };
     let mut operation = Map::new();
     let names = ["add", "replace", "test", "add", "add", "remove", "copy", "move"];
     let choice = if is_fixed(&path) { &names[..3] } else { &names[..] };
-    let name = if dice.one_in(40) { "odd" } else { dice.one(choice) };
+    let name = if generator.one_in(40) { "odd" } else { generator.one(choice) };
     let of_list = places.iter().any(|(place, value)| *place == path && value.is_array());
     operation.insert("op".into(), json!(name));
-    operation.insert("path".into(), near(dice, &path, of_list).into());
+    operation.insert("path".into(), near(generator, &path, of_list).into());
     match name {
         "add" | "replace" | "test" => operation.insert("value".into(), value),
-        "copy" | "move" => operation.insert("from".into(), free(dice, places).into()),
+        "copy" | "move" => operation.insert("from".into(), free(generator, places).into()),
         _ => None,
     };
     operation.into()
@@ -71,14 +72,14 @@ pub(super) fn is_fixed(path: &str) -> bool {
     fixed.iter().any(|at| path.starts_with(at))
 }
 
-fn free(dice: &mut Dice, places: &[Place]) -> String {
-    let free: Vec<&Place> = places.iter().filter(|(path, _)| !is_fixed(path)).collect();
-    dice.one(&free).0.clone()
+fn free(generator: &mut Generator, places: &[PatchPlace]) -> String {
+    let free: Vec<&PatchPlace> = places.iter().filter(|(path, _)| !is_fixed(path)).collect();
+    generator.one(&free).0.clone()
 }
 
 /// The place itself, mostly; else an end of a list, or one that is not there.
-fn near(dice: &mut Dice, path: &str, of_list: bool) -> String {
-    match dice.below(8) {
+fn near(generator: &mut Generator, path: &str, of_list: bool) -> String {
+    match generator.below(8) {
         0 if of_list => format!("{path}/-"),
         1 if of_list => format!("{path}/0"),
         2 => path.rsplit_once('/').map_or(String::new(), |(above, _)| format!("{above}/new")),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{X, Y, labels, made, of, request};
 use crate::area::Area::{Formats, List};
-use crate::request::Request;
+use crate::request::SequenceRequest;
 use crate::sequence::Sequence;
 
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
@@ -56,7 +56,10 @@ fn lists() -> Vec<Sequence> {
         of(List, "one that is not there").get(X),
         made(List, "one at its version").get(X).query("resourceVersion=$(0.metadata.resourceVersion)"),
         made(List, "one of all namespaces")
-            .ask(Request::get("$(root)/$(plural)").query("fieldSelector=metadata.namespace%3D$(namespace)"))
+            .ask(
+                SequenceRequest::get("$(root)/$(plural)")
+                    .query("fieldSelector=metadata.namespace%3D$(namespace)"),
+            )
             .with(|r| r.accept(METADATA_LIST)),
     ]);
     all

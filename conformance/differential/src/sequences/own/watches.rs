@@ -5,7 +5,7 @@ use serde_json::json;
 use super::reads::METADATA_LIST;
 use super::{X, Y, asked_by, labels, made, of, request};
 use crate::area::Area::Watch;
-use crate::sequence::{Sequence, Step};
+use crate::sequence::{Sequence, SequenceStep};
 
 const INITIAL: &str = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
@@ -61,7 +61,7 @@ fn changes() -> Vec<Sequence> {
 fn beginnings() -> Vec<Sequence> {
     let begun = |name: &str, query: &str, accept: &str| {
         let mut sequence = made(Watch, name).list("").with(|r| r.accept(METADATA_LIST)).watch(query);
-        if let Some(Step::Open(request)) = sequence.steps.last_mut() {
+        if let Some(SequenceStep::Open(request)) = sequence.steps.last_mut() {
             *request = std::mem::take(request).accept(accept);
         }
         sequence

@@ -1,4 +1,4 @@
-//! Strategic merge patches that nobody thought of: objects and patches by dice, the same in every run
+//! Generated strategic merge patches: objects and patches by a generator, the same in every run
 //! of a seed.
 //!
 //! Left out is what the host answers differently from time to time, because it walks Go's maps: a list that is both
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::area::Area::StrategicMergePatch;
 use crate::sequence::{Sequence, object};
-use crate::sequences::dice::Dice;
+use crate::sequences::generator::Generator;
 use crate::target::{ACCOUNT, BUDGET};
 
 /// Sequences of each kind, and patches in each.
@@ -16,68 +16,73 @@ const SEQUENCES: u64 = 20;
 const PATCHES: usize = 5;
 
 pub(super) fn all(seed: u64) -> Vec<Sequence> {
-    let accounts =
-        (0..SEQUENCES).map(|number| sequence(Dice::new(seed, number + 1), number, "an account", account));
+    let accounts = (0..SEQUENCES)
+        .map(|number| sequence(Generator::new(seed, number + 1), number, "an account", account));
     let budgets =
-        (0..SEQUENCES).map(|number| sequence(Dice::new(seed, number + 1), number, "a budget", budget));
+        (0..SEQUENCES).map(|number| sequence(Generator::new(seed, number + 1), number, "a budget", budget));
     accounts.chain(budgets).collect()
 }
 
 /// Makes the next patch.
-type Patcher = fn(&mut Dice) -> Value;
+type Patcher = fn(&mut Generator) -> Value;
 
-fn sequence(mut dice: Dice, number: u64, what: &str, make: fn(&mut Dice) -> (Sequence, Patcher)) -> Sequence {
-    let (mut sequence, patch) = make(&mut dice);
+fn sequence(
+    mut generator: Generator,
+    number: u64,
+    what: &str,
+    make: fn(&mut Generator) -> (Sequence, Patcher),
+) -> Sequence {
+    let (mut sequence, patch) = make(&mut generator);
     sequence.name = format!("generated strategic patches of {what}, {number}");
     for _ in 0..PATCHES {
-        sequence = sequence.strategic_patch("x", patch(&mut dice));
-        if dice.one_in(4) {
+        sequence = sequence.strategic_patch("x", patch(&mut generator));
+        if generator.one_in(4) {
             sequence = sequence.query("fieldValidation=Strict");
         }
     }
     sequence
 }
 
-fn account(dice: &mut Dice) -> (Sequence, Patcher) {
-    let secrets: Vec<Value> = dice.some(&NAMES).iter().map(|name| json!({"name": name})).collect();
-    let body = json!({"metadata": {"finalizers": dice.some(&FINALIZERS)}, "secrets": secrets, "imagePullSecrets": secrets});
-    (Sequence::new(StrategicMergePatch, ACCOUNT, "").post(object("x", body)), |dice| {
+fn account(generator: &mut Generator) -> (Sequence, Patcher) {
+    let secrets: Vec<Value> = generator.some(&NAMES).iter().map(|name| json!({"name": name})).collect();
+    let body = json!({"metadata": {"finalizers": generator.some(&FINALIZERS)}, "secrets": secrets, "imagePullSecrets": secrets});
+    (Sequence::new(StrategicMergePatch, ACCOUNT, "").post(object("x", body)), |generator| {
         let mut patch = Map::new();
-        merged_list(dice, &mut patch, "secrets", "name", &NAMES);
-        if dice.one_in(3) {
-            patch.insert("imagePullSecrets".into(), items(dice, "name", &NAMES));
+        merged_list(generator, &mut patch, "secrets", "name", &NAMES);
+        if generator.one_in(3) {
+            patch.insert("imagePullSecrets".into(), items(generator, "name", &NAMES));
         }
-        if dice.one_in(2) {
-            patch.insert("metadata".into(), metadata(dice));
+        if generator.one_in(2) {
+            patch.insert("metadata".into(), metadata(generator));
         }
-        odd(dice, &mut patch);
+        odd(generator, &mut patch);
         patch.into()
     })
 }
 
-fn budget(dice: &mut Dice) -> (Sequence, Patcher) {
+fn budget(generator: &mut Generator) -> (Sequence, Patcher) {
     let labels: Map<String, Value> =
-        dice.some(&NAMES).iter().map(|n| ((*n).to_owned(), json!("v"))).collect();
-    let body = json!({"metadata": {"finalizers": dice.some(&FINALIZERS), "labels": labels},
+        generator.some(&NAMES).iter().map(|n| ((*n).to_owned(), json!("v"))).collect();
+    let body = json!({"metadata": {"finalizers": generator.some(&FINALIZERS), "labels": labels},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}});
-    (Sequence::new(StrategicMergePatch, BUDGET, "").post(object("x", body)), |dice| {
+    (Sequence::new(StrategicMergePatch, BUDGET, "").post(object("x", body)), |generator| {
         let mut patch = Map::new();
-        if dice.one_in(2) {
-            patch.insert("metadata".into(), metadata(dice));
+        if generator.one_in(2) {
+            patch.insert("metadata".into(), metadata(generator));
         }
         let mut spec = Map::new();
-        if dice.one_in(2) {
-            spec.insert("selector".into(), json!({"matchLabels": texts(dice)}));
+        if generator.one_in(2) {
+            spec.insert("selector".into(), json!({"matchLabels": texts(generator)}));
         }
-        if dice.one_in(2) {
+        if generator.one_in(2) {
             let amounts = [json!(null), json!(2), json!("20%"), json!(3.0), json!(-1), json!("x"), json!([])];
-            // Both are never set, which our twin does not look at.
+            // Both are never set, which our reference kind does not look at.
             let (set, other) =
-                *dice.one(&[("maxUnavailable", "minAvailable"), ("minAvailable", "maxUnavailable")]);
-            spec.insert(set.into(), dice.one(&amounts).clone());
+                *generator.one(&[("maxUnavailable", "minAvailable"), ("minAvailable", "maxUnavailable")]);
+            spec.insert(set.into(), generator.one(&amounts).clone());
             spec.insert(other.into(), Value::Null);
         }
-        odd(dice, &mut spec);
+        odd(generator, &mut spec);
         patch.insert("spec".into(), spec.into());
         patch.into()
     })
@@ -86,74 +91,78 @@ fn budget(dice: &mut Dice) -> (Sequence, Patcher) {
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const FINALIZERS: [&str; 4] = ["x.io/a", "x.io/b", "x.io/c", "x.io/d"];
 
-fn metadata(dice: &mut Dice) -> Value {
+fn metadata(generator: &mut Generator) -> Value {
     let mut metadata = Map::new();
-    if dice.one_in(2) {
-        metadata.insert("labels".into(), texts(dice));
+    if generator.one_in(2) {
+        metadata.insert("labels".into(), texts(generator));
     }
-    if dice.one_in(3) {
-        metadata.insert("$deleteFromPrimitiveList/finalizers".into(), json!(dice.some(&FINALIZERS)));
+    if generator.one_in(3) {
+        metadata.insert("$deleteFromPrimitiveList/finalizers".into(), json!(generator.some(&FINALIZERS)));
     } else {
-        let added = dice.some(&FINALIZERS);
-        if dice.one_in(2) {
-            let others = dice.some(&FINALIZERS).into_iter().filter(|f| !added.contains(f));
+        let added = generator.some(&FINALIZERS);
+        if generator.one_in(2) {
+            let others = generator.some(&FINALIZERS).into_iter().filter(|f| !added.contains(f));
             let order: Vec<&str> = others.chain(added.iter().copied()).collect();
             metadata.insert("$setElementOrder/finalizers".into(), json!(order));
         }
         metadata.insert("finalizers".into(), json!(added));
     }
-    if dice.one_in(8) {
+    if generator.one_in(8) {
         metadata.insert("$retainKeys".into(), json!(["name", "labels", "finalizers"]));
     }
     metadata.into()
 }
 
 /// A map of texts, some of them null, perhaps with a directive.
-fn texts(dice: &mut Dice) -> Value {
+fn texts(generator: &mut Generator) -> Value {
     let mut texts = Map::new();
-    for name in dice.some(&NAMES) {
-        let value = if dice.one_in(3) { Value::Null } else { json!(dice.one(&NAMES)) };
+    for name in generator.some(&NAMES) {
+        let value = if generator.one_in(3) { Value::Null } else { json!(generator.one(&NAMES)) };
         texts.insert(name.to_owned(), value);
     }
-    if dice.one_in(6) {
-        texts.insert("$patch".into(), json!(dice.one(&["replace", "delete", "merge"])));
+    if generator.one_in(6) {
+        texts.insert("$patch".into(), json!(generator.one(&["replace", "delete", "merge"])));
     }
     texts.into()
 }
 
 /// A list that merges by a key, its items in order or not.
 fn merged_list(
-    dice: &mut Dice,
+    generator: &mut Generator,
     patch: &mut Map<String, Value>,
     field: &str,
     key: &str,
     values: &[&'static str],
 ) {
-    let items = items(dice, key, values);
-    if dice.one_in(2) {
+    let items = items(generator, key, values);
+    if generator.one_in(2) {
         let known: Vec<Value> =
             items.as_array().into_iter().flatten().filter_map(|i| i.get(key).cloned()).collect();
-        let mut order: Vec<Value> =
-            dice.some(values).into_iter().map(Value::from).filter(|value| !known.contains(value)).collect();
+        let mut order: Vec<Value> = generator
+            .some(values)
+            .into_iter()
+            .map(Value::from)
+            .filter(|value| !known.contains(value))
+            .collect();
         order.extend(known);
-        if dice.one_in(8) {
+        if generator.one_in(8) {
             order.reverse();
         }
         let order: Vec<Value> = order.into_iter().map(|value| json!({key: value})).collect();
         patch.insert(format!("$setElementOrder/{field}"), order.into());
     }
-    if !dice.one_in(5) {
+    if !generator.one_in(5) {
         patch.insert(field.to_owned(), items);
     }
 }
 
-fn items(dice: &mut Dice, key: &str, values: &[&'static str]) -> Value {
+fn items(generator: &mut Generator, key: &str, values: &[&'static str]) -> Value {
     let mut items = Vec::new();
-    for value in dice.some(values) {
-        items.push(match dice.below(10) {
+    for value in generator.some(values) {
+        items.push(match generator.below(10) {
             0 | 1 => json!({key: value, "$patch": "delete"}),
             2 => json!({"$patch": "replace"}),
-            3 if dice.one_in(3) => json!({"namespace": value}),
+            3 if generator.one_in(3) => json!({"namespace": value}),
             _ => json!({key: value}),
         });
     }
@@ -161,11 +170,11 @@ fn items(dice: &mut Dice, key: &str, values: &[&'static str]) -> Value {
 }
 
 /// Now and then something that is not in the schema, or of another type.
-fn odd(dice: &mut Dice, patch: &mut Map<String, Value>) {
+fn odd(generator: &mut Generator, patch: &mut Map<String, Value>) {
     let keys =
         ["odd", "$setElementOrder/odd", "$setElementOrderodd", "$deleteFromPrimitiveListodd", "$retainKeys"];
     let values = [json!(1), json!("x"), json!(["a"]), json!({"a": 1}), json!(null)];
-    if dice.one_in(6) {
-        patch.insert((*dice.one(&keys)).to_owned(), dice.one(&values).clone());
+    if generator.one_in(6) {
+        patch.insert((*generator.one(&keys)).to_owned(), generator.one(&values).clone());
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::webhook_server::WebhookServer;
 use super::webhooks::configuration;
-use super::{Twin, configure, send, twins};
+use super::{ComparedKind, compared_kinds, configure, send};
 use crate::shared::{LIMIT, Namespace, Shared, shared};
 
 const NAME: &str = "0a3c1a1c-7f3e-4f5e-9d0e-0123456789ab";
@@ -40,10 +40,10 @@ fn policy() -> [Value; 2] {
 
 /// Waits until each of the configurations takes effect.
 async fn all_in_force(namespace: &Namespace) -> Result<()> {
-    for twin in twins(namespace) {
-        let (uri, late) = (format!("{}?dryRun=All", twin.uri), || "not all in force".to_owned());
+    for compared in compared_kinds(namespace) {
+        let (uri, late) = (format!("{}?dryRun=All", compared.uri), || "not all in force".to_owned());
         retry(LIMIT, late, async || {
-            let tried = twin.object(NAME, json!({"case": "all"}));
+            let tried = compared.object(NAME, json!({"case": "all"}));
             let answer = send(&namespace.client, Method::POST, &uri, Some(&tried)).await?;
             let warnings = answer.warnings.join("\n");
             Ok(answer.body["metadata"]["labels"]["x"] == "y"
@@ -55,12 +55,12 @@ async fn all_in_force(namespace: &Namespace) -> Result<()> {
 }
 
 /// What admission noted about a create, as the log of whoever serves the kind has it.
-async fn noted(shared: &Shared, twin: &Twin, ours: bool) -> Result<Map<String, Value>> {
+async fn noted(shared: &Shared, compared: &ComparedKind, ours: bool) -> Result<Map<String, Value>> {
     let kubeconfig = shared.drydock.host.kubeconfig("audited-admin", &[AUDITED, "system:masters"])?;
     let client = client_of(&kubeconfig).await?;
     let id = format!("admission-{ours}");
-    let body = twin.object(NAME, json!({"case": "all"})).to_string().into_bytes();
-    let request = Request::post(format!("{}?dryRun=All", twin.uri))
+    let body = compared.object(NAME, json!({"case": "all"})).to_string().into_bytes();
+    let request = Request::post(format!("{}?dryRun=All", compared.uri))
         .header("content-type", "application/json")
         .header("audit-id", &id);
     let answer = client.send(request.body(Body::from(body))?).await?;
@@ -99,7 +99,7 @@ async fn what_admission_did_is_noted_as_the_host_notes_it() -> Result<()> {
         configure(&namespace, &object).await?;
     }
     all_in_force(&namespace).await?;
-    let [ours, hosts] = twins(&namespace);
+    let [ours, hosts] = compared_kinds(&namespace);
     let left = noted(shared, &ours, true).await?;
     let right = noted(shared, &hosts, false).await?;
     ensure!(left == right, "we note\n{left:#?}\nand the host\n{right:#?}");

@@ -44,26 +44,26 @@ pub async fn send(client: &Client, method: Method, uri: &str, body: Option<&Valu
     })
 }
 
-/// A kind, and objects of it that differ from the twin's in nothing that a policy looks at.
+/// A kind, and objects of it that differ from those of the compared kind in nothing that a policy looks at.
 #[derive(Clone, Debug)]
-pub struct Twin {
+pub struct ComparedKind {
     /// Where the objects are.
     pub uri: String,
     resource: &'static str,
 }
 
 /// Ours, and the host's.
-pub fn twins(namespace: &Namespace) -> [Twin; 2] {
+pub fn compared_kinds(namespace: &Namespace) -> [ComparedKind; 2] {
     let uri = |version: &str, resource: &str| {
         format!("/apis/coordination.k8s.io/{version}/namespaces/{}/{resource}", namespace.name)
     };
     [
-        Twin { uri: uri("v1alpha1", "evictionrequests"), resource: "evictionrequests" },
-        Twin { uri: uri("v1", "leases"), resource: "leases" },
+        ComparedKind { uri: uri("v1alpha1", "evictionrequests"), resource: "evictionrequests" },
+        ComparedKind { uri: uri("v1", "leases"), resource: "leases" },
     ]
 }
 
-impl Twin {
+impl ComparedKind {
     /// An object of this name (a uid, which both kinds take) and these labels.
     pub fn object(&self, name: &str, labels: Value) -> Value {
         let mut object = match self.resource {
@@ -117,12 +117,13 @@ pub async fn keep_params_watched(namespace: &Namespace) -> Result<()> {
 
 /// Waits until a create that is tried on both kinds meets the refusal that a configuration makes of it.
 pub async fn in_force(namespace: &Namespace, labels: &Value, words: &str) -> Result<()> {
-    for twin in twins(namespace) {
+    for compared in compared_kinds(namespace) {
         let last = RefCell::new(None);
-        let late = || format!("{}: not answered with {words:?} but with {:?}", twin.resource, last.borrow());
+        let late =
+            || format!("{}: not answered with {words:?} but with {:?}", compared.resource, last.borrow());
         let name = "00000000-0000-0000-0000-000000000000";
-        let uri = format!("{}?dryRun=All", twin.uri);
-        let tried = twin.object(name, labels.clone());
+        let uri = format!("{}?dryRun=All", compared.uri);
+        let tried = compared.object(name, labels.clone());
         retry(LIMIT, late, async || {
             let answer = send(&namespace.client, Method::POST, &uri, Some(&tried)).await?;
             let met = answer.body.to_string().contains(words) || answer.warnings.join("").contains(words);

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Twin, configure, in_force, keep_params_watched, send, twins};
+use super::{Answer, ComparedKind, compared_kinds, configure, in_force, keep_params_watched, send};
 use crate::shared::{Namespace, shared};
 
 const NAME: &str = "0a3c1a1c-7f3e-4f5e-9d0e-0123456789ab";
@@ -82,10 +82,10 @@ async fn let_read_params(namespace: &Namespace) -> Result<()> {
 
 async fn both(
     namespace: &Namespace,
-    ask: impl AsyncFn(&Twin) -> Result<Answer>,
+    ask: impl AsyncFn(&ComparedKind) -> Result<Answer>,
     what: &str,
 ) -> Result<Answer> {
-    let [ours, hosts] = twins(namespace);
+    let [ours, hosts] = compared_kinds(namespace);
     let (our_answer, hosts_answer) = (ask(&ours).await?, ask(&hosts).await?);
     let (left, right) = (ours.normal(&our_answer), hosts.normal(&hosts_answer));
     ensure!(left == right, "{what}: we answer\n{left:#?}\nand the host\n{right:#?}");
@@ -94,9 +94,9 @@ async fn both(
 
 async fn create(namespace: &Namespace, query: &str, labels: Value, what: &str) -> Result<Answer> {
     let client = &namespace.client;
-    let ask = async |twin: &Twin| {
-        let object = twin.object(NAME, labels.clone());
-        send(client, Method::POST, &format!("{}{query}", twin.uri), Some(&object)).await
+    let ask = async |compared: &ComparedKind| {
+        let object = compared.object(NAME, labels.clone());
+        send(client, Method::POST, &format!("{}{query}", compared.uri), Some(&object)).await
     };
     both(namespace, ask, what).await
 }
@@ -136,12 +136,12 @@ async fn a_policy_refuses_our_kind_as_it_refuses_a_lease() -> Result<()> {
     let many = json!({"case": "params", "a": "", "b": ""});
     let answer = create(&namespace, "", many, "params").await?;
     ensure!(answer.body["message"].as_str().is_some_and(|text| text.ends_with("at most 2")), "{answer:?}");
-    let generated = async |twin: &Twin| {
-        let mut object = twin.object(NAME, json!({"case": "plain"}));
+    let generated = async |compared: &ComparedKind| {
+        let mut object = compared.object(NAME, json!({"case": "plain"}));
         object["metadata"] = json!({"generateName": "g-", "labels": {"case": "plain"}});
-        send(&namespace.client, Method::POST, &twin.uri, Some(&object)).await
+        send(&namespace.client, Method::POST, &compared.uri, Some(&object)).await
     };
-    let [_, hosts] = twins(&namespace);
+    let [_, hosts] = compared_kinds(&namespace);
     ensure!(generated(&hosts).await?.code == 422);
     Ok(())
 }
@@ -170,34 +170,36 @@ async fn a_policy_sees_changes_and_removals() -> Result<()> {
     ]);
     configure(&namespace, &kept).await?;
     configure(&namespace, &binding("admission-change", "admission-change", &["Deny"], json!({}))).await?;
-    for twin in twins(&namespace) {
+    for compared in compared_kinds(&namespace) {
         let made =
-            send(client, Method::POST, &twin.uri, Some(&twin.object(NAME, json!({"kept": "a"})))).await?;
+            send(client, Method::POST, &compared.uri, Some(&compared.object(NAME, json!({"kept": "a"}))))
+                .await?;
         ensure!(made.code == 201, "{made:?}");
     }
     let change = json!({"metadata": {"labels": {"kept": "b"}}});
-    let patch =
-        async |twin: &Twin| send(client, Method::PATCH, &format!("{}/{NAME}", twin.uri), Some(&change)).await;
-    for twin in twins(&namespace) {
+    let patch = async |compared: &ComparedKind| {
+        send(client, Method::PATCH, &format!("{}/{NAME}", compared.uri), Some(&change)).await
+    };
+    for compared in compared_kinds(&namespace) {
         let late = || "the change is not refused".to_owned();
-        let uri = format!("{}/{NAME}?dryRun=All", twin.uri);
+        let uri = format!("{}/{NAME}?dryRun=All", compared.uri);
         let refused = async || Ok(send(client, Method::PATCH, &uri, Some(&change)).await?.code == 422);
         drydock_conformance::wait::retry(crate::shared::LIMIT, late, refused).await?;
     }
     let answer = both(&namespace, patch, "change").await?;
     ensure!(answer.body["message"].as_str().is_some_and(|text| text.ends_with("was a")), "{answer:?}");
-    let delete = async |twin: &Twin| {
+    let delete = async |compared: &ComparedKind| {
         let options = json!({"propagationPolicy": "Background"});
-        send(client, Method::DELETE, &format!("{}/{NAME}", twin.uri), Some(&options)).await
+        send(client, Method::DELETE, &format!("{}/{NAME}", compared.uri), Some(&options)).await
     };
     let answer = both(&namespace, delete, "delete").await?;
     ensure!(answer.code == 422, "{answer:?}");
-    let all = async |twin: &Twin| {
-        send(client, Method::DELETE, &twin.uri, Some(&json!({"propagationPolicy": "Background"}))).await
+    let all = async |compared: &ComparedKind| {
+        send(client, Method::DELETE, &compared.uri, Some(&json!({"propagationPolicy": "Background"}))).await
     };
     both(&namespace, all, "deletecollection").await?;
 
-    let [ours, _] = twins(&namespace);
+    let [ours, _] = compared_kinds(&namespace);
     let status = json!({"status": {"observedGeneration": 1}});
     let answer = send(client, Method::PATCH, &format!("{}/{NAME}/status", ours.uri), Some(&status)).await?;
     ensure!(
@@ -221,14 +223,14 @@ async fn a_policy_may_warn_and_what_it_lacks_counts_by_its_failure_policy() -> R
     configure(&namespace, &binding("admission-warn", "admission-warn-nothing", &["Deny"], nothing)).await?;
     in_force(&namespace, &json!({"case": "message"}), "said so").await?;
     // The objects differ, the warnings may not.
-    let [ours, hosts] = twins(&namespace);
+    let [ours, hosts] = compared_kinds(&namespace);
     for case in ["message", "words", "broken", "params"] {
-        let ask = async |twin: &Twin| {
-            let object = twin.object(NAME, json!({"case": case}));
+        let ask = async |compared: &ComparedKind| {
+            let object = compared.object(NAME, json!({"case": case}));
             let answer =
-                send(&namespace.client, Method::POST, &format!("{}?dryRun=All", twin.uri), Some(&object))
+                send(&namespace.client, Method::POST, &format!("{}?dryRun=All", compared.uri), Some(&object))
                     .await?;
-            let (code, warnings, _) = twin.normal(&answer);
+            let (code, warnings, _) = compared.normal(&answer);
             anyhow::Ok((code, warnings))
         };
         let (left, right) = (ask(&ours).await?, ask(&hosts).await?);
@@ -242,11 +244,11 @@ async fn a_policy_may_warn_and_what_it_lacks_counts_by_its_failure_policy() -> R
     let mut ignoring = policy("admission-warn");
     ignoring["spec"]["failurePolicy"] = json!("Ignore");
     configure(&namespace, &ignoring).await?;
-    for twin in twins(&namespace) {
+    for compared in compared_kinds(&namespace) {
         let late = || "still refused".to_owned();
         drydock_conformance::wait::retry(crate::shared::LIMIT, late, async || {
-            let object = twin.object(NAME, json!({"case": ""}));
-            let uri = format!("{}?dryRun=All", twin.uri);
+            let object = compared.object(NAME, json!({"case": ""}));
+            let uri = format!("{}?dryRun=All", compared.uri);
             Ok(send(&namespace.client, Method::POST, &uri, Some(&object)).await?.code == 201)
         })
         .await?;

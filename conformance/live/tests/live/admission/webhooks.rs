@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::webhook_server::WebhookServer;
-use super::{Answer, Twin, configure, in_force, send, twins};
+use super::{Answer, ComparedKind, compared_kinds, configure, in_force, send};
 use crate::shared::{LIMIT, Namespace, shared};
 
 const NAME: &str = "0a3c1a1c-7f3e-4f5e-9d0e-0123456789ab";
@@ -35,14 +35,14 @@ pub fn configuration(kind: &str, namespace: &str, hooks: &[(&str, Value)]) -> Va
     })
 }
 
-async fn created(namespace: &Namespace, twin: &Twin, query: &str, case: &str) -> Result<Answer> {
-    let object = twin.object(NAME, json!({"case": case}));
-    send(&namespace.client, Method::POST, &format!("{}{query}", twin.uri), Some(&object)).await
+async fn created(namespace: &Namespace, compared: &ComparedKind, query: &str, case: &str) -> Result<Answer> {
+    let object = compared.object(NAME, json!({"case": case}));
+    send(&namespace.client, Method::POST, &format!("{}{query}", compared.uri), Some(&object)).await
 }
 
 /// Both answers are the same refusal.
 async fn refused_alike(namespace: &Namespace, query: &str, case: &str, words: &str) -> Result<()> {
-    let [ours, hosts] = twins(namespace);
+    let [ours, hosts] = compared_kinds(namespace);
     let (left, right) =
         (created(namespace, &ours, query, case).await?, created(namespace, &hosts, query, case).await?);
     let (left, right) = (ours.normal(&left), hosts.normal(&right));
@@ -55,10 +55,14 @@ async fn refused_alike(namespace: &Namespace, query: &str, case: &str, words: &s
 }
 
 async fn no_longer_refused(namespace: &Namespace, case: &str) -> Result<()> {
-    for twin in twins(namespace) {
+    for compared in compared_kinds(namespace) {
         let late = || format!("{case}: still refused");
-        retry(LIMIT, late, async || Ok(created(namespace, &twin, "?dryRun=All", case).await?.code == 201))
-            .await?;
+        retry(
+            LIMIT,
+            late,
+            async || Ok(created(namespace, &compared, "?dryRun=All", case).await?.code == 201),
+        )
+        .await?;
     }
     Ok(())
 }
@@ -139,15 +143,15 @@ async fn a_validating_webhook_refuses_our_kind_as_it_refuses_a_lease() -> Result
         refused_alike(&namespace, "?dryRun=All", case, words).await?;
     }
     for case in ["garbage", "other"] {
-        let [ours, _] = twins(&namespace);
+        let [ours, _] = compared_kinds(&namespace);
         let answer = created(&namespace, &ours, "", case).await?;
         ensure!(answer.code == 500, "{case}: {answer:?}");
     }
     for case in ["unmet", "ignored", "effects"] {
         no_longer_refused(&namespace, case).await?;
     }
-    for twin in twins(&namespace) {
-        let answer = created(&namespace, &twin, "?dryRun=All", "warn").await?;
+    for compared in compared_kinds(&namespace) {
+        let answer = created(&namespace, &compared, "?dryRun=All", "warn").await?;
         ensure!(answer.warnings == ["299 - \"mind the gap\""], "{answer:?}");
     }
     removals_are_shown(&namespace, &server).await
@@ -156,10 +160,10 @@ async fn a_validating_webhook_refuses_our_kind_as_it_refuses_a_lease() -> Result
 /// Creates, status changes and removals are put to the webhook as the host puts its own.
 async fn removals_are_shown(namespace: &Namespace, server: &WebhookServer) -> Result<()> {
     server.asked("warn");
-    for twin in twins(namespace) {
-        let answer = created(namespace, &twin, "?fieldManager=me", "warn").await?;
+    for compared in compared_kinds(namespace) {
+        let answer = created(namespace, &compared, "?fieldManager=me", "warn").await?;
         ensure!(answer.code == 201, "{answer:?}");
-        let uri = format!("{}/{NAME}", twin.uri);
+        let uri = format!("{}/{NAME}", compared.uri);
         let change = json!({"metadata": {"labels": {"more": "x"}}});
         send(&namespace.client, Method::PATCH, &uri, Some(&change)).await?;
         let options = json!({"propagationPolicy": "Background", "preconditions": {}});
@@ -173,16 +177,16 @@ async fn removals_are_shown(namespace: &Namespace, server: &WebhookServer) -> Re
     let (of_host, mut of_ours): (Vec<Value>, Vec<Value>) = asked.into_iter().partition(of_leases);
     // A change that lost the race against such a write is put to the webhook again.
     of_ours.dedup_by(|again, first| again["request"]["operation"] == first["request"]["operation"]);
-    let [ours, hosts] = twins(namespace);
+    let [ours, hosts] = compared_kinds(namespace);
     for (left, right) in of_ours.iter().zip(&of_host) {
-        let shown = |twin: &Twin, review: &Value| {
+        let shown = |compared: &ComparedKind, review: &Value| {
             let mut request = review["request"].clone();
             for of_kind in
                 ["uid", "object", "oldObject", "kind", "requestKind", "resource", "requestResource"]
             {
                 request[of_kind] = json!(request[of_kind].is_null());
             }
-            twin.normal(&Answer { code: 0, warnings: Vec::new(), body: request }).2
+            compared.normal(&Answer { code: 0, warnings: Vec::new(), body: request }).2
         };
         ensure!(shown(&ours, left) == shown(&hosts, right), "{left:#}\n{right:#}");
         ensure!(left["request"]["object"]["kind"].is_null() == right["request"]["object"]["kind"].is_null());
@@ -225,14 +229,14 @@ async fn a_mutating_webhook_changes_our_kind_as_it_changes_a_lease() -> Result<(
     ] {
         refused_alike(&namespace, "", case, words).await?;
     }
-    for twin in twins(&namespace) {
+    for compared in compared_kinds(&namespace) {
         for (case, code) in [("missing", 500), ("undecodable", 500), ("invalid", 422)] {
-            let answer = created(&namespace, &twin, "", case).await?;
+            let answer = created(&namespace, &compared, "", case).await?;
             ensure!(answer.code == code, "{case}: {answer:?}");
         }
-        let answer = created(&namespace, &twin, "?dryRun=All", "unknown").await?;
+        let answer = created(&namespace, &compared, "?dryRun=All", "unknown").await?;
         ensure!(answer.code == 201 && answer.body["spec"]["nobodyKnows"].is_null(), "{answer:?}");
-        let counted = created(&namespace, &twin, "?dryRun=All", "count").await?;
+        let counted = created(&namespace, &compared, "?dryRun=All", "count").await?;
         // a, b and c in turn; a again because b changed what it had left, and then c because a did.
         ensure!(counted.body["metadata"]["labels"]["count"] == "5", "{counted:?}");
     }
@@ -241,11 +245,11 @@ async fn a_mutating_webhook_changes_our_kind_as_it_changes_a_lease() -> Result<(
 
 async fn changes_are_kept(namespace: &Namespace) -> Result<()> {
     let mut managed = Vec::new();
-    for twin in twins(namespace) {
-        let answer = created(namespace, &twin, "?fieldManager=me", "patching").await?;
+    for compared in compared_kinds(namespace) {
+        let answer = created(namespace, &compared, "?fieldManager=me", "patching").await?;
         ensure!(answer.code == 201 && answer.body["metadata"]["labels"]["x"] == "y", "{answer:?}");
         managed.push(answer.body["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"].clone());
-        let uri = format!("{}/{NAME}", twin.uri);
+        let uri = format!("{}/{NAME}", compared.uri);
         let removed = json!({"metadata": {"labels": {"x": null}}});
         let answer = send(&namespace.client, Method::PATCH, &uri, Some(&removed)).await?;
         ensure!(answer.code == 200 && answer.body["metadata"]["labels"]["x"] == "y", "{answer:?}");

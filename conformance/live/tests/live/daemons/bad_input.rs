@@ -1,7 +1,7 @@
 //! Flags and files that cannot be used: one line that names them, and an exit code.
 
 use anyhow::Result;
-use drydock_conformance::daemon::Ended;
+use drydock_conformance::daemon::ProgramEnd;
 use drydock_conformance::host::Host;
 
 use super::programs::{APISERVER, BOTH, Program};
@@ -71,7 +71,7 @@ async fn a_kubeconfig_that_is_none_is_named() -> Result<()> {
 }
 
 /// It failed, and said why in one line.
-fn assert_last_words(ended: &Ended, start: &str) {
+fn assert_last_words(ended: &ProgramEnd, start: &str) {
     assert_eq!((ended.code, ended.lines.len()), (1, 1), "{ended:?}");
     assert!(ended.lines[0].starts_with(start), "{start:?} is not what it says: {ended:?}");
 }

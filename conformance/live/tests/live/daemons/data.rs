@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::daemon::{Daemon, Ended};
+use drydock_conformance::daemon::{Daemon, ProgramEnd};
 use drydock_conformance::drydock::program;
 use drydock_conformance::host::Host;
 use drydock_conformance::kinds::{node_maintenance, node_maintenances};
@@ -42,7 +42,7 @@ impl Moving {
     }
 
     /// Runs one of the commands for work on the data to its end.
-    async fn work(&self, args: &[&str]) -> Result<Ended> {
+    async fn work(&self, args: &[&str]) -> Result<ProgramEnd> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         Daemon::start(&program(APISERVER), &self.program.dir, &args)?.ended().await
     }

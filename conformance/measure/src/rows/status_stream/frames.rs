@@ -6,13 +6,13 @@ use crate::object;
 
 /// Tag of the field `resume_token`.
 const TOKEN: u8 = 1 << 3 | 2;
-/// Tags of the events that are told apart.
+/// Tags of the events that are distinguished.
 const UPDATED: u8 = 2 << 3 | 2;
 const SNAPSHOT_COMPLETE: u8 = 5 << 3 | 2;
 
 /// What a response says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StreamEvent {
     /// The state of an object.
     Updated {
         /// The number in its name.
@@ -28,14 +28,14 @@ pub enum Event {
 
 /// The bytes of a stream, cut into responses.
 #[derive(Default)]
-pub struct Frames {
+pub struct StreamFrames {
     /// The beginning of a response whose end has not come.
     rest: Vec<u8>,
 }
 
-impl Frames {
+impl StreamFrames {
     /// Calls `each` with the responses that are whole with these bytes.
-    pub fn take(&mut self, data: &[u8], mut each: impl FnMut(Event) -> Result<()>) -> Result<()> {
+    pub fn take(&mut self, data: &[u8], mut each: impl FnMut(StreamEvent) -> Result<()>) -> Result<()> {
         if self.rest.is_empty() {
             let used = whole(data, &mut each)?;
             self.rest.extend_from_slice(&data[used..]);
@@ -49,7 +49,7 @@ impl Frames {
 }
 
 /// Reads all whole responses (a byte that says whether it is compressed, its length, the message); how many bytes they had.
-fn whole(bytes: &[u8], each: &mut impl FnMut(Event) -> Result<()>) -> Result<usize> {
+fn whole(bytes: &[u8], each: &mut impl FnMut(StreamEvent) -> Result<()>) -> Result<usize> {
     let mut rest = bytes;
     while let Some(([compressed, length @ ..], behind)) = rest.split_first_chunk::<5>() {
         ensure!(*compressed == 0, "a response is compressed, and nobody asked for that");
@@ -63,21 +63,21 @@ fn whole(bytes: &[u8], each: &mut impl FnMut(Event) -> Result<()>) -> Result<usi
     Ok(bytes.len() - rest.len())
 }
 
-fn event(message: &[u8]) -> Event {
+fn event(message: &[u8]) -> StreamEvent {
     let event = match message {
         [TOKEN, length, rest @ ..] => rest.get(usize::from(*length)..).unwrap_or_default(),
         all => all,
     };
     match event.first() {
-        Some(&SNAPSHOT_COMPLETE) => Event::SnapshotComplete,
+        Some(&SNAPSHOT_COMPLETE) => StreamEvent::SnapshotComplete,
         Some(&UPDATED) => {
             let object = object::number(event);
-            object.map_or(Event::Other, |object| Event::Updated {
+            object.map_or(StreamEvent::Other, |object| StreamEvent::Updated {
                 object,
                 beat: beat(event).unwrap_or_default(),
             })
         }
-        _ => Event::Other,
+        _ => StreamEvent::Other,
     }
 }
 
@@ -124,13 +124,13 @@ mod tests {
         ];
         let bytes: Vec<u8> = told.into_iter().flat_map(response).collect();
         let expected = [
-            Event::Updated { object: 7, beat: 70_000 },
-            Event::SnapshotComplete,
-            Event::Updated { object: 8, beat: 0 },
-            Event::Other,
+            StreamEvent::Updated { object: 7, beat: 70_000 },
+            StreamEvent::SnapshotComplete,
+            StreamEvent::Updated { object: 8, beat: 0 },
+            StreamEvent::Other,
         ];
         for size in [1, 2, 7, 100, bytes.len()] {
-            let (mut frames, mut read) = (Frames::default(), Vec::new());
+            let (mut frames, mut read) = (StreamFrames::default(), Vec::new());
             for chunk in bytes.chunks(size) {
                 frames
                     .take(chunk, |event| {
@@ -145,6 +145,6 @@ mod tests {
 
     #[test]
     fn a_compressed_response_is_refused() {
-        assert!(Frames::default().take(&[1, 0, 0, 0, 0], |_| Ok(())).is_err());
+        assert!(StreamFrames::default().take(&[1, 0, 0, 0, 0], |_| Ok(())).is_err());
     }
 }

@@ -18,14 +18,14 @@ use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 
 use super::fan_out::{FanOut, Watchers};
-use super::{Goal, Row, Subject};
+use super::{BenchRow, FigureGoal, Subject};
 use crate::Arguments;
-use crate::client::Windows;
-use crate::contender::Who;
-use crate::load::Limit;
-use crate::sample::{Figure, Sample};
-use objects::Objects;
-use round::{Outcome, Round};
+use crate::client::ConnectionWindows;
+use crate::load::LoadLimit;
+use crate::sample::{Sample, SampleFigure};
+use crate::subject::Who;
+use objects::StreamObjects;
+use round::{Round, RoundOutcome};
 
 /// Writes a second of many objects.
 const RATE: u32 = 100;
@@ -37,29 +37,29 @@ const FAST: (u32, Duration, usize) = (200, Duration::from_millis(100), 10);
 pub enum Case {
     /// Many objects: each write is delivered.
     Each,
-    /// Few objects, written more often than the subscribers ask to be told.
+    /// Few objects, written more often than the subscribers ask for updates.
     Coalesced,
     /// Many objects, while some subscribers do not read.
     Stalled,
 }
 
 /// Subscribers of one filter.
-pub struct StatusStream {
+pub struct StatusStreamRow {
     case: Case,
     subscribers: usize,
     time: Duration,
     stalled_for: Duration,
     watchers: FanOut,
-    objects: RefCell<Option<Rc<Objects>>>,
+    objects: RefCell<Option<Rc<StreamObjects>>>,
     /// KiB that a subscriber took in the first round: what the server has freed since is not given back at once.
     memory: Cell<Option<f64>>,
     /// What was lost in any round.
     lost: RefCell<Vec<String>>,
 }
 
-impl StatusStream {
+impl StatusStreamRow {
     /// One case.
-    pub fn new(case: Case, arguments: &Arguments, limit: Limit) -> Self {
+    pub fn new(case: Case, arguments: &Arguments, limit: LoadLimit) -> Self {
         Self {
             case,
             subscribers: arguments.subscribers.max(1),
@@ -89,9 +89,10 @@ impl StatusStream {
         let time = if self.case == Case::Stalled { self.stalled_for } else { self.time };
         // A stream that is not read is felt soon, and its connection is not. The round without such streams has the same
         // windows, so that the two differ in nothing else.
-        let windows = if self.case == Case::Stalled { Windows::NARROW } else { Windows::USUAL };
+        let windows =
+            if self.case == Case::Stalled { ConnectionWindows::NARROW } else { ConnectionWindows::USUAL };
         let round = Round { objects, rate, time, interval, healthy, stalled, windows };
-        let Outcome { mut sample, memory, lost } = round.run(subject).await?;
+        let RoundOutcome { mut sample, memory, lost } = round.run(subject).await?;
         self.lost.borrow_mut().extend(lost);
         if self.memory.get().is_none() {
             self.memory.set(Some(memory));
@@ -122,7 +123,7 @@ impl StatusStream {
 }
 
 #[async_trait(?Send)]
-impl Row for StatusStream {
+impl BenchRow for StatusStreamRow {
     fn number(&self) -> u8 {
         15
     }
@@ -139,13 +140,15 @@ impl Row for StatusStream {
         }
     }
 
-    fn goals(&self) -> Vec<Goal> {
-        let goal = |figure, at_most| Goal::number(Who::Sqlite, figure, at_most);
-        let more = |name, at_most| goal(Figure::More(name), at_most);
+    fn goals(&self) -> Vec<FigureGoal> {
+        let goal = |figure, at_most| FigureGoal::number(Who::Sqlite, figure, at_most);
+        let more = |name, at_most| goal(SampleFigure::More(name), at_most);
         let mut goals = vec![more("undelivered", 0.0), more("last_states_missing", 0.0), more("closed", 0.0)];
         match self.case {
-            Case::Each => goals.extend([goal(Figure::P99, 50_000.0), more("CPU_times_that_of_row_9", 1.3)]),
-            Case::Coalesced => goals.push(goal(Figure::P99, 150_000.0)),
+            Case::Each => {
+                goals.extend([goal(SampleFigure::P99, 50_000.0), more("CPU_times_that_of_row_9", 1.3)])
+            }
+            Case::Coalesced => goals.push(goal(SampleFigure::P99, 150_000.0)),
             Case::Stalled => goals.push(more("p99_times_that_without", 1.05)),
         }
         goals
@@ -162,14 +165,14 @@ impl Row for StatusStream {
     async fn prepare(&self, subject: &Subject) -> Result<()> {
         self.watchers.prepare(subject).await?;
         let count = if self.case == Case::Coalesced { FAST.2 } else { self.subscribers };
-        let client = subject.contender.http(1, Windows::USUAL).await?;
-        let objects = Objects::create(&client, count).await?;
+        let client = subject.server.http(1, ConnectionWindows::USUAL).await?;
+        let objects = StreamObjects::create(&client, count).await?;
         self.objects.replace(Some(Rc::new(objects)));
         Ok(())
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
-        subject.contender.forget_peak()?;
+        subject.server.forget_peak()?;
         match self.case {
             Case::Each => self.beside_watchers(subject).await,
             Case::Coalesced => self.run(subject, self.subscribers, 0).await,

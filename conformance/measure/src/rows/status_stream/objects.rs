@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::frames;
-use super::seen::Seen;
-use crate::client::{Client, HttpClient};
+use super::seen::SubscribersSeen;
+use crate::client::{HttpClient, SubjectClient};
 use crate::object::{self, SMALL};
 
 /// Number in the name of the first one: the watchers' objects have lower ones.
@@ -21,13 +21,13 @@ pub const NODE: &str = "status-stream";
 const INTERCEPTOR: &str = "imperative-eviction.k8s.io";
 
 /// Objects as they were last written.
-pub struct Objects {
+pub struct StreamObjects {
     /// Each is locked from a write until its answer.
     all: Vec<Mutex<Value>>,
     beats: Cell<u64>,
 }
 
-impl Objects {
+impl StreamObjects {
     /// Creates so many, in the turn of an interceptor who has said nothing.
     pub async fn create(client: &HttpClient, count: usize) -> Result<Self> {
         let mut all = Vec::with_capacity(count);
@@ -67,7 +67,7 @@ impl Objects {
         client: &Rc<HttpClient>,
         lane: usize,
         rate: u32,
-        seen: &Seen,
+        seen: &SubscribersSeen,
     ) -> Result<()> {
         let mut tick = tokio::time::interval(Duration::from_secs(1) / rate);
         let mut writes = Vec::with_capacity(seen.writes);

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio::task::{JoinHandle, LocalSet};
 
-use super::objects::Objects;
-use super::seen::{Ledger, Seen};
-use super::subscriber::{Subscriber, request};
-use crate::client::{HttpClient, Windows};
-use crate::load::Load;
+use super::objects::StreamObjects;
+use super::seen::{Ledger, SubscribersSeen};
+use super::subscriber::{StreamSubscriber, request};
+use crate::client::{ConnectionWindows, HttpClient};
+use crate::load::ClientLoad;
 use crate::rows::{Subject, sample};
 use crate::sample::Sample;
 
 /// Connections that the subscribers share; one more is for the writes.
 pub const CONNECTIONS: usize = 20;
-/// Connections that nobody reads.
+/// Connections that are never read.
 const STALLED_CONNECTIONS: usize = 2;
 /// How long the last states may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What is written, and who subscribes.
 pub struct Round {
     /// The objects.
-    pub objects: Rc<Objects>,
+    pub objects: Rc<StreamObjects>,
     /// Writes a second.
     pub rate: u32,
     /// For how long.
@@ -36,11 +36,11 @@ pub struct Round {
     /// Subscribers who do not read until all has been written.
     pub stalled: usize,
     /// How much the server may send unread to the subscribers who read, and to those beside them who do not.
-    pub windows: Windows,
+    pub windows: ConnectionWindows,
 }
 
 /// What a round came to.
-pub struct Outcome {
+pub struct RoundOutcome {
     /// The figures.
     pub sample: Sample,
     /// KiB by which the server grew for each subscriber after the first.
@@ -51,27 +51,27 @@ pub struct Outcome {
 
 impl Round {
     /// Runs it.
-    pub async fn run(&self, subject: &Subject) -> Result<Outcome> {
+    pub async fn run(&self, subject: &Subject) -> Result<RoundOutcome> {
         LocalSet::new().run_until(self.write_and_follow(subject)).await
     }
 
-    async fn write_and_follow(&self, subject: &Subject) -> Result<Outcome> {
+    async fn write_and_follow(&self, subject: &Subject) -> Result<RoundOutcome> {
         let (writes, count) = (self.writes(), self.objects.count());
-        let seen = Rc::new(Seen::new(self.objects.take_beats(writes), writes, count)?);
-        let client = Rc::new(subject.contender.http(CONNECTIONS + 1, self.windows).await?);
+        let seen = Rc::new(SubscribersSeen::new(self.objects.take_beats(writes), writes, count)?);
+        let client = Rc::new(subject.server.http(CONNECTIONS + 1, self.windows).await?);
         let (healthy, memory) = self.open_healthy(subject, &client).await?;
         let stalled = self.open_stalled(subject, &client).await?;
         stalled.iter().for_each(|subscriber| subscriber.ledger.stall());
         let all = healthy.iter().chain(&stalled);
         let ledgers: Vec<Rc<Ledger>> = all.map(|subscriber| subscriber.ledger.clone()).collect();
         ledgers.iter().for_each(|ledger| seen.begin(ledger));
-        let follow = |subscriber: Subscriber| tokio::task::spawn_local(subscriber.follow(seen.clone()));
-        let (before, began) = (subject.contender.used()?, Instant::now());
+        let follow = |subscriber: StreamSubscriber| tokio::task::spawn_local(subscriber.follow(seen.clone()));
+        let (before, began) = (subject.server.used()?, Instant::now());
         let mut readers: Vec<_> = healthy.into_iter().map(follow).collect();
         self.objects.write(&client, CONNECTIONS, self.rate, &seen).await?;
         readers.extend(stalled.into_iter().map(follow));
         ended(readers).await?;
-        let load = Load { latency: seen.latency(), elapsed: began.elapsed() };
+        let load = ClientLoad { latency: seen.latency(), elapsed: began.elapsed() };
         self.judge(sample(subject, before, &load)?, memory, &ledgers)
     }
 
@@ -80,8 +80,12 @@ impl Round {
     }
 
     /// Subscribes one after another; and KiB by which the server grew for each after the first, for whom it read the objects.
-    async fn open_healthy(&self, subject: &Subject, client: &HttpClient) -> Result<(Vec<Subscriber>, f64)> {
-        let resident = || anyhow::Ok(subject.contender.memory()?.resident);
+    async fn open_healthy(
+        &self,
+        subject: &Subject,
+        client: &HttpClient,
+    ) -> Result<(Vec<StreamSubscriber>, f64)> {
+        let resident = || anyhow::Ok(subject.server.memory()?.resident);
         let mut opened = self.open(client, 0..self.healthy.min(1), CONNECTIONS).await?;
         let before = resident()?;
         opened.extend(self.open(client, 1..self.healthy, CONNECTIONS).await?);
@@ -89,10 +93,10 @@ impl Round {
         Ok((opened, grown / self.healthy.saturating_sub(1).max(1) as f64))
     }
 
-    /// Half of them on connections that nobody reads, and half beside healthy ones.
-    async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<Subscriber>> {
+    /// Half of them on connections that are never read, and half beside healthy ones.
+    async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<StreamSubscriber>> {
         let half = self.stalled / 2;
-        let unread = subject.contender.http(STALLED_CONNECTIONS.min(half), Windows::SMALL).await?;
+        let unread = subject.server.http(STALLED_CONNECTIONS.min(half), ConnectionWindows::SMALL).await?;
         let mut opened = self.open(&unread, 0..half, STALLED_CONNECTIONS).await?;
         opened.extend(self.open(client, half..self.stalled, CONNECTIONS).await?);
         Ok(opened)
@@ -103,16 +107,16 @@ impl Round {
         client: &HttpClient,
         numbers: std::ops::Range<usize>,
         lanes: usize,
-    ) -> Result<Vec<Subscriber>> {
+    ) -> Result<Vec<StreamSubscriber>> {
         let (request, mut opened) = (request(self.interval)?, Vec::with_capacity(numbers.len()));
         for number in numbers {
             let count = self.objects.count();
-            opened.push(Subscriber::open(client, number % lanes, request.clone(), count).await?);
+            opened.push(StreamSubscriber::open(client, number % lanes, request.clone(), count).await?);
         }
         Ok(opened)
     }
 
-    fn judge(&self, mut sample: Sample, memory: f64, ledgers: &[Rc<Ledger>]) -> Result<Outcome> {
+    fn judge(&self, mut sample: Sample, memory: f64, ledgers: &[Rc<Ledger>]) -> Result<RoundOutcome> {
         let delivered = |to: &[Rc<Ledger>]| to.iter().map(|ledger| ledger.delivered.get()).sum::<u64>();
         let (healthy, stalled) = ledgers.split_at(self.healthy);
         let due = (self.healthy * self.writes()) as u64;
@@ -138,7 +142,7 @@ impl Round {
                 "{undelivered} states and {behind} last states did not come; streams that ended: {ended:?}"
             )
         });
-        Ok(Outcome { sample, memory, lost })
+        Ok(RoundOutcome { sample, memory, lost })
     }
 }
 

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use super::objects::FIRST;
 
 /// The writes, and when their states came.
-pub struct Seen {
+pub struct SubscribersSeen {
     first: u64,
     objects: usize,
     /// How many writes there are.
@@ -28,7 +28,7 @@ pub struct Ledger {
     is_stalled: Cell<bool>,
     /// Objects whose last write it does not know of.
     behind: Cell<usize>,
-    /// Responses that told of a write that was not known.
+    /// Responses about a write that was not known.
     pub delivered: Cell<u64>,
     /// Why the stream ended, if it did.
     pub ended: RefCell<Option<String>>,
@@ -62,7 +62,7 @@ impl Ledger {
     }
 }
 
-impl Seen {
+impl SubscribersSeen {
     /// So many writes, from `first` on, of objects in turn.
     pub fn new(first: u64, writes: usize, objects: usize) -> Result<Self> {
         let latency = RefCell::new(Histogram::new(3)?);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_state_counts_for_the_writes_that_it_overtook_and_the_last_ones_end_it() {
         // Writes 10, 12, 14 of object 0, and 11, 13 of object 1.
-        let (seen, ledger) = (Seen::new(10, 5, 2).unwrap(), Ledger::new(2));
+        let (seen, ledger) = (SubscribersSeen::new(10, 5, 2).unwrap(), Ledger::new(2));
         (0..5).for_each(|_| seen.send());
         ledger.note(FIRST, 8).unwrap();
         seen.begin(&ledger);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_older_state_after_a_newer_one_is_an_error() {
-        let (seen, ledger) = (Seen::new(1, 4, 1).unwrap(), Ledger::new(1));
+        let (seen, ledger) = (SubscribersSeen::new(1, 4, 1).unwrap(), Ledger::new(1));
         (0..4).for_each(|_| seen.send());
         seen.came(&ledger, FIRST, 3).unwrap();
         assert!(seen.came(&ledger, FIRST, 2).is_err());

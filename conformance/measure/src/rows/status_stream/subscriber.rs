@@ -11,27 +11,28 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prost::Message;
 
-use super::frames::{Event, Frames};
+use super::frames::{StreamEvent, StreamFrames};
 use super::objects::NODE;
-use super::seen::{Ledger, Seen};
+use super::seen::{Ledger, SubscribersSeen};
 use crate::client::HttpClient;
 use crate::object::NAMESPACE;
 
 const METHOD: &str = "/drydock.status.v1alpha1.StatusService/WatchEvictions";
 
 /// A stream whose snapshot has come.
-pub struct Subscriber {
+pub struct StreamSubscriber {
     body: Incoming,
-    frames: Frames,
+    frames: StreamFrames,
     /// What has come.
     pub ledger: Rc<Ledger>,
 }
 
-impl Subscriber {
+impl StreamSubscriber {
     /// Subscribes, and reads until the snapshot of so many objects is complete.
     pub async fn open(client: &HttpClient, lane: usize, request: Bytes, objects: usize) -> Result<Self> {
         let body = client.call(lane, METHOD, request).await?;
-        let mut subscriber = Self { body, frames: Frames::default(), ledger: Rc::new(Ledger::new(objects)) };
+        let mut subscriber =
+            Self { body, frames: StreamFrames::default(), ledger: Rc::new(Ledger::new(objects)) };
         let mut is_complete = false;
         while !is_complete {
             let Some(data) = subscriber.read().await else {
@@ -39,8 +40,8 @@ impl Subscriber {
             };
             let ledger = &subscriber.ledger;
             subscriber.frames.take(&data, |event| {
-                is_complete |= event == Event::SnapshotComplete;
-                if let Event::Updated { object, beat } = event {
+                is_complete |= event == StreamEvent::SnapshotComplete;
+                if let StreamEvent::Updated { object, beat } = event {
                     ledger.note(object, beat)?;
                 }
                 Ok(())
@@ -50,13 +51,13 @@ impl Subscriber {
     }
 
     /// Reads until all objects have come in their last state, or the stream ends.
-    pub async fn follow(mut self, seen: Rc<Seen>) -> Result<()> {
+    pub async fn follow(mut self, seen: Rc<SubscribersSeen>) -> Result<()> {
         while self.ledger.behind() > 0 {
             let Some(data) = self.read().await else { break };
             let ledger = &self.ledger;
             self.frames.take(&data, |event| match event {
-                Event::Updated { object, beat } => seen.came(ledger, object, beat),
-                Event::SnapshotComplete | Event::Other => Ok(()),
+                StreamEvent::Updated { object, beat } => seen.came(ledger, object, beat),
+                StreamEvent::SnapshotComplete | StreamEvent::Other => Ok(()),
             })?;
         }
         Ok(())

@@ -1,0 +1,160 @@
+//! What the host would answer to the eviction of a pod, guessed from the PodDisruptionBudgets in the cache. The host
+//! decides.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drydock_api::eviction_request::blocked::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
+use drydock_api::eviction_request::refusal::by_budget;
+use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
+use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
+
+/// Comparisons of strings that a look at the budgets of one pod may cost: tenants make any number of budgets, with
+/// selectors of up to a megabyte.
+const MAX_COMPARISONS: usize = 10_000;
+
+/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between, or when
+/// the same two were found to cover it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetCheck {
+    /// No budget is in the way; the one that covers the pod, if any.
+    Allows(Option<CoveringBudget>),
+    /// This budget allows nothing, in this way (a state of `blocked`); for people, with its numbers.
+    Refuses { budget: CoveringBudget, state: &'static str, why: String },
+    /// Several budgets cover the pod, these two among them; what they say does not matter while there is more than one.
+    Several([ObjectKey; 2]),
+}
+
+/// The one budget that covers a pod, as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CoveringBudget {
+    /// Which.
+    pub(crate) key: ObjectKey,
+    /// Its resourceVersion.
+    pub(crate) version: String,
+}
+
+impl BudgetCheck {
+    /// The one budget that covers the pod.
+    pub(crate) fn budget(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Allows(budget) => budget.as_ref().map(|budget| &budget.key),
+            Self::Refuses { budget, .. } => Some(&budget.key),
+            Self::Several(_) => None,
+        }
+    }
+
+    /// Whether a budget is known to be in the way.
+    pub(crate) fn refuses(&self) -> bool {
+        !matches!(self, Self::Allows(_))
+    }
+}
+
+/// The budgets that cover a pod, the first two by name: one more changes nothing. Budgets beyond [`MAX_COMPARISONS`] are
+/// not looked at: a pod that one of them keeps is asked for again with backoff, and not when that budget changes.
+pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
+    let mut covering = Vec::new();
+    // The host does not ask budgets about pods that have not started, have ended, or are going.
+    if pod.is_terminal() || pod.is_terminating() || pod.phase == PodPhase::Pending {
+        return covering;
+    }
+    let mut left = MAX_COMPARISONS;
+    budgets.visit_namespace(&pod.namespace, |budget| {
+        let Some(rest) = left.checked_sub(budget.comparisons()) else { return ControlFlow::Break(()) };
+        left = rest;
+        if budget.covers(&pod.labels) {
+            covering.push(budget.clone());
+        }
+        if covering.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    covering
+}
+
+/// Guesses from the budgets that cover the pod.
+pub(crate) fn check(pod: &Pod, covering: &[Arc<PodDisruptionBudget>]) -> BudgetCheck {
+    let budget = match covering {
+        [] => return BudgetCheck::Allows(None),
+        [budget] => budget,
+        [first, second, ..] => return BudgetCheck::Several([first.key(), second.key()]),
+    };
+    let covering = CoveringBudget { key: budget.key(), version: budget.resource_version.clone() };
+    match obstacle(budget, pod) {
+        None => BudgetCheck::Allows(Some(covering)),
+        Some((state, why)) => BudgetCheck::Refuses { budget: covering, state, why },
+    }
+}
+
+fn obstacle(budget: &PodDisruptionBudget, pod: &Pod) -> Option<(&'static str, String)> {
+    let PodDisruptionBudget { name, current_healthy, desired_healthy, disruptions_allowed, .. } = budget;
+    if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::AlwaysAllow {
+        return None;
+    }
+    if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::Unknown {
+        let why =
+            "has an unhealthyPodEvictionPolicy that this version does not know: pods that are not ready stay";
+        return Some((KEEPS_UNHEALTHY, by_budget(name, why)));
+    }
+    if !pod.ready && is_met(budget) {
+        return None;
+    }
+    if !budget.is_observed() {
+        return Some((NOT_OBSERVED, by_budget(name, "is still being processed")));
+    }
+    if *disruptions_allowed > 0 {
+        return None;
+    }
+    let mut why = format!(
+        "allows {disruptions_allowed} disruptions \
+         ({current_healthy} of {desired_healthy} needed pods are healthy, {} expected)",
+        budget.expected_pods
+    );
+    if !pod.ready {
+        // KEP-3017
+        why.push_str(
+            "; the pod itself is not ready, but unhealthyPodEvictionPolicy IfHealthyBudget keeps it \
+             until the budget is met (AlwaysAllow would let it go)",
+        );
+        return Some((KEEPS_UNHEALTHY, by_budget(name, &why)));
+    }
+    let never = desired_healthy >= &budget.expected_pods && *desired_healthy > 0;
+    Some((if never { NEVER_ALLOWS } else { SHORT_NOW }, by_budget(name, &why)))
+}
+
+/// Whether a budget lets pods go that are not ready, as they count for nothing.
+fn is_met(budget: &PodDisruptionBudget) -> bool {
+    budget.current_healthy >= budget.desired_healthy && budget.desired_healthy > 0
+}
+
+/// Which pods a budget's change may let go that were kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReleasedPods {
+    /// Any: the budget is gone, or no longer covers the same pods, or no longer keeps those that are not ready.
+    Any,
+    /// So many of those that it alone covers.
+    AtMost(usize),
+}
+
+/// Whether a budget has let a pod go in between, for any client: the host notes each in its status, and forgets it when
+/// the pod is gone. Of a budget that is seen for the first time it is not known.
+pub(crate) fn has_evicted(old: Option<&PodDisruptionBudget>, new: Option<&PodDisruptionBudget>) -> bool {
+    let both = old.zip(new).filter(|(old, new)| old.uid == new.uid);
+    both.is_some_and(|(old, new)| new.last_disruption > old.last_disruption)
+}
+
+/// What a budget's change does for the pods that it kept.
+pub(crate) fn released_pods(
+    old: Option<&PodDisruptionBudget>,
+    new: Option<&PodDisruptionBudget>,
+) -> Option<ReleasedPods> {
+    let (Some(old), Some(new)) = (old, new) else { return old.map(|_| ReleasedPods::Any) };
+    let is_another = new.selector != old.selector || new.unhealthy_policy != old.unhealthy_policy;
+    if is_another || (is_met(new) && !is_met(old)) {
+        return Some(ReleasedPods::Any);
+    }
+    let allowed = usize::try_from(new.disruptions_allowed).unwrap_or_default();
+    (allowed > 0).then_some(ReleasedPods::AtMost(allowed))
+}
+
+#[cfg(test)]
+#[path = "budget_check_tests.rs"]
+mod tests;

@@ -1,0 +1,220 @@
+//! Looks at one request, decides the next step, reports it, and puts the eviction into the pool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_runtime::queue::WorkQueue;
+use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Pod, Requeue, clock};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
+use super::eviction_result::EvictionResult;
+use super::metrics::Metrics;
+use super::next_step::{Attempts, NextStep, next_step};
+use super::pool::{BudgetFlow, EvictionPool};
+use super::retry_tracker::RetryTracker;
+use super::{NAME, is_ours};
+use crate::report::{ProgressReport, REFUSED};
+use crate::reporter::{Audience, Error, Reporter, at, earliest};
+use crate::target_pod::target_of;
+
+/// Reports of one request are not closer than this, but for the first and the last.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Locks: `tracker` and `pool` are never held together, nor across an await.
+pub(super) struct ImperativeReconciler {
+    pub(super) context: ControllerContext,
+    pub(super) queue: WorkQueue<ObjectKey>,
+    pub(super) pool: Mutex<EvictionPool>,
+    /// Somebody was put into the pool, or a slot became free.
+    pub(super) pool_changed: Notify,
+    pub(super) metrics: Metrics,
+    pub(super) tracker: Mutex<RetryTracker>,
+    reporter: Reporter,
+}
+
+/// What was seen of a request's surroundings.
+pub(super) struct PodAndBudgets {
+    pub(super) pod: Option<Arc<Pod>>,
+    pub(super) check: BudgetCheck,
+}
+
+impl ImperativeReconciler {
+    pub(super) fn new(context: ControllerContext, queue: WorkQueue<ObjectKey>) -> Self {
+        let metrics = Metrics::register(&context.metrics);
+        Self {
+            reporter: Reporter::new(context.clone(), NAME, REPORT_INTERVAL),
+            context,
+            queue,
+            pool: Mutex::default(),
+            pool_changed: Notify::new(),
+            metrics,
+            tracker: Mutex::default(),
+        }
+    }
+
+    pub(super) fn knows(&self, key: &ObjectKey) -> bool {
+        self.tracker.lock().knows(key)
+    }
+
+    /// A budget has changed in favour of its pods.
+    pub(super) fn wake(&self, budget: &ObjectKey, released_pods: ReleasedPods) {
+        let woken = self.tracker.lock().wake(budget, released_pods, Instant::now());
+        woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
+    }
+
+    /// A budget has let a pod go, for any client.
+    pub(super) fn note_eviction(&self, budget: &ObjectKey) {
+        self.tracker.lock().last_evictions.note(budget, clock::now());
+    }
+
+    /// The request, while it is ours, and its surroundings.
+    pub(super) fn fetch(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, PodAndBudgets)> {
+        let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
+        request.spec.target.pod.as_ref()?;
+        let pod = target_of(&request, &self.context.caches.pods);
+        let budgets = &self.context.caches.budgets;
+        let check = pod.as_ref().map_or(BudgetCheck::Allows(None), |pod| check(pod, &covering(pod, budgets)));
+        Some((request, PodAndBudgets { pod, check }))
+    }
+
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some((request, seen)) = self.fetch(&key) else {
+            self.forget(&key);
+            return Ok(Requeue::Never);
+        };
+        let now = clock::now();
+        let next_step = self.next_step(&key, &request, &seen, now);
+        let flow = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
+        if next_step.ask {
+            self.submit(&key, &flow);
+        } else if next_step.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check)
+        {
+            // A budget that changed before this request waited for it has not woken it.
+            self.queue.add(key.clone());
+        }
+        let mut wake = next_step.wake;
+        if let Some(progress) = next_step.progress {
+            let (words, last_eviction) = self.about(&key, &seen, &progress);
+            let told = self
+                .reporter
+                .publish_and_report(&request, progress, Audience::Owner, words, last_eviction, now)
+                .await?;
+            wake = earliest(wake, told.wake);
+            if told.is_refused {
+                wake = earliest(wake, now.checked_add(REFUSED).ok());
+            }
+        }
+        Ok(at(wake, now))
+    }
+
+    /// In which words an event says what blocks, if it was a refusal; and when the budget let an eviction go last.
+    fn about(
+        &self,
+        key: &ObjectKey,
+        seen: &PodAndBudgets,
+        progress: &ProgressReport,
+    ) -> (Option<String>, Option<Timestamp>) {
+        let mut tracker = self.tracker.lock();
+        let last_eviction = tracker.last_evictions.last(&key.namespace, progress.blocked.as_ref());
+        let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
+        let refused = tracker.get_mut(key).and_then(|tracked| tracked.attempts.refused.as_ref());
+        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
+    }
+
+    fn next_step(
+        &self,
+        key: &ObjectKey,
+        request: &EvictionRequest,
+        seen: &PodAndBudgets,
+        now: Timestamp,
+    ) -> NextStep {
+        let mut tracker = self.tracker.lock();
+        let tracked = tracker.track(key);
+        tracked.attempts.update(&seen.check);
+        let mut next_step = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
+        tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
+        let (waits, awaits_room) = (next_step.wake.is_some(), tracked.attempts.awaits_room());
+        let is_kept = tracked.attempts.is_kept_by_budgets();
+        next_step.ask = next_step.ask && tracker.ask(key);
+        let claims = tracker.is_asking(key) || (waits && awaits_room);
+        if waits && is_kept {
+            tracker.wait_for(key, &seen.check);
+        } else {
+            tracker.stop_waiting(key);
+        }
+        let next = tracker.claim(key, seen.check.budget().filter(|_| claims));
+        drop(tracker);
+        self.wake_next(next);
+        next_step
+    }
+
+    /// What was tried for a request that waited in the pool, if it is still to be asked for.
+    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &PodAndBudgets) -> Option<Attempts> {
+        let mut tracker = self.tracker.lock();
+        let attempts = &tracker.get_mut(key)?.attempts;
+        next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
+    }
+
+    fn submit(&self, key: &ObjectKey, flow: &BudgetFlow) {
+        self.pool.lock().submit(flow, key.clone());
+        self.pool_changed.notify_one();
+    }
+
+    /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
+    /// for, if it was.
+    pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
+        let mut tracker = self.tracker.lock();
+        // A request whose eviction was not sent after all has not taken it either.
+        let mut leaves_room = result.is_none();
+        tracker.asked(key);
+        if let Some((tracked, (result, check))) = tracker.get_mut(key).zip(result) {
+            if result.blocks() {
+                // Under the lock: the series of a request that is forgotten meanwhile would never go.
+                self.metrics.failed_for(key, &tracked.pod);
+            }
+            leaves_room = result.leaves_room();
+            let (is_taken, budget, now) =
+                (result == EvictionResult::Accepted, check.budget().cloned(), clock::now());
+            tracked.attempts.learn(result, check, now);
+            if is_taken {
+                tracker.take_room(key);
+                budget.into_iter().for_each(|budget| tracker.last_evictions.note(&budget, now));
+            }
+        }
+        let next = if leaves_room { tracker.claim(key, None) } else { None };
+        drop(tracker);
+        self.wake_next(next);
+        self.queue.add(key.clone());
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        let mut tracker = self.tracker.lock();
+        let next = tracker.forget(key);
+        self.metrics.forget(key);
+        drop(tracker);
+        self.reporter.forget(key);
+        self.wake_next(next);
+    }
+
+    fn wake_next(&self, next: Option<ObjectKey>) {
+        next.into_iter().for_each(|next| self.queue.add(next));
+    }
+
+    /// Key of the pod to evict.
+    pub(super) fn pod_of(request: &EvictionRequest) -> ObjectKey {
+        let pod = request.spec.target.pod.as_ref().map_or("", |p| p.name.as_str());
+        ObjectKey::new(request.namespace(), pod)
+    }
+}
+
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod room_tests;
+#[cfg(test)]
+#[path = "reconciler_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+//! Imperative eviction as a whole: what is asked, what is told, and what holds nobody up.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use drydock_runtime::PodDisruptionBudget;
+use drydock_runtime::testing::{context, failure};
+
+use super::super::testing::{
+    HostCalls, RunningInterceptor, accepted, budget, denied, pod, request, several, withdrawn,
+};
+use super::*;
+
+/// What was written to the old one was taken for what stands in the new one, which was told nothing for three minutes.
+#[tokio::test]
+async fn a_request_that_was_made_anew_while_nobody_watched_is_reported_to() {
+    let mut running = RunningInterceptor::start(&[], &["p"], |_| accepted());
+    running.until(|asked| matches!(asked, HostCalls::Report(..))).await;
+    let mut anew = request("p");
+    anew.metadata.uid = "anew".into();
+    running.context.caches.requests.apply(anew);
+    running.until(|asked| matches!(asked, HostCalls::Report(..))).await;
+}
+
+/// The place of an eviction whose task panicked was never free again, nor was its pod asked for.
+#[tokio::test]
+async fn an_eviction_that_panics_is_tried_again() {
+    let first = AtomicBool::new(true);
+    let mut running = RunningInterceptor::start(&[], &["p"], move |_| {
+        assert!(!first.swap(false, SeqCst), "the host is a function that panics once");
+        accepted()
+    });
+    running.until_evicted("p").await;
+}
+
+/// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API server refused
+/// the report every 30 s, and what was remembered of a thousand pods was several GB.
+#[tokio::test]
+async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
+    let budgets: Vec<PodDisruptionBudget> =
+        (0..10_000).map(|i| budget(&format!("{i:05}-{}", "b".repeat(240)), "1", 1)).collect();
+    let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
+    let told = running
+        .until(|asked| matches!(asked, HostCalls::Report(_, message) if message.contains("retries: 1")))
+        .await;
+    let HostCalls::Report(_, message) = told else { unreachable!() };
+    assert!(message.contains("more than one PodDisruptionBudget"), "{message}");
+    assert!(message.chars().count() <= 1000, "{} characters", message.chars().count());
+}
+
+/// An eviction whose answer was lost was sent again after 200 ms, and one that the cache did not show after 30 s.
+#[tokio::test]
+async fn an_eviction_that_the_host_may_have_accepted_is_looked_for_before_it_is_sent_again() {
+    let mut running = RunningInterceptor::start(&[], &["going"], |_| failure(503, "ServiceUnavailable"));
+    running.until_evicted("going").await;
+    let next = running.until(|asked| matches!(asked, HostCalls::Eviction(_) | HostCalls::Report(..))).await;
+    assert_eq!(next, HostCalls::Report("going".into(), "The eviction was accepted.".into()));
+}
+
+/// The answer to a request that was withdrawn in between was not awaited: its pod was evicted twice.
+#[tokio::test]
+async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_flight() {
+    let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
+    let reconciler = ImperativeReconciler::new(context.clone(), queue);
+    let key = ObjectKey::new("ns", "p");
+    context.caches.pods.apply(pod("p"));
+    let take = || reconciler.pool.lock().take(Instant::now());
+    context.caches.requests.apply(request("p"));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    assert_eq!(take(), Some(key.clone()));
+    for now in [withdrawn("p"), request("p")] {
+        context.caches.requests.apply(now);
+        reconciler.reconcile(key.clone()).await.unwrap();
+    }
+    assert_eq!(take(), None);
+    reconciler.answered(&key, Some((EvictionResult::Accepted, BudgetCheck::Allows(None))));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    assert_eq!(take(), None);
+}
+
+/// It counted every answer: a drain without any trouble looked like one that is blocked.
+#[tokio::test]
+async fn the_counter_of_the_kep_counts_evictions_that_failed() {
+    let result = |pod: &str| if pod == "denied" { denied() } else { accepted() };
+    let mut running = RunningInterceptor::start(&[], &["accepted", "denied"], result);
+    let mut told = BTreeSet::new();
+    while told.len() < 2 {
+        if let HostCalls::Report(name, _) =
+            running.until(|asked| matches!(asked, HostCalls::Report(..))).await
+        {
+            told.insert(name);
+        }
+    }
+    let text = running.context.metrics.render();
+    let series: Vec<&str> = text.lines().filter(|line| line.contains("_imperative_evictions{")).collect();
+    assert_eq!(
+        series,
+        [
+            "evictionrequest_controller_imperative_evictions{namespace=\"ns\",name=\"denied\",pod=\"denied\"} 1"
+        ]
+    );
+}
+
+/// While `kubectl drain` used up a budget, those who waited for it were told that it lets nothing go.
+#[tokio::test]
+async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
+    let context = context(|_, _, _| accepted());
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
+    let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
+    super::super::subscribe(&context, &reconciler, &queue);
+    let by = drydock_api::eviction_request::Blocked {
+        name: "b".into(),
+        state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
+        ..Default::default()
+    };
+    let has_evicted = || reconciler.tracker.lock().last_evictions.last("ns", Some(&by)).is_some();
+    context.caches.budgets.apply(budget("b", "1", 1));
+    assert!(!has_evicted());
+    context
+        .caches
+        .budgets
+        .apply(PodDisruptionBudget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
+    assert!(has_evicted());
+}

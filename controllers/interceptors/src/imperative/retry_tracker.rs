@@ -1,0 +1,287 @@
+//! The retries of each request whose turn is imperative eviction's: what was tried, and for which budget it waits. Bounded by
+//! the number of requests.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_runtime::ObjectKey;
+use tokio::time::Instant;
+
+use super::budget_check::{BudgetCheck, ReleasedPods};
+use super::last_evictions::LastEvictions;
+use super::next_step::Attempts;
+
+/// Requests that a change of their budget wakes at least, if it may let pods go: as many as may be in flight.
+const WOKEN: usize = 64;
+/// All who wait for a budget are woken at most once in this time for each namespace: its tenants may change a selector as
+/// often as they like, and each look of each pod at the budgets of a namespace costs.
+const ALL_WOKEN: Duration = Duration::from_secs(1);
+
+/// What is remembered of one request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TrackedRequest {
+    pub(crate) attempts: Attempts,
+    /// Name of the pod, which the metrics carry.
+    pub(crate) pod: String,
+    waiting: Option<WaitingFor>,
+    /// The budget whose room it waits or asks for.
+    claim: Option<ObjectKey>,
+}
+
+/// What a request waits for.
+#[derive(Clone, Debug)]
+enum WaitingFor {
+    /// Room in this budget; with the place in its queue.
+    Room(ObjectKey, u64),
+    /// That these two budgets no longer both cover its pod. While they do, other budgets change nothing.
+    Fewer([ObjectKey; 2]),
+}
+
+#[derive(Default)]
+pub(crate) struct RetryTracker {
+    requests: HashMap<ObjectKey, TrackedRequest>,
+    /// Those who wait for room, by the budget and in the order in which they came.
+    room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
+    /// Those who wait for fewer budgets, by each of these. Apart from the others, whom they would keep from being woken.
+    fewer: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Those whose eviction is queued or in flight, whether or not they are remembered: the answer to a request that was
+    /// withdrawn may come after it is wanted again.
+    asking: HashSet<ObjectKey>,
+    sequence: u64,
+    /// When all who wait were last woken, by namespace; for [`ALL_WOKEN`].
+    all_woken: HashMap<Arc<str>, Instant>,
+    pub(super) last_evictions: LastEvictions,
+}
+
+impl RetryTracker {
+    /// What is known of a request.
+    pub(crate) fn track(&mut self, key: &ObjectKey) -> &mut TrackedRequest {
+        self.requests.entry(key.clone()).or_default()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut TrackedRequest> {
+        self.requests.get_mut(key)
+    }
+
+    pub(crate) fn knows(&self, key: &ObjectKey) -> bool {
+        self.requests.contains_key(key)
+    }
+
+    /// Takes in that a request is to be asked for; returns whether it is not already.
+    pub(crate) fn ask(&mut self, key: &ObjectKey) -> bool {
+        self.asking.insert(key.clone())
+    }
+
+    /// Whether an eviction is queued or in flight.
+    pub(crate) fn is_asking(&self, key: &ObjectKey) -> bool {
+        self.asking.contains(key)
+    }
+
+    /// Takes in that a request was asked for.
+    pub(crate) fn asked(&mut self, key: &ObjectKey) {
+        self.asking.remove(key);
+    }
+
+    /// Forgets a request; returns who is to have the room that it was to take.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
+        self.stop_waiting(key);
+        let next = self.claim(key, None);
+        self.requests.remove(key);
+        next
+    }
+
+    /// Notes for which budget's room a request waits or asks. If it was woken for the room of another budget, it has not
+    /// taken that: returns the request that waits longest for it, as that budget need not change again to wake one.
+    pub(crate) fn claim(&mut self, key: &ObjectKey, budget: Option<&ObjectKey>) -> Option<ObjectKey> {
+        let tracked = self.requests.get_mut(key).filter(|tracked| tracked.claim.as_ref() != budget)?;
+        let before = std::mem::replace(&mut tracked.claim, budget.cloned())?;
+        self.room.get(&before)?.first().map(|(_, key)| key.clone())
+    }
+
+    /// The request has taken the room that it was woken for: no other request gets it.
+    pub(crate) fn take_room(&mut self, key: &ObjectKey) {
+        if let Some(tracked) = self.requests.get_mut(key) {
+            tracked.claim = None;
+        }
+    }
+
+    /// Lets a request wait for the budgets in its way to change; it keeps its place if it waits for them already.
+    pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
+        match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
+            (Some(WaitingFor::Room(waited, _)), _) if check.budget() == Some(waited) => return,
+            (Some(WaitingFor::Fewer(waited)), BudgetCheck::Several(budgets)) if waited == budgets => return,
+            _ => self.stop_waiting(key),
+        }
+        let Some(tracked) = self.requests.get_mut(key) else { return };
+        if let BudgetCheck::Several(budgets) = check {
+            tracked.waiting = Some(WaitingFor::Fewer(budgets.clone()));
+            for budget in budgets {
+                self.fewer.entry(budget.clone()).or_default().insert(key.clone());
+            }
+        } else if let Some(budget) = check.budget() {
+            self.sequence += 1;
+            tracked.waiting = Some(WaitingFor::Room(budget.clone(), self.sequence));
+            self.room.entry(budget.clone()).or_default().insert((self.sequence, key.clone()));
+        }
+    }
+
+    pub(crate) fn stop_waiting(&mut self, key: &ObjectKey) {
+        match self.requests.get_mut(key).and_then(|m| m.waiting.take()) {
+            Some(WaitingFor::Room(budget, place)) => take_out(&mut self.room, &budget, &(place, key.clone())),
+            Some(WaitingFor::Fewer(budgets)) => {
+                budgets.iter().for_each(|budget| take_out(&mut self.fewer, budget, key));
+            }
+            None => {}
+        }
+    }
+
+    /// Returns those to wake when a budget changes in favour of its pods, each with a delay: the longest waiting if it
+    /// has room, all if its pods are no longer the same.
+    pub(crate) fn wake(
+        &mut self,
+        budget: &ObjectKey,
+        released_pods: ReleasedPods,
+        now: Instant,
+    ) -> Vec<(ObjectKey, Duration)> {
+        let room = self.room.get(budget).into_iter().flatten().map(|(_, key)| key);
+        let at_once = |key: &ObjectKey| (key.clone(), Duration::ZERO);
+        let ReleasedPods::AtMost(allowed) = released_pods else {
+            let all: Vec<_> = room.chain(self.fewer.get(budget).into_iter().flatten()).map(at_once).collect();
+            return self.paced(budget, all, now);
+        };
+        room.take(WOKEN.max(allowed)).map(at_once).collect()
+    }
+
+    /// Delays those after the first [`WOKEN`] until [`ALL_WOKEN`] has passed since all of the namespace were woken.
+    fn paced(
+        &mut self,
+        budget: &ObjectKey,
+        mut all: Vec<(ObjectKey, Duration)>,
+        now: Instant,
+    ) -> Vec<(ObjectKey, Duration)> {
+        self.all_woken.retain(|_, at| now.saturating_duration_since(*at) < ALL_WOKEN);
+        let Some(rest) = all.get_mut(WOKEN..).filter(|rest| !rest.is_empty()) else { return all };
+        let at = *self.all_woken.entry(budget.namespace.clone()).or_insert(now);
+        if at != now {
+            let wait = ALL_WOKEN.saturating_sub(now.saturating_duration_since(at));
+            rest.iter_mut().for_each(|(_, delay)| *delay = wait);
+        }
+        all
+    }
+}
+
+fn take_out<T: Ord>(queues: &mut HashMap<ObjectKey, BTreeSet<T>>, budget: &ObjectKey, waiting: &T) {
+    let Some(queue) = queues.get_mut(budget) else { return };
+    queue.remove(waiting);
+    if queue.is_empty() {
+        queues.remove(budget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget_check::CoveringBudget;
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("ns", name)
+    }
+
+    fn behind(budget: &str) -> BudgetCheck {
+        BudgetCheck::Allows(Some(CoveringBudget { key: key(budget), version: "1".into() }))
+    }
+
+    fn woken(tracker: &mut RetryTracker, budget: &str, released_pods: ReleasedPods) -> Vec<ObjectKey> {
+        tracker.wake(&key(budget), released_pods, Instant::now()).into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn waiting(names: &[&str], check: &BudgetCheck, tracker: &mut RetryTracker) {
+        for name in names {
+            tracker.track(&key(name));
+            tracker.wait_for(&key(name), check);
+        }
+    }
+
+    #[test]
+    fn longest_waiting_are_woken_first_and_all_when_the_budget_is_gone() {
+        let mut tracker = RetryTracker::default();
+        for i in 0..100 {
+            waiting(&[&format!("{i:03}")], &behind("b"), &mut tracker);
+        }
+        tracker.wait_for(&key("000"), &behind("b"));
+        let some = woken(&mut tracker, "b", ReleasedPods::AtMost(1));
+        assert_eq!((some.len(), &*some[0].name, &*some[63].name), (64, "000", "063"));
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any).len(), 100);
+    }
+
+    #[test]
+    fn those_whom_several_budgets_keep_are_woken_when_one_is_gone_and_not_when_one_has_room() {
+        let mut tracker = RetryTracker::default();
+        let both = BudgetCheck::Several([key("a"), key("b")]);
+        waiting(&["several"], &both, &mut tracker);
+        waiting(&["one"], &behind("b"), &mut tracker);
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::AtMost(1)), [key("one")]);
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any), [key("one"), key("several")]);
+        assert_eq!(woken(&mut tracker, "a", ReleasedPods::Any), [key("several")]);
+        tracker.wait_for(&key("several"), &behind("a"));
+        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any), [key("one")], "it waits for what is left");
+        assert_eq!(woken(&mut tracker, "a", ReleasedPods::AtMost(1)), [key("several")]);
+    }
+
+    /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
+    #[test]
+    fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
+        let mut tracker = RetryTracker::default();
+        for i in 0..100 {
+            waiting(&[&format!("{i:03}")], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
+        }
+        let now = Instant::now();
+        let mut at_once = |budget: &str, millis: u64| {
+            let woken = tracker.wake(&key(budget), ReleasedPods::Any, now + Duration::from_millis(millis));
+            let delays: BTreeSet<Duration> = woken.iter().map(|(_, delay)| *delay).collect();
+            assert_eq!(woken.len(), 100);
+            (woken.iter().filter(|(_, delay)| delay.is_zero()).count(), delays.last().copied().unwrap())
+        };
+        assert_eq!(at_once("a", 0), (100, Duration::ZERO));
+        assert_eq!(at_once("a", 300), (64, Duration::from_millis(700)));
+        assert_eq!(at_once("b", 400), (64, Duration::from_millis(600)), "whichever budget it was");
+        assert_eq!(at_once("b", 1000), (100, Duration::ZERO));
+    }
+
+    /// Each request was kept under each of its budgets: ten million entries for 10,000 budgets and 1,000 pods.
+    #[test]
+    fn a_request_that_several_budgets_keep_waits_for_two_of_them() {
+        let mut tracker = RetryTracker::default();
+        waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
+        assert_eq!((tracker.fewer.len(), tracker.room.len()), (2, 0));
+        assert_eq!(woken(&mut tracker, "c", ReleasedPods::Any), []);
+    }
+
+    #[test]
+    fn forgotten_request_waits_nowhere() {
+        for check in [behind("b"), BudgetCheck::Several([key("a"), key("b")])] {
+            let mut tracker = RetryTracker::default();
+            waiting(&["a"], &check, &mut tracker);
+            assert_eq!((tracker.forget(&key("a")), tracker.requests.len()), (None, 0));
+            assert!(tracker.room.is_empty() && tracker.fewer.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_claim_that_is_given_up_is_for_who_waits_longest_and_one_that_was_taken_for_nobody() {
+        let mut tracker = RetryTracker::default();
+        waiting(&["first", "next"], &behind("b"), &mut tracker);
+        tracker.track(&key("asks"));
+        for (given_up_for, next) in
+            [(Some("a"), None), (Some("b"), None), (Some("b"), None), (None, Some(key("first")))]
+        {
+            assert_eq!(tracker.claim(&key("asks"), given_up_for.map(key).as_ref()), next);
+        }
+        tracker.claim(&key("asks"), Some(&key("b")));
+        tracker.take_room(&key("asks"));
+        assert_eq!(tracker.forget(&key("asks")), None);
+        tracker.claim(&key("first"), Some(&key("b")));
+        assert_eq!(tracker.forget(&key("first")), Some(key("next")));
+    }
+}

@@ -1,0 +1,128 @@
+//! Nodes whose taint is wanted and does not stand: since when, and how often others have taken it away.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use drydock_runtime::Conflict;
+use drydock_runtime::queue::ExponentialBackoff;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+/// How long a taint that others took away twice is not set again, then twice as long each time: pods wait for it meanwhile.
+const AGAIN: ExponentialBackoff =
+    ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
+
+/// The nodes, by name: those only from which DaemonSet pods are being drained.
+#[derive(Default)]
+pub(super) struct TaintWaits(Mutex<HashMap<String, TaintWait>>);
+
+#[derive(Default)]
+struct TaintWait {
+    since: Option<Timestamp>,
+    taken: Conflict,
+}
+
+/// A taint that is to be set.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DueTaint {
+    /// Not before.
+    pub(super) at: Timestamp,
+    /// How often others took it away since when, if that is to be reported now.
+    pub(super) tell: Option<(usize, Timestamp)>,
+}
+
+impl TaintWaits {
+    /// Others took the taint of a node away.
+    pub(super) fn taken(&self, node: &str, now: Timestamp) {
+        self.0.lock().entry(node.to_owned()).or_default().taken.undone(1, now);
+    }
+
+    /// The taint of a node is wanted, and does not stand.
+    pub(super) fn wanted(&self, node: &str, now: Timestamp) -> DueTaint {
+        let mut waits = self.0.lock();
+        let wait = waits.entry(node.to_owned()).or_default();
+        wait.since.get_or_insert(now);
+        wait.taken.forget(now);
+        let delay = wait.times().map(|times| AGAIN.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
+        let at = wait.taken.last().zip(delay).and_then(|(last, delay)| last.checked_add(delay).ok());
+        DueTaint { at: at.unwrap_or(now), tell: wait.taken.report(now) }
+    }
+
+    /// The taint of a node stands, or is not wanted. What others did is remembered while the node is being drained.
+    pub(super) fn over(&self, node: &str, is_draining: bool) {
+        let mut waits = self.0.lock();
+        if let Some(wait) = waits.get_mut(node) {
+            wait.since = None;
+            if !is_draining {
+                waits.remove(node);
+            }
+        }
+    }
+
+    /// Since when the taint of a node is waited for, if it is; and how often others took it away since when, if they do so
+    /// again and again.
+    pub(super) fn of(&self, node: &str) -> Option<(Timestamp, Option<(usize, Timestamp)>)> {
+        let waits = self.0.lock();
+        let wait = waits.get(node)?;
+        Some((wait.since?, wait.taken.since()))
+    }
+}
+
+impl TaintWait {
+    /// Once may be a mistake.
+    fn times(&self) -> Option<usize> {
+        Some(self.taken.times()).filter(|times| *times > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// It was set again at once each time, for as long as the drain lasted, without an event.
+    #[test]
+    fn a_taint_that_others_take_away_is_set_later_each_time() {
+        let (waits, mut now, mut waited) = (TaintWaits::default(), at(0), Vec::new());
+        for _ in 0..9 {
+            waits.taken("n", now);
+            let due = waits.wanted("n", now);
+            waited.push(due.at.duration_since(now).as_secs());
+            now = due.at;
+            waits.over("n", true);
+        }
+        assert_eq!(waited, [0, 1, 2, 4, 8, 16, 30, 30, 30]);
+        waits.over("n", false);
+        assert_eq!(waits.wanted("n", now), DueTaint { at: now, tell: None }, "another drain");
+    }
+
+    #[test]
+    fn a_conflict_is_told_of_once_a_minute_and_shown_while_it_lasts() {
+        let waits = TaintWaits::default();
+        let told = |second| {
+            waits.taken("n", at(second));
+            (waits.wanted("n", at(second)).tell, waits.of("n"))
+        };
+        assert_eq!(told(0), (None, Some((at(0), None))));
+        assert_eq!(told(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));
+        assert_eq!(told(2), (None, Some((at(0), Some((3, at(0)))))));
+        waits.over("n", true);
+        assert_eq!(waits.of("n"), None);
+        assert_eq!(told(61), (Some((4, at(0))), Some((at(61), Some((4, at(0)))))));
+    }
+
+    #[test]
+    fn memory_is_of_nodes_that_are_drained() {
+        let waits = TaintWaits::default();
+        for node in ["a", "b"] {
+            waits.taken(node, at(0));
+            waits.wanted(node, at(0));
+            waits.over(node, false);
+        }
+        assert!(waits.0.lock().is_empty());
+    }
+}
