@@ -6,12 +6,13 @@ use drydock_architecture::{none, repository, source};
 /// Each of our crates and those of ours that it may use. A crate uses only crates that stand above it: one way.
 const TABLE: &[(&str, &[&str])] = &[
     ("drydock-logging", &[]),
+    ("drydock-metrics", &[]),
     ("drydock-proto", &[]),
     ("drydock-machinery", &[]),
     ("drydock-api", &["drydock-machinery"]),
     ("drydock-storage", &["drydock-machinery"]),
     ("drydock-stream", &["drydock-proto", "drydock-machinery", "drydock-api", "drydock-storage"]),
-    ("drydock-server", &["drydock-logging", "drydock-machinery", "drydock-storage"]),
+    ("drydock-server", &["drydock-logging", "drydock-machinery", "drydock-metrics", "drydock-storage"]),
     ("drydock-admission", &["drydock-machinery", "drydock-server"]),
     ("drydock-command", &["drydock-logging"]),
     (
@@ -27,7 +28,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("drydock-plan", &["drydock-api"]),
-    ("drydock-runtime", &["drydock-api", "drydock-logging"]),
+    ("drydock-runtime", &["drydock-api", "drydock-logging", "drydock-metrics"]),
     ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
     ("drydock-interceptors", &["drydock-api", "drydock-runtime"]),
     ("drydock-maintenance", &["drydock-api", "drydock-runtime", "drydock-plan"]),

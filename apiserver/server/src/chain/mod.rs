@@ -160,7 +160,7 @@ impl Chain {
             return (answer, ResponseGuard::Seats(seats));
         }
         if info.path == "/metrics" {
-            return (self.metrics.answer(), ResponseGuard::Seats(seats));
+            return (self.metrics.expose(&parts.headers), ResponseGuard::Seats(seats));
         }
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
         let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };

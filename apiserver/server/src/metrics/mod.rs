@@ -11,8 +11,8 @@ use std::time::Duration;
 use axum::body::Body;
 use drydock_machinery::kind::Names;
 use drydock_storage::cache;
-use http::{Response, StatusCode, header};
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use http::{HeaderMap, Response, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -175,18 +175,9 @@ impl Metrics {
         self.watch_events.clone()
     }
 
-    /// The answer to a scrape.
-    pub fn answer(&self) -> Response<Body> {
-        let mut body = String::new();
-        let status = match text::encode(&mut body, &self.registry) {
-            Ok(()) => StatusCode::OK,
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let mut response = Response::new(Body::from(body));
-        *response.status_mut() = status;
-        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
-        response
+    /// The answer to a scrape with these headers.
+    pub fn expose(&self, headers: &HeaderMap) -> Response<Body> {
+        drydock_metrics::expose(&self.registry, &[], headers).map(Body::from)
     }
 }
 

@@ -2,18 +2,19 @@
 
 mod queue;
 pub mod series;
-mod text_format;
 
 use std::sync::Arc;
 
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Response};
+use axum::routing::get;
 use parking_lot::Mutex;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::{Metric, Registry};
 
 use queue::QueueFamilies;
 pub use queue::QueueMetrics;
 pub use series::SnapshotMetric;
-pub use text_format::router;
 
 /// The registry. Clones share it.
 #[derive(Clone)]
@@ -76,14 +77,22 @@ impl Metrics {
         self.shared.queues.of(name)
     }
 
+    /// The answer to a scrape with these headers.
+    pub fn expose(&self, headers: &HeaderMap) -> Response<String> {
+        self.shared.before_scrape.lock().iter().for_each(|hook| hook());
+        drydock_metrics::expose(&self.shared.registry.lock(), &self.shared.bare_counters.lock(), headers)
+    }
+
     /// All metrics in the text format 0.0.4.
     pub fn render(&self) -> String {
-        self.shared.before_scrape.lock().iter().for_each(|hook| hook());
-        let mut text = String::new();
-        // Writing into a String cannot fail.
-        let _ = encode(&mut text, &self.shared.registry.lock());
-        text_format::from_open_metrics(&text, &self.shared.bare_counters.lock())
+        self.expose(&HeaderMap::new()).into_body()
     }
+}
+
+/// Serves `/metrics` to every caller: the port authorizes callers.
+pub fn router(metrics: Metrics) -> Router {
+    let scrape = async |State(metrics): State<Metrics>, headers: HeaderMap| metrics.expose(&headers);
+    Router::new().route("/metrics", get(scrape)).with_state(metrics)
 }
 
 fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {

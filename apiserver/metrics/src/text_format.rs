@@ -3,14 +3,6 @@
 
 use std::collections::HashSet;
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::header;
-use axum::response::IntoResponse;
-use axum::routing::get;
-
-use super::Metrics;
-
 /// Rewrites `text`; the counters named in `bare` lose the suffix that OpenMetrics demands.
 pub(super) fn from_open_metrics(text: &str, bare: &[String]) -> String {
     let counters: HashSet<&str> =
@@ -42,18 +34,6 @@ fn rewrite(line: &str, counters: &HashSet<&str>, bare: &[String], out: &mut Stri
         _ => out.push_str(name),
     }
     out.push_str(tail);
-}
-
-/// Content type of the text format.
-const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Serves `/metrics` to every caller: the port authorizes callers.
-pub fn router(metrics: Metrics) -> Router {
-    Router::new().route("/metrics", get(scrape)).with_state(metrics)
-}
-
-async fn scrape(State(metrics): State<Metrics>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, TEXT_FORMAT)], metrics.render())
 }
 
 #[cfg(test)]
