@@ -55,8 +55,8 @@ pub fn token_expired() -> Status {
 /// There are too many different filters.
 pub fn too_many_filters(is_own: bool) -> Status {
     let message = if is_own {
-        "you watch with too many different filters, or filters that select too much: share streams, or watch with one \
-            wider filter and select in the client"
+        "you watch with too many different filters, with filters that select too much, or with label selectors of too \
+            many terms: share streams, or watch with one wider filter and select in the client"
     } else {
         "the server follows as many different filters as it can: try again later, or use a filter that others use, for \
             example no filter at all"

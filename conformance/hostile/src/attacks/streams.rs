@@ -40,8 +40,13 @@ pub fn all() -> Vec<Attack> {
             |f| Box::pin(unread_connections(f)),
         ),
         Attack::new("distinct-filters", "2,000 gRPC streams, each with another filter", |f| {
-            Box::pin(distinct(f))
+            Box::pin(distinct(f, 1))
         }),
+        Attack::new(
+            "selectors-of-many-terms",
+            "2,000 gRPC streams, each with another selector of 60 terms",
+            |f| Box::pin(distinct(f, 60)),
+        ),
         Attack::new("opened-and-dropped", "gRPC streams that are reset as soon as they are open", |f| {
             Box::pin(opened_and_dropped(f))
         }),
@@ -96,9 +101,11 @@ async fn unread_connections(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn distinct(field: AttackField) -> Findings {
+/// Each selector selects every object by so many terms, each of which is asked about each change.
+async fn distinct(field: AttackField, terms: usize) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
-    let held = hold(&field, DIFFERENT, FlowWindows::USUAL, |at| watch(&field, format!("app!=a{at}"))).await;
+    let selector = |at: usize| (0..terms).map(|term| format!("k{term}!=a{at}")).collect::<Vec<_>>().join(",");
+    let held = hold(&field, DIFFERENT, FlowWindows::USUAL, |at| watch(&field, selector(at))).await;
     write(&field).await;
     let open = held.bodies.len();
     Ok(vec![AttackFinding::new(open > 0, "no stream was opened")])
