@@ -106,12 +106,12 @@ fn the_first_rule_that_matches_decides_and_none_logs_nothing() {
         omit_stages: vec![Stage::RequestReceived],
         omit_managed_fields: true,
     };
-    let verdict = |uri: &str| policy.verdict(Some(&user()), &info("GET", uri));
-    let object = verdict(OBJECT);
+    let config = |uri: &str| policy.config(Some(&user()), &info("GET", uri));
+    let object = config(OBJECT);
     assert_eq!((object.level, object.omit_managed_fields), (Level::RequestResponse, false));
     assert_eq!(object.omit_stages, [Stage::RequestReceived, Stage::ResponseStarted]);
-    let status = verdict(STATUS);
+    let status = config(STATUS);
     assert_eq!((status.level, status.omit_managed_fields), (Level::Metadata, true));
-    assert_eq!(verdict("/apis/g.io/v1/things?watch=1").level, Level::None);
-    assert_eq!(verdict("/healthz").level, Level::None);
+    assert_eq!(config("/apis/g.io/v1/things?watch=1").level, Level::None);
+    assert_eq!(config("/healthz").level, Level::None);
 }

@@ -22,7 +22,7 @@ impl fmt::Debug for Levels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Level {
+struct LevelLabel {
     priority_level: &'static str,
 }
 
@@ -86,7 +86,7 @@ impl Collector for Levels {
             let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Gauge)?;
             for (priority_level, figures) in &levels {
                 let gauge = ConstGauge::new(number(figure(figures)));
-                gauge.encode(metric.encode_family(&Level { priority_level })?)?;
+                gauge.encode(metric.encode_family(&LevelLabel { priority_level })?)?;
             }
         }
         for (name, what, figure) in REQUESTS {

@@ -10,7 +10,7 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use super::open_responses::{LATE, Shared};
-use super::stream::Stream;
+use super::stream::Http2Stream;
 use super::{Connection, Streaming, stream};
 use crate::request::user::User;
 
@@ -56,7 +56,7 @@ pub(super) struct Account {
     deadline: Instant,
     /// What its body says of itself.
     streaming: Option<Streaming>,
-    stream: Option<Stream>,
+    stream: Option<Http2Stream>,
     shared: Arc<Shared>,
     slot: usize,
     /// Bytes that are counted for as long as it is open.
@@ -73,12 +73,12 @@ pub(super) struct Account {
     /// Whether the body waits for the transport to take what it was given.
     waits: AtomicBool,
     body: AtomicWaker,
-    watched: Mutex<Watched>,
+    watched: Mutex<Progress>,
 }
 
 /// How a response gets on, as seen by the sweeper alone.
 #[derive(Clone, Copy)]
-struct Watched {
+struct Progress {
     /// Grows with every piece that the transport is given or takes.
     progress: u64,
     since: Instant,
@@ -131,7 +131,7 @@ impl Account {
             is_idle: AtomicBool::new(true),
             waits: AtomicBool::new(false),
             body: AtomicWaker::new(),
-            watched: Mutex::new(Watched { progress: 0, since: Instant::now(), ended: None }),
+            watched: Mutex::new(Progress { progress: 0, since: Instant::now(), ended: None }),
         }
     }
 
@@ -204,7 +204,7 @@ impl Account {
         if watched.progress != progress {
             (watched.progress, watched.since) = (progress, now);
         }
-        let Watched { since, ended, .. } = *watched;
+        let Progress { since, ended, .. } = *watched;
         let ending = ended.is_some_and(|(_, at)| now.saturating_duration_since(at) < ENDING);
         Look { unread, since, ended: ended.map(|(what, _)| what), ending }
     }

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::Stage;
+use super::connections::ConnectionStage;
 use super::deferred::DeferredConnection;
 use super::heads::Follower;
 use super::permit::ConnectionPermit;
@@ -25,7 +25,7 @@ use super::windows::{Rewind, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
-use crate::responses::Streams;
+use crate::responses::StreamExecutor;
 use crate::responses::guards::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
@@ -59,7 +59,7 @@ pub(super) struct Client {
 }
 
 /// Why a connection is to end.
-enum Notice {
+enum EndOfConnection {
     /// At once: the client does not read its answers.
     Close,
     /// When the requests that are under way have been answered.
@@ -89,7 +89,7 @@ pub(super) async fn converse<A: RequestHandler>(
     let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
-        here.comes_to(Stage::Requesting);
+        here.comes_to(ConnectionStage::Requesting);
         here.close_if_overstayed(bounds.headers);
         // Its state is of many KiB, and would be moved about by those who wrap it.
         Box::pin(async move {
@@ -108,9 +108,9 @@ pub(super) async fn converse<A: RequestHandler>(
     let mut serving = DeferredConnection::new(serving, outbox);
     // A connection has a turn for each request: it looks at none of these unless that one has come about.
     let mut notices = FuturesUnordered::from_iter([
-        connection.closed().map(|()| Notice::Close).boxed(),
-        farewell(permit, stop).map(|()| Notice::Retire).boxed(),
-        requests.idle(bounds.headers, bounds.idle).map(|()| Notice::Idle).boxed(),
+        connection.closed().map(|()| EndOfConnection::Close).boxed(),
+        farewell(permit, stop).map(|()| EndOfConnection::Retire).boxed(),
+        requests.idle(bounds.headers, bounds.idle).map(|()| EndOfConnection::Idle).boxed(),
     ]);
     let ended = loop {
         let notice = tokio::select! {
@@ -119,9 +119,9 @@ pub(super) async fn converse<A: RequestHandler>(
             Some(notice) = notices.next() => notice,
         };
         match notice {
-            Notice::Close => break Ok(()),
-            Notice::Retire => serving.connection.as_mut().graceful_shutdown(),
-            Notice::Idle => {
+            EndOfConnection::Close => break Ok(()),
+            EndOfConnection::Retire => serving.connection.as_mut().graceful_shutdown(),
+            EndOfConnection::Idle => {
                 serving.connection.as_mut().graceful_shutdown();
                 // A request that crossed the farewell is still answered, within bounds.
                 break tokio::time::timeout(bounds.headers, serving).await.unwrap_or(Ok(()));
@@ -178,12 +178,12 @@ pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>
 }
 
 /// A front proxy sends the requests of all users over one connection, which nothing that one of them does may end.
-fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams> {
+fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<StreamExecutor> {
     let (head, window) = match is_front_proxy {
         true => (PROXY_HEAD_BYTES, PROXY_WINDOW),
         false => (HEAD_BYTES, CONNECTION_WINDOW),
     };
-    let mut builder = auto::Builder::new(Streams);
+    let mut builder = auto::Builder::new(StreamExecutor);
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -212,23 +212,23 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams>
 
 /// Counts the requests of one connection.
 #[derive(Clone, Default)]
-struct Requests(Arc<Counts>);
+struct Requests(Arc<OpenRequests>);
 
 #[derive(Default)]
-struct Counts {
+struct OpenRequests {
     open: AtomicUsize,
     seen: AtomicUsize,
 }
 
 /// A request whose answer has not been sent.
-struct Open(Arc<Counts>);
+struct OpenRequest(Arc<OpenRequests>);
 
 impl Requests {
     /// A request has come.
-    fn open(&self) -> Open {
+    fn open(&self) -> OpenRequest {
         self.0.open.fetch_add(1, Ordering::Relaxed);
         self.0.seen.fetch_add(1, Ordering::Relaxed);
-        Open(self.0.clone())
+        OpenRequest(self.0.clone())
     }
 
     /// Ends when no request came within `first`, or when there was none for `idle`, up to twice that.
@@ -242,7 +242,7 @@ impl Requests {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

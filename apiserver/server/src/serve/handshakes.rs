@@ -38,7 +38,7 @@ struct State {
     waiting: Line,
     /// Those whose handshake is over, and whose certificates are to be verified.
     verifying: Line,
-    begun: Begun,
+    begun: RecentHandshakes,
     /// Whether a timer will look for the next one.
     is_timed: bool,
 }
@@ -56,7 +56,7 @@ impl Handshakes {
     }
 
     fn of(free: usize, most: usize) -> Self {
-        let (waiting, verifying, begun) = (Line::default(), Line::default(), Begun::new(most));
+        let (waiting, verifying, begun) = (Line::default(), Line::default(), RecentHandshakes::new(most));
         Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
     }
 
@@ -198,13 +198,13 @@ impl<T> Waiting<T> {
 }
 
 /// The handshakes that began within the last [`SPAN`].
-struct Begun {
+struct RecentHandshakes {
     most: usize,
     order: VecDeque<(Instant, Network)>,
     by_source: HashMap<Network, usize>,
 }
 
-impl Begun {
+impl RecentHandshakes {
     fn new(most: usize) -> Self {
         Self { most: most.max(1), order: VecDeque::new(), by_source: HashMap::new() }
     }
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_source_that_began_long_ago() {
-        let (mut begun, now) = (Begun::new(1), Instant::now());
+        let (mut begun, now) = (RecentHandshakes::new(1), Instant::now());
         begun.add(source(1), now);
         assert!(!begun.may_begin(&source(1)) && begun.may_begin(&source(2)));
         begun.forget(now + SPAN);

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
-use connections::Stage;
+use connections::ConnectionStage;
 use converse::{Client, converse, peer};
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
@@ -210,13 +210,13 @@ impl<A: RequestHandler> Port<A> {
         permit: &ConnectionPermit,
     ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        permit.comes_to(Stage::Waiting);
+        permit.comes_to(ConnectionStage::Waiting);
         let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
-        permit.comes_to(Stage::Handshaking);
+        permit.comes_to(ConnectionStage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
         drop(handshake_permit);
         let shaken = shaking.await?;
-        permit.comes_to(Stage::Established);
+        permit.comes_to(ConnectionStage::Established);
         Ok(shaken)
     }
 

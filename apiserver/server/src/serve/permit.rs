@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{Connections, Stage};
+use super::connections::{ConnectionStage, Connections};
 use super::groups::Id;
 use crate::auth::authn::peer::{Observer, Proof};
 use crate::request::user::Network;
@@ -77,7 +77,7 @@ impl ConnectionPermit {
 
     /// The connection has come to a stage, or begins another request, which may close another one; of no consequence
     /// once it has authenticated somebody.
-    pub(super) fn comes_to(&self, stage: Stage) {
+    pub(super) fn comes_to(&self, stage: ConnectionStage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
             let loses = self.table.lock().comes_to(stage, self.id);
             close(loses);

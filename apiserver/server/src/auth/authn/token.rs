@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::Origin;
 use crate::auth::review::{
-    Answer, Answers, CacheLimits, Key, Payer, Question, ReviewLimiter, ReviewPermit, Reviews,
+    Answers, CacheLimits, HostAnswer, Key, Payer, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };
 use crate::request::user::User;
 
@@ -106,9 +106,9 @@ impl TokenReviewer {
         let (reviews, cache, put_key, stranger) =
             (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
         let audiences = self.audiences.clone();
-        let landed = move |answer: Answer<TokenReviewStatus>, permit: ReviewPermit| {
+        let landed = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
             // An answer that is too long is none: no user has so many groups.
-            let Answer::Status(status) = answer else { return None };
+            let HostAnswer::Status(status) = answer else { return None };
             let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
             let user = is_known.then(|| user(status.user.unwrap_or_default()));
             let payer = user.as_ref().map_or(stranger, |user| reviews.limiter().user(user));
@@ -118,7 +118,7 @@ impl TokenReviewer {
             }
             Some(user)
         };
-        let question = Question { key: key.clone(), payer, origin };
+        let question = ReviewRequest { key: key.clone(), payer, origin };
         let answer = self.reviews.answer(question, known, review, landed).await?;
         answer.ok_or_else(ApiError::unauthorized)
     }

@@ -30,7 +30,7 @@ const REPEATED: usize = 8;
 
 /// What the host answers.
 #[derive(Debug)]
-pub(crate) enum Answer<S> {
+pub(crate) enum HostAnswer<S> {
     /// The status of the review, empty if it has none.
     Status(S),
     /// More than is read.
@@ -53,7 +53,7 @@ pub(super) async fn ask<K, S>(
     question: &K,
     host: &HostAnswers,
     is_awaited: impl Fn() -> bool,
-) -> Option<Answer<S>>
+) -> Option<HostAnswer<S>>
 where
     K: kube::Resource + Clone + Serialize,
     S: DeserializeOwned + Default,
@@ -101,7 +101,7 @@ impl HostAnswers {
     }
 }
 
-async fn post<K, S>(api: &Api<K>, question: &K) -> kube::Result<Answer<S>>
+async fn post<K, S>(api: &Api<K>, question: &K) -> kube::Result<HostAnswer<S>>
 where
     K: kube::Resource + Clone + Serialize,
     S: DeserializeOwned + Default,
@@ -117,10 +117,10 @@ where
         Ok(body) if head.status.is_success() => {
             let review: Review<S> =
                 serde_json::from_slice(&body.to_bytes()).map_err(kube::Error::SerdeError)?;
-            Ok(Answer::Status(review.status.unwrap_or_default()))
+            Ok(HostAnswer::Status(review.status.unwrap_or_default()))
         }
         Ok(body) => Err(refused(head.status, &body.to_bytes())),
-        Err(error) if error.is::<LengthLimitError>() && head.status.is_success() => Ok(Answer::TooLong),
+        Err(error) if error.is::<LengthLimitError>() && head.status.is_success() => Ok(HostAnswer::TooLong),
         Err(error) => Err(kube::Error::Service(error)),
     }
 }

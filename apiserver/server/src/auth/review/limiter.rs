@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use drydock_machinery::ApiError;
 
-pub use super::fair_queues::Bounds;
 use super::fair_queues::PermitRequest;
+pub use super::fair_queues::ReviewBounds;
 use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
@@ -21,7 +21,7 @@ const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
 /// Users of a level above everybody else's. The reviews in flight of all three classes together are fewer than the host
 /// takes at a time on the connection that they share with other requests (kube-apiserver,
 /// --http2-max-streams-per-connection: 100).
-const COMPONENTS: Bounds = Bounds {
+const COMPONENTS: ReviewBounds = ReviewBounds {
     in_flight: 32,
     in_flight_per_payer: 16,
     rate: ANY,
@@ -34,7 +34,7 @@ const COMPONENTS: Bounds = Bounds {
 
 /// Everybody else. The host serves our reviews before the requests of its own users, so none of them may cause more than
 /// this of it: 100 a second, and 200 at once.
-const USERS: Bounds = Bounds {
+const USERS: ReviewBounds = ReviewBounds {
     in_flight: 40,
     rate_per_payer: Rate { burst: 200, every: Duration::from_millis(10) },
     ..COMPONENTS
@@ -44,7 +44,7 @@ const USERS: Bounds = Bounds {
 const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
 /// Each connection of an address that has authenticated no user may wait: there are no more of them
 /// (--max-connections-per-address).
-const STRANGERS: Bounds = Bounds {
+const STRANGERS: ReviewBounds = ReviewBounds {
     in_flight: 24,
     in_flight_per_payer: 8,
     rate: STRANGERS_RATE,
@@ -79,7 +79,7 @@ impl ReviewLimiter {
 
     /// The same with these bounds on the reviews of users and of strangers.
     #[must_use]
-    pub fn bounded(self, users: Bounds, strangers: Bounds) -> Self {
+    pub fn bounded(self, users: ReviewBounds, strangers: ReviewBounds) -> Self {
         let [users, strangers] = [users, strangers].map(|bounds| Arc::new(Queue::new(bounds)));
         Self { users, strangers, ..self }
     }

@@ -16,7 +16,7 @@ use super::AUTHENTICATED;
 use crate::auth::authn::Caller;
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
-use mode::{Mode, Question};
+use mode::{ImpersonationCheck, ImpersonationMode};
 
 /// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
 const MOST: usize = 128;
@@ -26,7 +26,7 @@ const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 /// Decides who may act as whom. It remembers, by name, the mode in which each caller was last allowed to, and tries that
 /// first: modes before it would cost reviews that are denied.
 pub struct Impersonation {
-    last: Mutex<LruCache<String, Mode>>,
+    last: Mutex<LruCache<String, ImpersonationMode>>,
 }
 
 /// The user that a caller acts as.
@@ -56,7 +56,7 @@ impl Impersonation {
         check_number(&wanted)?;
         let mode = self.mode(caller, &wanted, request, authorizer).await?;
         tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
-        let constraint = if mode == Mode::Legacy { String::new() } else { mode.verb() };
+        let constraint = if mode == ImpersonationMode::Legacy { String::new() } else { mode.verb() };
         let user = Arc::new(with_everybody(mode.become_(wanted)));
         Ok(Some(Impersonated { user, constraint }))
     }
@@ -73,9 +73,9 @@ impl Impersonation {
         wanted: &User,
         request: &Attributes,
         authorizer: &Authorizer,
-    ) -> Result<Mode, ApiError> {
+    ) -> Result<ImpersonationMode, ApiError> {
         let last = self.last.lock().get(&caller.user.name).copied();
-        let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
+        let others = ImpersonationMode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut refusal = None;
         for mode in last.into_iter().chain(others).filter(|mode| mode.applies(&caller.user, wanted)) {
             match is_allowed(mode, caller, wanted, request, authorizer).await {
@@ -103,14 +103,14 @@ fn check_number(wanted: &User) -> Result<(), ApiError> {
 }
 
 async fn is_allowed(
-    mode: Mode,
+    mode: ImpersonationMode,
     caller: &Caller,
     wanted: &User,
     request: &Attributes,
     authorizer: &Authorizer,
 ) -> Result<(), ApiError> {
     for question in mode.questions(&caller.user, wanted, request) {
-        let Question { caller: asked, all_at_once, each } = question?;
+        let ImpersonationCheck { caller: asked, all_at_once, each } = question?;
         if let Some(all) = all_at_once
             && authorizer.authorize(caller, &asked, &all).await?.allowed
         {
