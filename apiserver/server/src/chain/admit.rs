@@ -29,7 +29,7 @@ pub(crate) struct Admitted {
 /// Why a request may not be answered.
 pub(crate) struct NotAdmitted {
     pub(crate) error: ApiError,
-    /// Whether it is an anonymous user who has no right to it, and who might have one under a name.
+    /// Whether the user is anonymous and has no right to it: an authenticated one might.
     pub(crate) is_anonymous: bool,
 }
 
@@ -40,7 +40,7 @@ impl From<ApiError> for NotAdmitted {
 }
 
 impl Chain {
-    /// Who sends a request, and what proves it. Credentials are taken off the headers.
+    /// Authenticates the sender of a request. Credentials are removed from the headers.
     ///
     /// # Errors
     /// 401 for wrong credentials, 503 while it cannot be known whose they are.

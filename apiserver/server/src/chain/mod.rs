@@ -36,9 +36,9 @@ pub(crate) use admit::{Admitted, NotAdmitted};
 
 /// The steps that a request passes through.
 pub struct Chain {
-    /// Who asks.
+    /// Authenticates the caller.
     pub authenticator: Authenticator,
-    /// Who may.
+    /// Authorizes the request.
     pub authorizer: Arc<Authorizer>,
     /// Which requests are served when not all can be.
     pub flow_control: Arc<FlowControl>,
@@ -229,7 +229,7 @@ struct Asked<'a> {
     info: Arc<RequestInfo>,
     audit: AuditContext,
     peer: &'a Peer,
-    /// Who sent it, once that is known.
+    /// The authenticated sender, once it is known.
     authenticated: &'a OnceLock<Arc<User>>,
 }
 
@@ -245,7 +245,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) started: Instant,
     /// When it has to be sent, if it keeps seats.
     pub(crate) by: Instant,
-    /// Who sent the request, where that is known.
+    /// The authenticated sender, where it is known.
     pub(crate) user: Option<Arc<User>>,
     pub(crate) peer: &'a Peer,
 }

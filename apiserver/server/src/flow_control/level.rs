@@ -93,7 +93,7 @@ impl<W> LevelQueues<W> {
                 return Some(Head { flow: turn.flow, seats });
             }
             if !leaves_enough(turn.used, 1, free) {
-                // Nor may the others, who hold no less.
+                // Nor may the other flows, which hold no less.
                 return None;
             }
         }

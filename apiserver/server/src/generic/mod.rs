@@ -113,7 +113,7 @@ impl Server {
         self.client.clone()
     }
 
-    /// Who asks the host who may do what.
+    /// The authorizer that asks the host.
     pub fn authorizer(&self) -> Arc<Authorizer> {
         self.authorizer.clone()
     }

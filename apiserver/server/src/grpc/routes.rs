@@ -1,4 +1,4 @@
-//! Which method a path names, and who answers it.
+//! The method that a path names, and the service that answers it.
 
 use std::convert::Infallible;
 use std::sync::Arc;

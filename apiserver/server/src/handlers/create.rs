@@ -134,7 +134,7 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// One that is too large is stored without the record of who owns its fields.
+/// Stores the object, without its managed fields if it is too large.
 async fn store(request: &RequestContext, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
     let context = request.write_context(Priority::Ordinary);
     let result = match request.storage().create(key, object, context).await {

@@ -130,7 +130,7 @@ async fn commit(
     }
 }
 
-/// An object that is too large is stored without the record of who owns its fields.
+/// Writes the object, without its managed fields if it is too large.
 async fn write(
     request: &RequestContext,
     key: &str,

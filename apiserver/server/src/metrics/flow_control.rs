@@ -1,4 +1,4 @@
-//! Who is served and who waits, by kube-apiserver's names (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
+//! The figures of flow control, by kube-apiserver's names (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
 //! Each level is its own flow schema here, and no label tells a flow: its name is a tenant's choice.
 
 use std::fmt;

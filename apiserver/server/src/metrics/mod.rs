@@ -160,7 +160,7 @@ impl Metrics {
         self.registry.register_collector(Box::new(all));
     }
 
-    /// Shows who is served and who waits.
+    /// Shows the figures of flow control.
     pub fn show_flow_control(&mut self, control: Arc<FlowControl>) {
         self.registry.register_collector(Box::new(flow_control::Levels(control)));
     }

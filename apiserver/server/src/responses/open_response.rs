@@ -50,7 +50,7 @@ impl<G: Send> Tracked for OpenResponse<G> {
 
 /// The account of an open response.
 pub(super) struct Account {
-    /// Who asked, where that is known.
+    /// The user, where it is known.
     pub(super) user: Option<Arc<User>>,
     pub(super) connection: Arc<Connection>,
     deadline: Instant,

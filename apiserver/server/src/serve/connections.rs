@@ -1,4 +1,4 @@
-//! The table of a port's connections: who gets a permit, and which connection is closed for it.
+//! The table of a port's connections: which one gets a permit, and which one is closed for it.
 //!
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
 //! user. A new one always gets a permit, so that a probe is answered however many others connect:

@@ -51,7 +51,7 @@ const HEADERS: usize = 1024;
 /// its end take 25 bytes at least: there are never so many.
 const CANCELLED: usize = 4096;
 
-/// Who is at the other end of a connection.
+/// The client of a connection.
 pub(super) struct Client {
     pub(super) peer: Arc<Peer>,
     /// Whether it is a front proxy, as far as the host has said whose certificates those are.
@@ -91,7 +91,7 @@ pub(super) async fn converse<A: RequestHandler>(
         let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
         here.comes_to(ConnectionStage::Requesting);
         here.close_if_overstayed(bounds.headers);
-        // Its state is of many KiB, and would be moved about by those who wrap it.
+        // Boxed: its state has many KiB, and the futures around it would move it.
         Box::pin(async move {
             let version = request.version();
             let answer = handler.handle(request.map(Body::new), &peer).await;
@@ -165,7 +165,7 @@ async fn farewell(permit: &ConnectionPermit, stop: &CancellationToken) {
     }
 }
 
-/// Who is at the other end, as far as TLS tells.
+/// The client, as far as TLS shows it.
 pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Peer {
     let (stream, session) = stream.get_ref();
     let certificates = session.peer_certificates().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The order of TLS handshakes.
 //!
 //! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few
-//! are worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one
-//! address the newest and the oldest connection do: a probe waits neither behind a flood from its own address, nor for
-//! as long as clients there come again at once.
+//! are worked on at a time, while the other threads serve the connections that are established. Addresses take turns,
+//! and of one address the newest and the oldest connection do: a probe waits neither behind a flood from its own
+//! address, nor for as long as clients there come again at once.
 //!
 //! An address may begin as many handshakes in a second as it may have connections that have authenticated no user
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
@@ -85,7 +85,7 @@ impl Handshakes {
     /// Gives permits to the connections that may have one now.
     fn look(&self) {
         while let Some(grant) = self.next() {
-            // Who has gone gives it back by dropping it.
+            // A connection that is gone gives it back by dropping it.
             let _ = grant.send(HandshakePermit(self.clone()));
         }
     }
@@ -145,7 +145,7 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// Who waits, by source: sources take turns, and of one source the newest and the oldest do.
+/// The connections that wait, by source: sources take turns, and of one source the newest and the oldest do.
 struct Waiting<T> {
     by_source: BTreeMap<Network, OfSource<T>>,
     last: Option<Network>,

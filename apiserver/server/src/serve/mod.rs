@@ -1,9 +1,9 @@
-//! The secure port: accepts connections, proves who holds which certificate, speaks HTTP/1.1 and HTTP/2, and stops in
+//! The secure port: accepts connections, verifies client certificates, speaks HTTP/1.1 and HTTP/2, and stops in
 //! order: no new connections, requests in flight finish, watches end.
 //!
 //! ```text
-//!   connections    who gets a permit, and who is closed for it (groups; permit: one connection's)
-//!   handshakes     whose TLS handshake is next
+//!   connections    which connection gets a permit, and which is closed for it (groups; permit: one connection's)
+//!   handshakes     the order of TLS handshakes
 //!   heads          which requests have begun and are not known yet
 //!   converse       HTTP on one connection (deferred, write_coalescing: when it reads and writes)
 //! ```

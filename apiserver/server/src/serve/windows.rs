@@ -8,7 +8,7 @@
 //!
 //! Here a window of Go's for each new stream is read as [`PROXY_STREAM_WINDOW`], which a sender is free to do (RFC 9113,
 //! section 5.2.1): all streams of a connection then fill an eighth of its window. Go tells what its client has read
-//! every 4 KiB, so that a client who reads is not slowed down.
+//! every 4 KiB, so that a client that reads is not slowed down.
 //!
 //! Windows of any other size are left as they are. Other implementations give a window back only when half of it is used
 //! (nghttp2, the crate h2), and would wait for ever for what a lowered window keeps here: streams that nobody reads may

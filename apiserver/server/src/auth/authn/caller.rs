@@ -1,4 +1,4 @@
-//! Who sent a request, from where, and until when it must be answered.
+//! The caller of a request: its user, its origin, its deadline, and what proved the user.
 
 use std::net::IpAddr;
 use std::sync::Arc;

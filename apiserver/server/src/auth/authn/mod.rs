@@ -23,10 +23,10 @@ use peer::Verdict;
 pub use peer::{Peer, Proof};
 pub use token::TokenReviewer;
 
-/// Group of everyone who was authenticated.
+/// Group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
-/// Decides who asks.
+/// Authenticates requests.
 pub struct Authenticator {
     config: HostConfigSource,
     tokens: Option<TokenReviewer>,
@@ -41,8 +41,8 @@ impl Authenticator {
     }
 
     /// The user behind a request and what proves it, and the headers without what only the authenticator may see.
-    /// Credentials that are shown and wrong are 401 `Unauthorized`, also where anonymous requests are let in.
-    /// Who has shown a token may have to wait for the host's word until a part of the time before `deadline` is over.
+    /// Wrong credentials are 401 `Unauthorized`, also where anonymous requests are allowed.
+    /// A request with a token may wait for the host's review for a part of the time before `deadline`.
     pub(crate) async fn authenticate(
         &self,
         headers: &mut HeaderMap,
@@ -100,7 +100,7 @@ impl Authenticator {
         }
     }
 
-    /// Who may act as whom.
+    /// Decides who may act as which user.
     pub fn impersonation(&self) -> &Impersonation {
         &self.impersonation
     }

@@ -50,7 +50,7 @@ pub trait CreateAuthorizer: Send + Sync + 'static {
     async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
 }
 
-/// Asks the host who may do what.
+/// Asks the host whether users may do something.
 pub struct Authorizer {
     reviews: Arc<Reviews<SubjectAccessReview, Decision>>,
     known: Arc<Mutex<Answers<Decision>>>,

@@ -17,7 +17,7 @@ pub(crate) struct CacheLimits {
     pub(crate) most: usize,
     /// How long an answer is served without asking again.
     pub(crate) fresh: Duration,
-    /// How long an answer is known at all: after `fresh` it only tells who was meant.
+    /// How long an answer is known at all: after `fresh` it only names the user of the token.
     pub(crate) kept: Duration,
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum HostAnswer<S> {
     TooLong,
 }
 
-/// What is read of an answer. The rest of it repeats the question and says who asked (metadata.managedFields).
+/// What is read of an answer. The rest of it repeats the question and names the asker (metadata.managedFields).
 #[derive(Deserialize)]
 struct Review<S> {
     status: Option<S>,

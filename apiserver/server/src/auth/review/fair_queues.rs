@@ -1,4 +1,4 @@
-//! Who may start a review: a queue for each payer, and the queue goes first that has had the fewest permits of late.
+//! The order of reviews: a queue for each payer, and the queue with the fewest permits of late goes first.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

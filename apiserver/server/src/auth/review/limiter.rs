@@ -55,7 +55,7 @@ const STRANGERS: ReviewBounds = ReviewBounds {
     joined_per_payer: 1024,
 };
 
-/// Decides who may start a review, and when. A program has one for the reviews of tokens and of access together.
+/// Grants permits to make reviews. A program has one for the reviews of tokens and of access together.
 pub struct ReviewLimiter {
     levels: PriorityLevels,
     components: Arc<Queue>,
@@ -84,12 +84,12 @@ impl ReviewLimiter {
         Self { users, strangers, ..self }
     }
 
-    /// Who pays for the reviews of a request of `caller`.
+    /// The payer of the reviews of a request of `caller`.
     pub(crate) fn payer(&self, caller: &Caller) -> Payer {
         Payer::caller(caller, &self.levels)
     }
 
-    /// Who pays for the reviews of `user`.
+    /// The payer of the reviews of `user`.
     pub(crate) fn user(&self, user: &User) -> Payer {
         Payer::user(user, &self.levels)
     }

@@ -74,7 +74,7 @@ impl Queue {
         may.then(|| Joined { queue: self.clone(), payer: payer.clone() }).ok_or_else(too_many)
     }
 
-    /// Gives permits to all who may have one now.
+    /// Gives permits to all requests that may have one now.
     fn look(self: &Arc<Self>) {
         while let Some(wake) = self.next() {
             // A request that no longer waits returns it.

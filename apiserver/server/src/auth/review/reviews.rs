@@ -1,4 +1,4 @@
-//! Reviews of one sort, shared and bounded. A review goes on when the one who began it has gone away; it is tried again
+//! Reviews of one sort, shared and bounded. A review goes on when the request that began it is gone; it is tried again
 //! only while somebody waits for it.
 
 use std::sync::Arc;

@@ -29,13 +29,13 @@ const MANY: usize = 4;
 pub(super) enum ImpersonationMode {
     /// A service account as the node on which its pod runs.
     AssociatedNode,
-    /// Anybody as a node.
+    /// Any caller as a node.
     ArbitraryNode,
-    /// Anybody as a service account.
+    /// Any caller as a service account.
     ServiceAccount,
-    /// Anybody as somebody who is neither.
+    /// Any caller as a user that is neither.
     UserInfo,
-    /// Anybody as anybody, for everything.
+    /// Any caller as any user, for everything.
     Legacy,
 }
 
@@ -108,7 +108,7 @@ impl ImpersonationMode {
         std::iter::once(whoever).chain(groups.transpose()).chain(extra.transpose()).collect()
     }
 
-    /// Who the caller becomes.
+    /// The user that the caller acts as.
     pub(super) fn become_(self, wanted: User) -> User {
         let mut user = wanted;
         if self != Self::Legacy && node(&user.name).is_some() {
