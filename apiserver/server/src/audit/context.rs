@@ -67,7 +67,7 @@ impl AuditContext {
     /// The request has come, from this user; only the first call counts. 500 if it must be logged first and cannot be.
     pub async fn received(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
         let Some(record) = &self.0 else { return Ok(()) };
-        if !record.judge(Some(user), info) {
+        if !record.decide(Some(user), info) {
             return Ok(());
         }
         let Some(line) = record.line(Stage::RequestReceived) else { return Ok(()) };
@@ -156,7 +156,7 @@ impl AuditContext {
     /// The request panicked: this is its last event.
     pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
-        record.judge(None, info);
+        record.decide(None, info);
         let message = format!("APIServer panic'd: {why}");
         self.status(&ApiError::new(500, "InternalError", message, None).status);
         if let Some(line) = record.line(Stage::Panic) {
@@ -175,7 +175,7 @@ impl AuditContext {
         streams: bool,
     ) -> Response<Body> {
         let Some(record) = &self.0 else { return response };
-        let unknown = record.judge(None, info);
+        let unknown = record.decide(None, info);
         if !record.is_at(Level::Metadata) {
             return response;
         }
@@ -226,7 +226,7 @@ impl Drop for Record {
 
 impl Record {
     /// Asks the policy, unless it has been asked; returns whether it had not.
-    fn judge(&self, user: Option<&User>, info: &RequestInfo) -> bool {
+    fn decide(&self, user: Option<&User>, info: &RequestInfo) -> bool {
         let mut state = self.state.lock();
         if state.config.is_some() {
             return false;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::groups::{Groups, Id, Member};
-use super::heads::{Heads, Owner};
+use super::unfinished_heads::{Owner, UnfinishedHeads};
 use crate::request::user::Network;
 
 /// How far a connection has come that has authenticated no user.
@@ -63,7 +63,7 @@ pub(super) struct Connections<T> {
     strangers: Groups<(Network, ConnectionStage)>,
     /// Those that have, by the flow of the user and the address.
     users: Groups<(Arc<str>, Network)>,
-    heads: Heads,
+    heads: UnfinishedHeads,
 }
 
 /// A connection that has a permit.
@@ -72,7 +72,7 @@ struct OpenConnection<T> {
     /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
     /// Its owner when a head began on it that has not ended.
-    half: Option<Owner>,
+    unfinished_head: Option<Owner>,
     closes: T,
 }
 
@@ -99,7 +99,7 @@ impl<T> Connections<T> {
     /// authenticated no user.
     pub(super) fn new(permits: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
-        let (permits, per_address, heads) = (permits.max(1), per_address.max(1), Heads::default());
+        let (permits, per_address, heads) = (permits.max(1), per_address.max(1), UnfinishedHeads::default());
         Self { permits, per_address, next: 0, open, strangers, users, heads }
     }
 
@@ -112,7 +112,7 @@ impl<T> Connections<T> {
         let loses = loses.and_then(|id| self.leave(id));
         let id = self.number();
         let holder = Holder::Address(source, ConnectionStage::Open);
-        self.open.insert(id, OpenConnection { holder, step: id, half: None, closes });
+        self.open.insert(id, OpenConnection { holder, step: id, unfinished_head: None, closes });
         self.strangers.insert(&(source, ConnectionStage::Open), (id, id));
         (id, loses)
     }
@@ -163,21 +163,21 @@ impl<T> Connections<T> {
 
     /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its permit for
     /// it.
-    pub(super) fn has_half_head(&mut self, id: Id, is_half: bool) -> Option<T> {
+    pub(super) fn has_unfinished_head(&mut self, id: Id, is_unfinished: bool) -> Option<T> {
         let open = self.open.get_mut(&id)?;
-        if let Some(before) = open.half.take() {
+        if let Some(before) = open.unfinished_head.take() {
             self.heads.end(&before, id);
         }
-        let owner = open.holder.owner().filter(|_| is_half)?;
+        let owner = open.holder.owner().filter(|_| is_unfinished)?;
         let loses = self.heads.begin(&owner, id);
-        open.half = Some(owner);
+        open.unfinished_head = Some(owner);
         loses.and_then(|id| self.leave(id))
     }
 
     /// A connection has ended, if it had not lost its permit before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
-        let OpenConnection { holder, step, half, closes } = self.open.remove(&id)?;
-        if let Some(owner) = half {
+        let OpenConnection { holder, step, unfinished_head, closes } = self.open.remove(&id)?;
+        if let Some(owner) = unfinished_head {
             self.heads.end(&owner, id);
         }
         self.uncount(&holder, (step, id));

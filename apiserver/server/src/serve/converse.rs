@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::ConnectionStage;
 use super::deferred::DeferredConnection;
-use super::heads::Follower;
 use super::permit::ConnectionPermit;
+use super::unfinished_heads::FrameScanner;
 use super::windows::{Rewind, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
@@ -135,11 +135,11 @@ pub(super) async fn converse<A: RequestHandler>(
 
 /// Tells of each head that begins on a connection and does not end in what is read with it.
 fn heads(permit: Arc<ConnectionPermit>) -> Seen {
-    let (mut follower, mut before) = (Follower::default(), false);
+    let (mut scanner, mut before) = (FrameScanner::default(), false);
     Box::new(move |bytes| {
-        let is_half = follower.follow(bytes);
-        if std::mem::replace(&mut before, is_half) != is_half {
-            permit.has_half_head(is_half);
+        let is_unfinished = scanner.scan(bytes);
+        if std::mem::replace(&mut before, is_unfinished) != is_unfinished {
+            permit.has_unfinished_head(is_unfinished);
         }
     })
 }

@@ -85,8 +85,8 @@ impl ConnectionPermit {
     }
 
     /// A head has begun on it and not ended, or has ended, which may close a connection.
-    pub(super) fn has_half_head(&self, is_half: bool) {
-        let loses = self.table.lock().has_half_head(self.id, is_half);
+    pub(super) fn has_unfinished_head(&self, is_unfinished: bool) {
+        let loses = self.table.lock().has_unfinished_head(self.id, is_unfinished);
         close(loses);
     }
 

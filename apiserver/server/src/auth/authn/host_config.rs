@@ -68,7 +68,7 @@ impl HostConfigSource {
 
     /// A source as if the host had sent this configuration: for tests without a host.
     #[cfg(test)]
-    pub(crate) fn told(config: HostConfig) -> Self {
+    pub(crate) fn ready_with(config: HostConfig) -> Self {
         let source = Self::new(config);
         source.set_have_host.send_replace(true);
         source

@@ -66,7 +66,7 @@ impl Authenticator {
 
     /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
     /// has not said whose are.
-    pub fn greet(&self, peer: &Peer) -> bool {
+    pub fn is_front_proxy(&self, peer: &Peer) -> bool {
         let verdict = peer.verdict(&self.config.current(), SystemTime::now());
         match &verdict.user {
             _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
@@ -93,7 +93,7 @@ impl Authenticator {
         headers.remove(http::header::AUTHORIZATION);
         match user {
             Some(user) => Ok((user, proved_by)),
-            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(not_told_yet()),
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(cas_are_unknown()),
             None if verdict.is_unknown => Err(ApiError::unauthorized()),
             None if self.anonymous => Ok((Arc::new(anonymous()), ProvedBy::Nothing)),
             None => Err(ApiError::unauthorized()),
@@ -127,7 +127,7 @@ impl Authenticator {
 
 /// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take 401 or
 /// 403 for the host's answer.
-fn not_told_yet() -> ApiError {
+fn cas_are_unknown() -> ApiError {
     let unread = "this server has not read yet from the host whose certificates it may believe; try again";
     ApiError::service_unavailable(unread).with_retry_after(1)
 }
@@ -170,7 +170,7 @@ mod tests {
         let (ca, _) = issued();
         let (_, stranger) = issued();
         let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
-            let authenticator = Authenticator::new(HostConfigSource::told(config), None, true);
+            let authenticator = Authenticator::new(HostConfigSource::ready_with(config), None, true);
             authenticator
                 .authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec()), Instant::now())
                 .await
