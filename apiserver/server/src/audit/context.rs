@@ -78,7 +78,7 @@ impl AuditContext {
         Err(ApiError::internal("failed to store audit event"))
     }
 
-    /// The user acts as somebody else, under a constraint unless that is empty.
+    /// The user acts as another user, under a constraint unless that is empty.
     pub fn impersonated(&self, user: &User, constraint: &str) {
         self.visit(Level::Metadata, |event| {
             event.impersonated_user = Some(UserInfo::from(user));

@@ -67,7 +67,7 @@ impl FairBudget {
         Holding { budget, user: user.clone(), level, held: Units::default(), deadline }
     }
 
-    /// Units that are free to everybody.
+    /// Units that are free to all levels.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.pools.lock().common.free

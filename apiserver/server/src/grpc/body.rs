@@ -42,7 +42,7 @@ struct OpenBody<G> {
 }
 
 impl<G> EndedBody<G> {
-    /// Ends `inner` at `shutdown` with UNAVAILABLE, at `deadline` with its status, and when `ending` says so. `guard` is
+    /// Ends `inner` at `shutdown` with UNAVAILABLE, at `deadline` with its status, and when `ending` ends it. `guard` is
     /// dropped with the end.
     pub(super) fn new(
         inner: Body,
@@ -174,7 +174,7 @@ mod tests {
         Body::from_stream(one.chain(stream::pending()))
     }
 
-    /// Everything that ends a body, and a guard that tells when it is dropped.
+    /// Everything that ends a body, and a token that is cancelled when the body's guard is dropped.
     struct Parts {
         shutdown: CancellationToken,
         ending: Arc<Ending>,

@@ -212,8 +212,8 @@ impl Host<'_> {
     }
 }
 
-/// Whether a token's user is still the same as far as rights go. Groups have no order, and extras tell of the request as
-/// well: some authenticators give them other values each time.
+/// Whether a token's user still has the same name, uid and groups. Groups have no order, and extras describe the
+/// request as well: some authenticators give them other values each time.
 fn is_same(now: &User, before: &User) -> bool {
     let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
     now.name == before.name && now.uid == before.uid && groups(now) == groups(before)

@@ -29,7 +29,7 @@ pub(super) struct Routes {
 /// A method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Health/Check, which is open to everybody.
+    /// Health/Check, which needs no authentication.
     HealthCheck,
     /// Health/Watch.
     HealthWatch,

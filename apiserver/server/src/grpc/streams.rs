@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::body::Ending;
 use super::reviews::{Answer, Question};
 
-/// What tells one question from another.
+/// The key of a question: equal questions have equal keys.
 pub(super) type Key = [u8; 32];
 
 /// The open streams of one server.

@@ -64,7 +64,7 @@ pub async fn insert(
     }
 }
 
-/// Whatever admission made of it, it is stored where the request said (k8s.io/apiserver pkg/registry/rest/create.go,
+/// Admission cannot change where the object is stored (k8s.io/apiserver pkg/registry/rest/create.go,
 /// BeforeCreate). A new object may be given another name, but not by an update or apply that names it in its URL.
 fn check_place(request: &RequestContext, object: &mut Object) -> Result<(), ApiError> {
     metadata::check_namespace(request, object)?;

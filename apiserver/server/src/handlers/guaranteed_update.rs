@@ -108,7 +108,7 @@ fn would_be(request: &RequestContext, present: &Stored, next: Next) -> Outcome {
     }
 }
 
-/// `None` if somebody else wrote first.
+/// `None` if another write came first.
 async fn commit(
     request: &RequestContext,
     key: &str,

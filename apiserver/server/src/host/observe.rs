@@ -164,7 +164,7 @@ fn may_be_shown(path: &str) -> bool {
     SHOWN.iter().any(|(of, shown)| *of == group && (shown.is_empty() || shown.contains(resource)))
 }
 
-/// The innermost cause of a failure, in the system's plain words where it is one of the system's.
+/// The innermost cause of a failure; the kind of an error of the operating system.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let mut last = error;
     // An io::Error skips the error that it wraps.

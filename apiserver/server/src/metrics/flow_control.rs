@@ -1,5 +1,5 @@
 //! The figures of flow control, by kube-apiserver's names (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
-//! Each level is its own flow schema here, and no label tells a flow: its name is a tenant's choice.
+//! Each level is its own flow schema here, and no label names a flow: its name is a tenant's choice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::flow_control::{FlowControl, LevelFigures};
 
-/// The priority levels, read when somebody asks.
+/// The priority levels, read at each scrape.
 pub(super) struct Levels(pub(super) Arc<FlowControl>);
 
 impl fmt::Debug for Levels {

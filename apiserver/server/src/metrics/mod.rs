@@ -153,7 +153,7 @@ impl Metrics {
         OpenWatch(gauge)
     }
 
-    /// Shows what the caches of these kinds tell.
+    /// Shows the figures of the caches of these kinds.
     pub fn show_caches<'n>(&mut self, caches: impl IntoIterator<Item = (&'n Names, Arc<cache::Metrics>)>) {
         let mut all = storage::Caches::default();
         caches.into_iter().for_each(|(names, cache)| all.add(names, cache));

@@ -12,7 +12,7 @@ pub struct User {
     pub uid: String,
     /// Groups that the user is in.
     pub groups: Vec<String>,
-    /// Whatever else the authenticator tells, keys in lower case.
+    /// Extra attributes of the authenticator, keys in lower case.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 

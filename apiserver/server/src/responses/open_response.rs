@@ -1,4 +1,4 @@
-//! One open response: what it holds, how it gets on, and how it is ended from outside.
+//! One open response: what it holds, its progress, and how it is ended from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -76,7 +76,7 @@ pub(super) struct Account {
     watched: Mutex<Progress>,
 }
 
-/// How a response gets on, as seen by the sweeper alone.
+/// The progress of a response, for the sweep alone.
 #[derive(Clone, Copy)]
 struct Progress {
     /// Grows with every piece that the transport is given or takes.
@@ -92,7 +92,7 @@ pub(super) enum Ended {
     Connection,
 }
 
-/// How a response gets on.
+/// What the sweep sees of a response.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     /// Whether the transport has not taken everything that it was given.
@@ -196,7 +196,7 @@ impl Account {
         self.base + self.frames.load(Relaxed).saturating_add(backlog)
     }
 
-    /// How it gets on.
+    /// Its progress at `now`.
     pub(super) fn look(&self, now: Instant) -> Look {
         let unread = self.unread() > 0 || !self.is_idle.load(Relaxed);
         let progress = self.given.load(Relaxed).wrapping_add(self.taken.load(Relaxed));

@@ -103,7 +103,7 @@ impl Entered {
         Self
     }
 
-    /// The stream, unless somebody has taken it.
+    /// The stream, unless [`current`] has taken it.
     fn leave(self) -> Option<Http2Stream> {
         STREAM.take()
     }

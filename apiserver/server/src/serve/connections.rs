@@ -28,9 +28,9 @@ use crate::request::user::Network;
 /// How far a connection has come that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ConnectionStage {
-    /// It is open, and its client has not said hello.
+    /// It is open, and no ClientHello has come.
     Open,
-    /// Its client has said hello, and its handshake waits for its turn ([`super::handshakes`]).
+    /// Its ClientHello has come, and its handshake waits for a permit ([`super::handshakes`]).
     Waiting,
     /// Its handshake is under way.
     Handshaking,
@@ -118,7 +118,7 @@ impl<T> Connections<T> {
     }
 
     /// A connection has come to a stage, or begins another request. Returns a connection that has lost its permit for
-    /// it. It changes nothing once the connection has authenticated somebody.
+    /// it. It changes nothing once the connection has authenticated a user.
     pub(super) fn comes_to(&mut self, stage: ConnectionStage, id: Id) -> Option<T> {
         let step = self.number();
         let OpenConnection { holder: Holder::Address(source, now), step: last, .. } =

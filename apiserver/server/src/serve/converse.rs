@@ -30,12 +30,12 @@ use crate::responses::guards::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
-/// Bytes of a body that a client may send before anybody reads it. No memory budget counts them.
+/// Bytes of a body that a client may send before the body is read. No memory budget counts them.
 const STREAM_WINDOW: u32 = 64 * 1024;
 /// The same for all bodies on a front proxy's connection. There are never more: a user whose requests wait does not hold
 /// up the bodies of others.
 const PROXY_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
-/// The same on the connection of anybody else.
+/// The same on any other connection.
 const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
 /// Time for the answer to a ping.
 const PONG: Duration = Duration::from_secs(20);
@@ -54,7 +54,7 @@ const CANCELLED: usize = 4096;
 /// The client of a connection.
 pub(super) struct Client {
     pub(super) peer: Arc<Peer>,
-    /// Whether it is a front proxy, as far as the host has said whose certificates those are.
+    /// Whether it is a front proxy, by the CAs that the host has named so far.
     pub(super) is_front_proxy: bool,
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn converse<A: RequestHandler>(
     }
 }
 
-/// Tells of each head that begins on a connection and does not end in what is read with it.
+/// Reports each head that begins on a connection and does not end in the bytes that are read with it.
 fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     let (mut scanner, mut before) = (FrameScanner::default(), false);
     Box::new(move |bytes| {

@@ -76,7 +76,7 @@ impl ConnectionPermit {
     }
 
     /// The connection has come to a stage, or begins another request, which may close another one; of no consequence
-    /// once it has authenticated somebody.
+    /// once it has authenticated a user.
     pub(super) fn comes_to(&self, stage: ConnectionStage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
             let loses = self.table.lock().comes_to(stage, self.id);

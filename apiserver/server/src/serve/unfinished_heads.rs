@@ -3,8 +3,8 @@
 //! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection takes
 //! no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by which
 //! its length is bounded, and a connection that has one is not closed for minutes. So there are at most
-//! [`UNFINISHED_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection that is
-//! open for longest.
+//! [`UNFINISHED_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection
+//! that is open for longest.
 
 use std::sync::Arc;
 

@@ -43,7 +43,7 @@ pub(crate) use timer::{Fired, StreamTimer};
 pub struct WatchOptions {
     /// How objects are shown.
     pub view: ObjectView,
-    /// Tells the time of an event, from which the ages in its table count.
+    /// The clock for the ages in tables.
     pub clock: fn() -> Now,
     /// Whether the client takes bookmarks.
     pub bookmarks: bool,

@@ -14,7 +14,7 @@ use crate::request::user::User;
 pub struct Origin {
     /// The address at the other end of the connection.
     pub address: Option<IpAddr>,
-    /// Tells the connections of an address apart.
+    /// The number of the connection.
     pub connection: u64,
     /// When the request must be answered.
     pub deadline: Instant,

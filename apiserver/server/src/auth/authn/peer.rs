@@ -31,7 +31,7 @@ pub enum Proof<'a> {
     User(&'a User),
     /// Nothing: it was anonymous, or its credentials were refused.
     Nobody,
-    /// Nothing: it was answered before anybody was asked for.
+    /// Nothing: it was answered without authentication.
     Unasked,
 }
 
@@ -165,7 +165,7 @@ impl Verdict {
     }
 }
 
-/// The extra that tells one credential of a user from another.
+/// The extra that identifies the credential of a user.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that a certificate under the client CA names, if it names one.

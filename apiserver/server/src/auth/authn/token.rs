@@ -19,7 +19,7 @@ use crate::request::user::User;
 
 /// How long an answer is right.
 const FRESH: Duration = Duration::from_secs(10);
-/// A token that was somebody's is asked about in that user's name, not in a stranger's, for so long.
+/// For so long the review of a token counts for the user that it had, not for a stranger.
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
 /// A longer token is not a token, in bytes.
@@ -33,7 +33,7 @@ pub struct TokenReviewer {
 }
 
 /// The host's answers, by hashes of tokens, so that no token stays in memory longer than its review. Known and unknown
-/// tokens are apart, as anybody can make up unknown ones.
+/// tokens are apart, as any client can make up unknown ones.
 struct Cache {
     known: Mutex<Answers<Arc<User>>>,
     unknown: Mutex<Answers<()>>,
@@ -123,7 +123,7 @@ impl TokenReviewer {
         answer.ok_or_else(ApiError::unauthorized)
     }
 
-    /// Until when it is remembered whose the token is; as if the host said so now, if it is not remembered.
+    /// Until when the user of the token is remembered; as for an answer of now, if it is not remembered.
     pub(super) fn known_until(&self, token: &str) -> Instant {
         let known = self.cache.known.lock().fresh_until(&key_of(token));
         known.unwrap_or_else(|| Instant::now() + FRESH)

@@ -85,7 +85,7 @@ impl Authorizer {
         }
     }
 
-    /// What tells questions apart: equal ones get the same answer.
+    /// The key of a question: questions with equal keys get the same answer.
     pub(crate) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
         question::key(user, attributes)
     }

@@ -47,7 +47,7 @@ struct Review<S> {
 #[derive(Debug, Default)]
 pub(super) struct HostAnswers(AtomicBool);
 
-/// The host's answer; `None` if it gives none. The question is asked again only while somebody waits for the answer.
+/// The host's answer; `None` if it gives none. The question is asked again only while a request waits for the answer.
 pub(super) async fn ask<K, S>(
     api: &Api<K>,
     question: &K,
@@ -125,7 +125,7 @@ where
     }
 }
 
-/// A refusal of the host, in its own words if it gives them as a Status.
+/// A refusal of the host, with its message if it sends a Status.
 fn refused(code: StatusCode, body: &Bytes) -> kube::Error {
     let told = serde_json::from_slice::<Status>(body);
     let unknown = || Status::failure(&String::from_utf8_lossy(body), "Unknown");

@@ -1,4 +1,4 @@
-//! The order of reviews: a queue for each payer, and the queue with the fewest permits of late goes first.
+//! The order of reviews: a queue for each payer, and the queue with the fewest recent permits goes first.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub(super) struct PermitRequest {
 pub(super) struct FairQueues<W> {
     bounds: ReviewBounds,
     queues: HashMap<Payer, FairQueue<W>>,
-    /// The queues in which somebody waits.
+    /// The queues in which requests wait.
     queued: HashSet<Payer>,
     meter: RateMeter,
     in_flight: usize,

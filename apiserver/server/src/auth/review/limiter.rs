@@ -18,8 +18,8 @@ use crate::request::user::User;
 /// No bound on the rate.
 const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
 
-/// Users of a level above everybody else's. The reviews in flight of all three classes together are fewer than the host
-/// takes at a time on the connection that they share with other requests (kube-apiserver,
+/// Bounds for components of the cluster and controllers. The reviews in flight of all three classes together are fewer
+/// than the host takes at a time on the connection that they share with other requests (kube-apiserver,
 /// --http2-max-streams-per-connection: 100).
 const COMPONENTS: ReviewBounds = ReviewBounds {
     in_flight: 32,
@@ -32,8 +32,8 @@ const COMPONENTS: ReviewBounds = ReviewBounds {
     joined_per_payer: 1024,
 };
 
-/// Everybody else. The host serves our reviews before the requests of its own users, so none of them may cause more than
-/// this of it: 100 a second, and 200 at once.
+/// Bounds for all other users. The host serves our reviews before the requests of its own users, so none may cause more
+/// than this of it: 100 a second, and 200 at once.
 const USERS: ReviewBounds = ReviewBounds {
     in_flight: 40,
     rate_per_payer: Rate { burst: 200, every: Duration::from_millis(10) },
@@ -70,7 +70,7 @@ impl Default for ReviewLimiter {
 }
 
 impl ReviewLimiter {
-    /// With the usual bounds; `levels` tell whose reviews have no bound on their rate.
+    /// With the usual bounds; by `levels`, components of the cluster have no bound on their rate.
     pub fn new(levels: PriorityLevels) -> Self {
         let [components, users, strangers] =
             [COMPONENTS, USERS, STRANGERS].map(|bounds| Arc::new(Queue::new(bounds)));

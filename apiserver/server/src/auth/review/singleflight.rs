@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// What tells one question from another.
+/// The key of a question: equal questions have equal keys.
 pub(crate) type Key = Arc<[u8]>;
 
 /// What becomes of a review: nothing yet, no answer, or the answer.
@@ -63,7 +63,7 @@ impl<V> Singleflight<V> {
 }
 
 impl<V> Flight<V> {
-    /// Whether anybody waits for the answer.
+    /// Whether a request waits for the answer.
     pub(super) fn is_awaited(&self) -> bool {
         self.sender.receiver_count() > 0
     }

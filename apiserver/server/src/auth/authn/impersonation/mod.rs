@@ -1,4 +1,4 @@
-//! Acting as somebody else: the caller asks for it by headers, and must be allowed to be each of the user, the groups
+//! Impersonation: the caller asks for it by headers, and must be allowed to act as each of the user, the groups
 //! and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
 
 mod mode;
