@@ -53,9 +53,9 @@ impl Operation {
 /// The write that is to be admitted.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
-    /// Who sent the request.
+    /// The authenticated sender of the request.
     pub caller: &'a Caller,
-    /// Who asks: the caller, or as whom the caller acts.
+    /// The user of the request: the caller, or the user that the caller acts as.
     pub user: &'a Arc<User>,
     /// What is done.
     pub operation: Operation,

@@ -40,9 +40,9 @@ pub struct Request {
     pub method: Method,
     /// What it is about.
     pub info: Arc<RequestInfo>,
-    /// Who sent it.
+    /// The authenticated sender.
     pub caller: Caller,
-    /// Who asks: the caller, or as whom the caller acts.
+    /// The user of the request: the caller, or the user that the caller acts as.
     pub user: Arc<User>,
     /// The user's priority level.
     pub level: PriorityLevel,
@@ -70,7 +70,7 @@ pub struct ApiGroup {
     resources: Vec<Arc<Resource>>,
     /// Ends watches, cleanly.
     shutdown: CancellationToken,
-    /// Who may create by applying.
+    /// Decides whether an apply may create.
     authorizer: Option<Arc<dyn CreateAuthorizer>>,
     /// Refuses writes with an outdated fencing token.
     fencing_tokens: Option<FencingTokens>,
@@ -112,7 +112,7 @@ impl ApiGroup {
         }
     }
 
-    /// Tells clients who this is.
+    /// Names the server, for `/version` and the OpenAPI documents.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity<'_>) -> Self {
         let kinds: Vec<&dyn Kind> = self.resources.iter().map(|r| r.kind.as_ref()).collect();

@@ -27,7 +27,7 @@ pub fn answer(documents: &OpenApi, path: &str, headers: &HeaderMap, query: &Quer
     })
 }
 
-/// The document as JSON, 406 for those who do not take that.
+/// The document as JSON; 406 if the client does not accept it.
 fn negotiated(document: &Document, headers: &HeaderMap) -> Response<Body> {
     let mut response = if negotiate::accepts_json(headers) {
         served(document, headers)

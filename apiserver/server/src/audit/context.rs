@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::body::LoggedBody;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
-use super::policy::{Level, Stage, Verdict};
+use super::policy::{Level, RequestAuditConfig, Stage};
 use super::{Audit, headers};
 use crate::auth::authn::Peer;
 use crate::auth::authz::Decision;
@@ -34,7 +34,7 @@ struct Record {
 struct State {
     event: Event,
     /// `None` until the policy has been asked.
-    verdict: Option<Verdict>,
+    config: Option<RequestAuditConfig>,
     /// What is read beside that which the event names.
     also: Vec<Arc<RequestInfo>>,
     /// Whether the last event has been made.
@@ -51,12 +51,12 @@ impl AuditContext {
     ) -> Self {
         let mut event = Event::new(request, info, audit_id.to_owned());
         event.source_ips = headers::addresses(request.headers(), peer.address());
-        let state = Mutex::new(State { event, verdict: None, also: Vec::new(), closed: false });
+        let state = Mutex::new(State { event, config: None, also: Vec::new(), closed: false });
         Self(Some(Arc::new(Record { audit, state })))
     }
 
     /// The request is about this, which was not known when it came, and reads others beside it. What the policy says of
-    /// each is [joined](Verdict::and).
+    /// each is [joined](RequestAuditConfig::and).
     pub fn about(&self, info: &RequestInfo, also: &[Arc<RequestInfo>]) {
         self.visit(Level::Metadata, |event| event.about(info));
         if let Some(record) = &self.0 {
@@ -67,7 +67,7 @@ impl AuditContext {
     /// The request has come, from this user; only the first call counts. 500 if it must be logged first and cannot be.
     pub async fn received(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
         let Some(record) = &self.0 else { return Ok(()) };
-        if !record.judge(Some(user), info) {
+        if !record.decide(Some(user), info) {
             return Ok(());
         }
         let Some(line) = record.line(Stage::RequestReceived) else { return Ok(()) };
@@ -78,7 +78,7 @@ impl AuditContext {
         Err(ApiError::internal("failed to store audit event"))
     }
 
-    /// The user acts as somebody else, under a constraint unless that is empty.
+    /// The user acts as another user, under a constraint unless that is empty.
     pub fn impersonated(&self, user: &User, constraint: &str) {
         self.visit(Level::Metadata, |event| {
             event.impersonated_user = Some(UserInfo::from(user));
@@ -156,7 +156,7 @@ impl AuditContext {
     /// The request panicked: this is its last event.
     pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
-        record.judge(None, info);
+        record.decide(None, info);
         let message = format!("APIServer panic'd: {why}");
         self.status(&ApiError::new(500, "InternalError", message, None).status);
         if let Some(line) = record.line(Stage::Panic) {
@@ -175,7 +175,7 @@ impl AuditContext {
         streams: bool,
     ) -> Response<Body> {
         let Some(record) = &self.0 else { return response };
-        let unknown = record.judge(None, info);
+        let unknown = record.decide(None, info);
         if !record.is_at(Level::Metadata) {
             return response;
         }
@@ -205,7 +205,7 @@ impl AuditContext {
     fn with_body(&self, level: Level, change: impl FnOnce(&mut Event, bool)) {
         let Some(record) = self.0.as_ref().filter(|record| record.is_at(level)) else { return };
         let state = &mut *record.state.lock();
-        let omit = state.verdict.as_ref().is_some_and(|verdict| verdict.omit_managed_fields);
+        let omit = state.config.as_ref().is_some_and(|config| config.omit_managed_fields);
         change(&mut state.event, omit);
     }
 }
@@ -214,7 +214,7 @@ impl Drop for Record {
     /// Logs the end of the request in every case: the answer has been sent, or the client is gone.
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        if state.closed || state.verdict.is_none() {
+        if state.closed || state.config.is_none() {
             return;
         }
         state.event.response_status.get_or_insert_with(ResponseStatus::closed_early);
@@ -226,24 +226,24 @@ impl Drop for Record {
 
 impl Record {
     /// Asks the policy, unless it has been asked; returns whether it had not.
-    fn judge(&self, user: Option<&User>, info: &RequestInfo) -> bool {
+    fn decide(&self, user: Option<&User>, info: &RequestInfo) -> bool {
         let mut state = self.state.lock();
-        if state.verdict.is_some() {
+        if state.config.is_some() {
             return false;
         }
         let also = state.also.iter().map(|info| &**info);
-        let verdicts = std::iter::once(info).chain(also).map(|info| self.audit.policy.verdict(user, info));
-        let verdict = verdicts.reduce(Verdict::and).unwrap_or_default();
-        self.audit.counts.level(verdict.level);
-        state.event.level = verdict.level;
+        let configs = std::iter::once(info).chain(also).map(|info| self.audit.policy.config(user, info));
+        let config = configs.reduce(RequestAuditConfig::and).unwrap_or_default();
+        self.audit.counts.level(config.level);
+        state.event.level = config.level;
         state.event.user = user.map(UserInfo::from).unwrap_or_default();
-        state.verdict = Some(verdict);
+        state.config = Some(config);
         true
     }
 
     /// Whether this is to be logged. Before the policy has been asked, whatever is small is kept.
     fn is_at(&self, level: Level) -> bool {
-        let known = self.state.lock().verdict.as_ref().map(|verdict| verdict.level);
+        let known = self.state.lock().config.as_ref().map(|config| config.level);
         known.map_or(level <= Level::Metadata, |known| known >= level)
     }
 
@@ -251,8 +251,8 @@ impl Record {
     fn line(&self, stage: Stage) -> Option<Vec<u8>> {
         let state = &mut *self.state.lock();
         state.closed |= matches!(stage, Stage::ResponseComplete | Stage::Panic);
-        let verdict = state.verdict.as_ref().filter(|verdict| verdict.level > Level::None)?;
-        if verdict.omit_stages.contains(&stage) {
+        let config = state.config.as_ref().filter(|config| config.level > Level::None)?;
+        if config.omit_stages.contains(&stage) {
             return None;
         }
         let event = &mut state.event;

@@ -150,7 +150,7 @@ impl Event {
         }
     }
 
-    /// Tells of this request instead.
+    /// Sets verb and object to those of another request.
     pub(super) fn about(&mut self, info: &RequestInfo) {
         self.verb = info.verb.to_string();
         self.object_ref = info.is_resource.then(|| ObjectReference::from(info));

@@ -134,7 +134,7 @@ impl Writer {
                 }
                 Entry::Flush(flushed) => {
                     let well = self.out.flush();
-                    self.judge(well);
+                    self.report(well);
                     let _ = flushed.send(());
                 }
             }
@@ -143,11 +143,11 @@ impl Writer {
 
     fn write(&mut self, line: &[u8]) -> bool {
         let well = self.out.write_all(line);
-        self.judge(well)
+        self.report(well)
     }
 
     /// Logs and counts what could not be written.
-    fn judge(&self, well: io::Result<()>) -> bool {
+    fn report(&self, well: io::Result<()>) -> bool {
         if let Err(error) = &well {
             self.counts.error("log");
             tracing::error!(%error, "Error in audit plugin 'log' affecting 1 audit events");

@@ -84,7 +84,7 @@ pub struct GroupResources {
 
 /// What a policy says of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct RequestAuditConfig {
     /// How much is logged.
     pub level: Level,
     /// Stages at which nothing is logged.
@@ -93,8 +93,8 @@ pub struct Verdict {
     pub omit_managed_fields: bool,
 }
 
-impl Verdict {
-    /// The verdict on a request about two resources, of which each has its own: whatever one of the two logs is logged.
+impl RequestAuditConfig {
+    /// The configuration of a request about two resources, of which each has its own: what one of them logs is logged.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         match (self.level, other.level) {
@@ -111,11 +111,11 @@ impl Verdict {
 
 impl Policy {
     /// What is to be logged of this request; `user` is `None` if it could not be authenticated.
-    pub fn verdict(&self, user: Option<&User>, info: &RequestInfo) -> Verdict {
+    pub fn config(&self, user: Option<&User>, info: &RequestInfo) -> RequestAuditConfig {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info));
         let mut omit_stages = self.omit_stages.clone();
         omit_stages.extend(rule.iter().flat_map(|rule| &rule.omit_stages));
-        Verdict {
+        RequestAuditConfig {
             level: rule.map_or(Level::None, |rule| rule.level),
             omit_stages,
             omit_managed_fields: rule

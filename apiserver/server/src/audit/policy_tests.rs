@@ -91,16 +91,16 @@ fn users_groups_and_verbs_must_all_match_and_nobody_is_no_user() {
 }
 
 #[test]
-fn of_two_verdicts_whatever_one_logs_is_logged() {
-    let verdict = |level: Level, omit_stages: &[Stage], omit_managed_fields: bool| Verdict {
+fn of_two_configurations_what_one_logs_is_logged() {
+    let config = |level: Level, omit_stages: &[Stage], omit_managed_fields: bool| RequestAuditConfig {
         level,
         omit_stages: omit_stages.to_vec(),
         omit_managed_fields,
     };
-    let none = verdict(Level::None, &[], false);
-    let mute = verdict(Level::Request, &[Stage::RequestReceived, Stage::ResponseComplete], true);
-    let heard = verdict(Level::Metadata, &[Stage::RequestReceived], false);
-    let both = verdict(Level::Request, &[Stage::RequestReceived], false);
+    let none = config(Level::None, &[], false);
+    let mute = config(Level::Request, &[Stage::RequestReceived, Stage::ResponseComplete], true);
+    let heard = config(Level::Metadata, &[Stage::RequestReceived], false);
+    let both = config(Level::Request, &[Stage::RequestReceived], false);
     for (one, other, expected) in
         [(&mute, &heard, &both), (&none, &mute, &mute), (&none, &none, &none), (&mute, &mute, &mute)]
     {
@@ -125,12 +125,12 @@ fn the_first_rule_that_matches_decides_and_none_logs_nothing() {
         omit_stages: vec![Stage::RequestReceived],
         omit_managed_fields: true,
     };
-    let verdict = |uri: &str| policy.verdict(Some(&user()), &info("GET", uri));
-    let object = verdict(OBJECT);
+    let config = |uri: &str| policy.config(Some(&user()), &info("GET", uri));
+    let object = config(OBJECT);
     assert_eq!((object.level, object.omit_managed_fields), (Level::RequestResponse, false));
     assert_eq!(object.omit_stages, [Stage::RequestReceived, Stage::ResponseStarted]);
-    let status = verdict(STATUS);
+    let status = config(STATUS);
     assert_eq!((status.level, status.omit_managed_fields), (Level::Metadata, true));
-    assert_eq!(verdict("/apis/g.io/v1/things?watch=1").level, Level::None);
-    assert_eq!(verdict("/healthz").level, Level::None);
+    assert_eq!(config("/apis/g.io/v1/things?watch=1").level, Level::None);
+    assert_eq!(config("/healthz").level, Level::None);
 }

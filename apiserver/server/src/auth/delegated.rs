@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(code(&auth, None).await, 401);
     }
 
-    /// Each scrape cost two reviews, and so did each junk token of anybody.
+    /// Each scrape cost two reviews, and so did each junk token of any client.
     #[tokio::test]
     async fn who_was_asked_about_is_not_asked_about_again() {
         let (client, times) = host();

@@ -1,4 +1,4 @@
-//! Who asks, and whether they may: the host decides by reviews.
+//! Authentication and authorization: the host decides by reviews.
 //!
 //! ```text
 //!   authn      the user behind a request: front proxy, client certificate, bearer token; impersonation

@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::Chain;
 use crate::audit::AuditContext;
-use crate::auth::authn::impersonation::{Impersonated, Mode};
+use crate::auth::authn::impersonation::{Impersonated, ImpersonationMode};
 use crate::auth::authn::{Caller, Peer, ProvedBy};
 use crate::auth::authz::{Attributes, Decision};
 use crate::flow_control::{PriorityLevel, Seats, Work};
@@ -23,7 +23,7 @@ pub(crate) struct Admitted {
     /// As whom it is answered.
     pub(crate) user: Arc<User>,
     /// In which way the caller may act as that user; none as itself.
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<ImpersonationMode>,
     pub(crate) level: PriorityLevel,
     /// The seats taken for the answer.
     pub(crate) seats: Seats,
@@ -32,7 +32,7 @@ pub(crate) struct Admitted {
 /// Why a request may not be answered.
 pub(crate) struct NotAdmitted {
     pub(crate) error: ApiError,
-    /// Whether it is an anonymous user who has no right to it, and who might have one under a name.
+    /// Whether the user is anonymous and has no right to it: an authenticated one might.
     pub(crate) is_anonymous: bool,
 }
 
@@ -43,7 +43,7 @@ impl From<ApiError> for NotAdmitted {
 }
 
 impl Chain {
-    /// Who sends a request, and what proves it. Credentials are taken off the headers.
+    /// Authenticates the sender of a request. Credentials are removed from the headers.
     ///
     /// # Errors
     /// 401 for wrong credentials, 503 while it cannot be known whose they are.

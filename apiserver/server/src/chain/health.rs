@@ -1,7 +1,7 @@
 //! /livez, /readyz and /healthz (k8s.io/apiserver pkg/server/healthz): named checks, `?verbose`, `?exclude=`, a path a
-//! check. A failure is 500. These three are open to everybody, so they withhold the reason; the path of a check below
-//! them tells it, to users that the host authorizes to get that path. The log tells when a check begins to fail, and
-//! when it ceases to.
+//! check. A failure is 500. These three need no authentication, so they withhold the reason; the path of a check below
+//! them shows it to users that the host authorizes to get that path. A check that begins to fail is logged, and so is
+//! one that passes again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use http::{Method, Response, StatusCode, header};
 
 use crate::request::query::Query;
 
-/// The paths that are open to everybody.
+/// The paths that need no authentication.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// A check: healthy, or why not.
@@ -59,7 +59,7 @@ impl Health {
         self
     }
 
-    /// The answer to a GET of exactly /livez, /readyz or /healthz, which is open to everybody.
+    /// The answer to a GET of exactly /livez, /readyz or /healthz, which needs no authentication.
     pub fn probe(&self, method: &Method, path: &str, query: &Query) -> Option<Response<Body>> {
         let is_probe = *method == Method::GET && PROBES.contains(&path);
         is_probe.then(|| self.answer(path, query)).flatten()
@@ -67,7 +67,7 @@ impl Health {
 
     /// Whether every check of /readyz passes.
     pub fn is_ready(&self) -> bool {
-        // Each is looked at, so that the log tells of all that fail.
+        // Each is looked at, so that the log names all that fail.
         self.live.iter().chain(&self.ready).filter(|check| check.look().is_err()).count() == 0
     }
 

@@ -36,9 +36,9 @@ pub(crate) use admit::{Admitted, NotAdmitted};
 
 /// The steps that a request passes through.
 pub struct Chain {
-    /// Who asks.
+    /// Authenticates the caller.
     pub authenticator: Authenticator,
-    /// Who may.
+    /// Authorizes the request.
     pub authorizer: Arc<Authorizer>,
     /// Which requests are served when not all can be.
     pub flow_control: Arc<FlowControl>,
@@ -56,7 +56,7 @@ pub struct Chain {
     pub responses: OpenResponses,
 }
 
-/// Media type of server-side apply, which metrics tell from other patches.
+/// Media type of server-side apply, which metrics count under a verb of its own.
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// What an answer holds on to until it has been sent.
@@ -104,7 +104,7 @@ impl Chain {
         )
     }
 
-    /// Tells the server's log and the metrics of an answer, and sends it.
+    /// Logs and counts an answer, and sends it.
     pub(crate) fn deliver(
         &self,
         mut response: Response<Body>,
@@ -210,7 +210,7 @@ impl Chain {
         Ok((caller, admitted.map_err(|refused| refused.error)?))
     }
 
-    /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
+    /// The request as metrics show it: without a resource that is not served, which would be a series.
     pub(crate) fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
         if !info.is_resource || self.api.is_mounted(info) {
             return Cow::Borrowed(info);
@@ -224,16 +224,16 @@ impl Chain {
     }
 }
 
-/// What is asked, by whom it was sent, and where that is logged.
+/// A request on its way through the chain.
 struct Asked<'a> {
     info: Arc<RequestInfo>,
     audit: AuditContext,
     peer: &'a Peer,
-    /// Who sent it, once that is known.
+    /// The authenticated sender, once it is known.
     authenticated: &'a OnceLock<Arc<User>>,
 }
 
-/// An answer, as logs and metrics tell of it.
+/// An answer, as logs and metrics show it.
 pub(crate) struct Answered<'a> {
     /// What was asked for.
     pub(crate) info: &'a RequestInfo,
@@ -245,12 +245,12 @@ pub(crate) struct Answered<'a> {
     pub(crate) started: Instant,
     /// When it has to be sent, if it keeps seats.
     pub(crate) by: Instant,
-    /// Who sent the request, where that is known.
+    /// The authenticated sender, where it is known.
     pub(crate) user: Option<Arc<User>>,
     pub(crate) peer: &'a Peer,
 }
 
-/// What is answered when a request has panicked.
+/// Logs the panic of a request, and returns the error for its client.
 pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &AuditContext) -> ApiError {
     let text = why.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");

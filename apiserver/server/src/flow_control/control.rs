@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::figures::{Counts, Figures, InFlight, LevelFigures};
+use super::figures::{Figures, InFlight, LevelFigures, RequestCounts};
 use super::level::{FlowKey, Ticket};
 use super::priority_level::{LIMITED, PriorityLevel, PriorityLevels};
 use super::scheduler::{Arrival, Claim, Scheduler, Served};
@@ -56,7 +56,7 @@ pub struct FlowControl {
 /// The state behind the lock. To drop [`Seats`] takes the lock: they are never sent or dropped while it is held.
 struct Queues {
     scheduler: Scheduler<Waiter>,
-    counts: [Counts; LEVELS],
+    counts: [RequestCounts; LEVELS],
 }
 
 /// Where a request waits for its seats. If it waits no longer they are dropped, and so given back.
@@ -89,7 +89,7 @@ impl FlowControl {
     }
 
     /// Takes the seats of a user's request that has this much time, and waits for them if it has to. `listed_bytes`
-    /// tells about how many bytes a list reads, counted no further than its second argument. Cancel safe.
+    /// returns about how many bytes a list reads, counted no further than its second argument. Cancel safe.
     pub async fn admit(
         self: &Arc<Self>,
         of: PriorityLevel,
@@ -227,7 +227,7 @@ impl Queues {
         has_room
     }
 
-    fn count(&mut self, claim: Claim, count: impl FnOnce(&mut Counts)) {
+    fn count(&mut self, claim: Claim, count: impl FnOnce(&mut RequestCounts)) {
         self.counts.get_mut(claim.level).map(count);
     }
 

@@ -26,7 +26,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct FairBudget {
     pools: Mutex<Pools>,
-    /// Woken when something comes back. Who waits holds seats, so that those who are woken are at most as many.
+    /// Notified when something comes back. A waiting request holds seats, so that no more than there are seats are
+    /// woken.
     freed: Notify,
     /// The message of a 429 after a wait in vain.
     refusal: &'static str,
@@ -42,7 +43,7 @@ struct Pools {
 #[derive(Debug)]
 struct Pool {
     free: usize,
-    /// What is held by flow; who holds nothing is not listed.
+    /// What each flow holds; flows that hold nothing are not listed.
     held: HashMap<String, usize>,
 }
 
@@ -66,7 +67,7 @@ impl FairBudget {
         Holding { budget, user: user.clone(), level, held: Units::default(), deadline }
     }
 
-    /// Units that are free to everybody.
+    /// Units that are free to all levels.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.pools.lock().common.free

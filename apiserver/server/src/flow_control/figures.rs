@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::level::Level;
+use super::level::LevelQueues;
 use super::share::{LEVELS, Share};
 
 /// Buckets of the time that requests wait (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
@@ -41,7 +41,7 @@ pub struct Waits {
 
 /// Requests of a level so far, by what became of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct RequestCounts {
     pub(super) dispatched: u64,
     pub(super) queue_full: u64,
     pub(super) timed_out: u64,
@@ -49,7 +49,7 @@ pub(super) struct Counts {
 }
 
 impl LevelFigures {
-    pub(super) fn of<W>(level: &Level<W>, counts: Counts, waits: &Waits) -> Self {
+    pub(super) fn of<W>(level: &LevelQueues<W>, counts: RequestCounts, waits: &Waits) -> Self {
         Self {
             share: level.share,
             waiting: level.waiting as u64,

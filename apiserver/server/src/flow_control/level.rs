@@ -22,7 +22,7 @@ pub type FlowKey = u64;
 pub type Ticket = u64;
 
 /// The requests of one level; a `W` wakes a request that waits.
-pub struct Level<W> {
+pub struct LevelQueues<W> {
     /// Its seats.
     pub share: Share,
     /// Seats that its requests hold.
@@ -65,7 +65,7 @@ pub struct Head {
     pub seats: u32,
 }
 
-impl<W> Level<W> {
+impl<W> LevelQueues<W> {
     /// A level without requests.
     pub fn new(share: Share) -> Self {
         let (flows, line) = (HashMap::new(), BTreeSet::new());
@@ -93,7 +93,7 @@ impl<W> Level<W> {
                 return Some(Head { flow: turn.flow, seats });
             }
             if !leaves_enough(turn.used, 1, free) {
-                // Nor may the others, who hold no less.
+                // Nor may the other flows, which hold no less.
                 return None;
             }
         }

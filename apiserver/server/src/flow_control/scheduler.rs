@@ -3,7 +3,7 @@
 //! Its invariant: the seats that are held, and those of each level that it never lends and does not hold, are together
 //! no more than there are.
 
-use super::level::{FlowKey, Level, Ticket};
+use super::level::{FlowKey, LevelQueues, Ticket};
 use super::share::{LEVELS, Share, shares};
 
 /// What a request takes.
@@ -31,7 +31,7 @@ pub enum Arrival {
 /// The seats of all levels, and the requests that wait for them; the caller wakes a `W` when its request has been
 /// served.
 pub struct Scheduler<W> {
-    levels: [Level<W>; LEVELS],
+    levels: [LevelQueues<W>; LEVELS],
     seats: u32,
     /// Requests that wait.
     waiting: usize,
@@ -57,11 +57,11 @@ impl<W> Scheduler<W> {
     pub fn new(total: u32) -> Self {
         let shares = shares(total);
         let seats = shares.iter().map(|share| share.nominal).sum();
-        Self { levels: shares.map(Level::new), seats, waiting: 0, tickets: 0, scarce: Scarce::Nothing }
+        Self { levels: shares.map(LevelQueues::new), seats, waiting: 0, tickets: 0, scarce: Scarce::Nothing }
     }
 
     /// The level of this index.
-    pub fn level(&self, level: usize) -> Option<&Level<W>> {
+    pub fn level(&self, level: usize) -> Option<&LevelQueues<W>> {
         self.levels.get(level)
     }
 

@@ -29,7 +29,7 @@ struct Plan {
 /// The seats of one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Its share. What others have borrowed of it comes back as they end, before anybody borrows more.
+    /// Its share. What others have borrowed of it comes back as they end, before any level borrows more.
     pub nominal: u32,
     /// What of its share it never lends.
     pub lower: u32,

@@ -12,14 +12,14 @@ const BYTES: usize = 100_000;
 /// cacheWithStreamingMaxMemoryUsage for a list that is not held as a whole).
 const MOST: u32 = 10;
 
-/// A request, as far as it tells what work it makes.
+/// What the work of a request is estimated from.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
     /// What is asked.
     pub info: &'a RequestInfo,
     /// What it reads beside that, in the same way.
     pub also: &'a [Arc<RequestInfo>],
-    /// Bytes of the body; `None` where the client has not said.
+    /// Bytes of the body; `None` where the client has not announced its length.
     pub body: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
 use super::Server;
-use super::stop::Stop;
+use super::shutdown::Shutdown;
 use crate::api_group::ApiGroup;
 use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
@@ -19,12 +19,15 @@ use crate::responses::OpenResponses;
 
 impl Server {
     /// Everything that a request passes through, with the port where it comes in.
-    pub(super) fn assemble(mut self, stop: &Stop) -> anyhow::Result<(TcpListener, ServerConfig, Mux)> {
+    pub(super) fn assemble(
+        mut self,
+        shutdown: &Shutdown,
+    ) -> anyhow::Result<(TcpListener, ServerConfig, Mux)> {
         for resource in &mut self.resources {
             resource.admission.extend(self.of_all.iter().cloned());
         }
         let health = self.health();
-        let mount = |service| Grpc::new(service, health.clone(), stop.now.clone());
+        let mount = |service| Grpc::new(service, health.clone(), shutdown.now.clone());
         let grpc = self.service.take().map(mount).transpose()?;
         let options = self.options;
         let (mut metrics, responses) = (self.metrics, OpenResponses::default());
@@ -37,7 +40,7 @@ impl Server {
             .with_authorizer(self.authorizer.clone())
             .with_fencing_tokens(FencingTokens::new(Arc::new(Fences::new(self.backend.clone()))))
             .with_watch_events(metrics.watch_events())
-            .with_shutdown(stop.now.clone());
+            .with_shutdown(shutdown.now.clone());
         let limits = Limits {
             reading: options.max_requests_inflight,
             mutating: options.max_mutating_requests_inflight,

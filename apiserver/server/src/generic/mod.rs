@@ -16,7 +16,7 @@
 
 mod assemble;
 mod options;
-mod stop;
+mod shutdown;
 mod trust;
 
 use std::path::Path;
@@ -50,7 +50,7 @@ use crate::handlers::Resource;
 use crate::metrics::Metrics;
 use crate::serve::{self, Bounds};
 use crate::{host, tls};
-use stop::Stop;
+use shutdown::Shutdown;
 
 /// A server that has its port and its storage, and serves when it is run.
 pub struct Server {
@@ -113,7 +113,7 @@ impl Server {
         self.client.clone()
     }
 
-    /// Who asks the host who may do what.
+    /// The authorizer that asks the host.
     pub fn authorizer(&self) -> Arc<Authorizer> {
         self.authorizer.clone()
     }
@@ -178,24 +178,24 @@ impl Server {
 
     /// Serves until SIGTERM or SIGINT.
     pub async fn run(mut self) -> anyhow::Result<()> {
-        let stop = Stop::default();
-        self.add_checks(&stop);
-        place::compact(&self.backend, stop.now.clone());
+        let shutdown = Shutdown::default();
+        self.add_checks(&shutdown);
+        place::compact(&self.backend, shutdown.now.clone());
         tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
         tokio::spawn(self.trusted.clone().follow(self.client.clone()));
-        tokio::spawn(stop.clone().on_signal(self.options.shutdown_delay));
+        tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));
         self.announce();
         let audit = self.audit.clone();
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
-        let (listener, tls, mux) = self.assemble(&stop)?;
+        let (listener, tls, mux) = self.assemble(&shutdown)?;
         let responses = mux.chain.responses.clone();
         let mux = Arc::new(mux);
         let look_after = async move { responses.look_after().await };
-        // Until the last connection has ended, which may be long after `stop`.
+        // Until the last connection has ended, which may be long after `shutdown.now`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
         let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
-        serve::serve(listener, tls, mux, stop.now, bounds).await;
+        serve::serve(listener, tls, mux, shutdown.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
         }
@@ -203,14 +203,14 @@ impl Server {
         Ok(())
     }
 
-    fn add_checks(&mut self, stop: &Stop) {
+    fn add_checks(&mut self, shutdown: &Shutdown) {
         let (trusted, namespaces) = (self.trusted.clone(), self.namespaces.clone());
-        let (caches, stop) = (self.caches.clone(), stop.clone());
+        let (caches, shutdown) = (self.caches.clone(), shutdown.clone());
         self.ready_when("storage", "a cache is not filled", move || caches.iter().all(|c| c.ready()));
         let unread = "not read from the host";
         self.ready_when("authentication-config", unread, move || trusted.is_ready());
         self.ready_when("namespaces", unread, move || namespaces.ready());
-        self.ready_when("shutdown", "shutting down", move || !stop.is_unready());
+        self.ready_when("shutdown", "shutting down", move || !shutdown.is_unready());
     }
 
     fn announce(&self) {

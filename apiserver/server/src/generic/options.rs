@@ -22,7 +22,7 @@ pub struct Options {
     pub serving: Serving,
     /// How it reaches the host.
     pub host: HostFiles,
-    /// Whom it believes before the host has said.
+    /// Which CAs and headers it trusts in place of the host's ConfigMap.
     pub trust: Trust,
     /// Where objects are kept.
     pub storage: Place,

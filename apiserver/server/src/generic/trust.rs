@@ -1,4 +1,4 @@
-//! Whom the options tell us to believe; the files that they name are read again when they change.
+//! The CAs and headers that the options name; their files are read again when they change.
 
 use std::path::Path;
 use std::time::Duration;

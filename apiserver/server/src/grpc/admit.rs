@@ -17,7 +17,7 @@ use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;
 use super::streams::OpenStream;
 use super::{Grpc, Refusal, message};
-use crate::auth::authn::impersonation::Mode;
+use crate::auth::authn::impersonation::ImpersonationMode;
 use crate::auth::authn::{Caller, Credential};
 use crate::auth::authz::Attributes;
 use crate::chain::Chain;
@@ -100,7 +100,7 @@ impl Chain {
         grpc: &Grpc,
         caller: &Caller,
         user: &Arc<User>,
-        impersonated: Option<(Mode, HeaderMap)>,
+        impersonated: Option<(ImpersonationMode, HeaderMap)>,
         credential: Credential,
         attributes: Vec<Attributes>,
     ) -> Result<AdmittedStream, Refusal> {

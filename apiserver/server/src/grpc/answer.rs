@@ -22,7 +22,7 @@ use crate::flow_control::Seats;
 use crate::request::user::User;
 use crate::responses::Streaming;
 
-/// Time for the message of a health check, which comes from anybody.
+/// Time for the message of a health check, which any client may send.
 const CHECK_TIME: Duration = Duration::from_secs(10);
 /// Longest message of a health check, in bytes: the name of a service.
 const CHECK_BYTES: usize = 1024;

@@ -29,10 +29,10 @@ pub(super) struct Deadline {
 /// The service's body with everything that may end it.
 pub(super) struct EndedBody<G> {
     /// Absent once the answer has ended.
-    open: Option<Open<G>>,
+    open: Option<OpenBody<G>>,
 }
 
-struct Open<G> {
+struct OpenBody<G> {
     inner: Body,
     timer: StreamTimer,
     deadline: Option<Deadline>,
@@ -42,7 +42,7 @@ struct Open<G> {
 }
 
 impl<G> EndedBody<G> {
-    /// Ends `inner` at `shutdown` with UNAVAILABLE, at `deadline` with its status, and when `ending` says so. `guard` is
+    /// Ends `inner` at `shutdown` with UNAVAILABLE, at `deadline` with its status, and when `ending` ends it. `guard` is
     /// dropped with the end.
     pub(super) fn new(
         inner: Body,
@@ -53,11 +53,11 @@ impl<G> EndedBody<G> {
     ) -> Self {
         let at = deadline.as_ref().map_or_else(|| Instant::now() + NEVER, |deadline| deadline.at);
         let timer = StreamTimer::new(shutdown, at);
-        Self { open: Some(Open { inner, timer, deadline, ending, _guard: guard }) }
+        Self { open: Some(OpenBody { inner, timer, deadline, ending, _guard: guard }) }
     }
 }
 
-impl<G> Open<G> {
+impl<G> OpenBody<G> {
     /// The status with which something other than the service ends the answer.
     fn poll_ended(&mut self, context: &mut Context<'_>) -> Option<Status> {
         if let Some(status) = self.ending.poll(context) {
@@ -174,7 +174,7 @@ mod tests {
         Body::from_stream(one.chain(stream::pending()))
     }
 
-    /// Everything that ends a body, and a guard that tells when it is dropped.
+    /// Everything that ends a body, and a token that is cancelled when the body's guard is dropped.
     struct Parts {
         shutdown: CancellationToken,
         ending: Arc<Ending>,

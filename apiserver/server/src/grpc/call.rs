@@ -43,7 +43,7 @@ pub(super) struct Call<'a> {
     pub(super) parsed: Arc<RequestInfo>,
     /// What it asks for, once that is known.
     info: OnceLock<Arc<RequestInfo>>,
-    /// Who sent it, once that is known.
+    /// The authenticated sender, once it is known.
     authenticated: OnceLock<Arc<User>>,
 }
 

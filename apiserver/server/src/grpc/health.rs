@@ -13,11 +13,11 @@ use crate::chain::health::Health;
 
 /// Name of the service.
 pub(super) const NAME: &str = "grpc.health.v1.Health";
-/// The method that is open to everybody.
+/// The method that needs no authentication.
 pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The method that needs an authenticated caller.
 pub(super) const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// Time between two looks at the checks while somebody watches.
+/// Time between two looks at the checks while a client watches.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Whether the server is ready, for checks and watches.
@@ -34,7 +34,7 @@ impl Readiness {
         Self { health, service, ready: Arc::new(watch::channel(false).0) }
     }
 
-    /// Looks at the checks for as long as this is polled, while somebody watches.
+    /// Looks at the checks while a client watches, until the future is dropped.
     pub(super) async fn follow(&self) {
         let mut period = tokio::time::interval(PERIOD);
         loop {

@@ -21,7 +21,7 @@ const PREFIX: usize = 5;
 const ENCODING: &str = "grpc-encoding";
 const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 
-/// Reads the message and takes off the headers what tells of its compression. It counts in `holding` while it is read.
+/// Reads the message, and removes the headers of its encoding. Its bytes count in `holding` while it is read.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for anything but exactly one whole message, RESOURCE_EXHAUSTED for one that is too long,

@@ -138,7 +138,7 @@ impl RequestHandler for Mux {
     }
 
     fn is_front_proxy(&self, peer: &Peer) -> bool {
-        self.chain.authenticator.greet(peer)
+        self.chain.authenticator.is_front_proxy(peer)
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tonic::Status;
 
 use super::streams::{Key, Streams};
-use crate::auth::authn::impersonation::Mode;
+use crate::auth::authn::impersonation::ImpersonationMode;
 use crate::auth::authn::{Authenticator, Caller, Certificates, Origin};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::request::user::User;
@@ -34,7 +34,7 @@ pub(super) enum Question {
     /// The user may still do this, asked in the name of the caller.
     Access { caller: Caller, user: Arc<User>, attributes: Attributes },
     /// The caller may still act, in the same way, as the user whom these headers name.
-    Impersonation { caller: Caller, mode: Mode, headers: HeaderMap, attributes: Attributes },
+    Impersonation { caller: Caller, mode: ImpersonationMode, headers: HeaderMap, attributes: Attributes },
 }
 
 /// What a review says.

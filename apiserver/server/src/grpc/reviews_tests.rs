@@ -173,6 +173,6 @@ fn another_way_of_acting_as_a_user_is_another_question() {
         headers: HeaderMap::new(),
         attributes: Attributes::default(),
     };
-    assert_ne!(about(Mode::ArbitraryNode).key(), about(Mode::Legacy).key());
-    assert_eq!(about(Mode::Legacy).key(), about(Mode::Legacy).key());
+    assert_ne!(about(ImpersonationMode::ArbitraryNode).key(), about(ImpersonationMode::Legacy).key());
+    assert_eq!(about(ImpersonationMode::Legacy).key(), about(ImpersonationMode::Legacy).key());
 }

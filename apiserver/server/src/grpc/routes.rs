@@ -1,4 +1,4 @@
-//! Which method a path names, and who answers it.
+//! The method that a path names, and the service that answers it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Routes {
 /// A method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Health/Check, which is open to everybody.
+    /// Health/Check, which needs no authentication.
     HealthCheck,
     /// Health/Watch.
     HealthWatch,

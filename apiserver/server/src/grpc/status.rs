@@ -56,7 +56,7 @@ impl From<Status> for Refusal {
     }
 }
 
-/// The answer that says so: HTTP 200, with the status in the headers and no body.
+/// A trailers-only answer: HTTP 200, with the status in the headers and no body.
 pub(super) fn trailers_only(status: &Status) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.headers_mut() = trailers(status);

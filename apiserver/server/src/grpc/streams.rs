@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::body::Ending;
 use super::reviews::{Answer, Question};
 
-/// What tells one question from another.
+/// The key of a question: equal questions have equal keys.
 pub(super) type Key = [u8; 32];
 
 /// The open streams of one server.
@@ -29,7 +29,7 @@ pub(super) struct Streams {
 
 #[derive(Default)]
 struct State {
-    counts: Counts,
+    counts: StreamCounts,
     schedule: Schedule,
     /// Number of the newest stream.
     newest: u64,
@@ -128,16 +128,16 @@ const MAX_QUESTIONS: usize = 512;
 
 /// What each user has; users who have nothing are not listed.
 #[derive(Default)]
-struct Counts(HashMap<String, Count>);
+struct StreamCounts(HashMap<String, StreamCount>);
 
 /// What one user has.
 #[derive(Default)]
-struct Count {
+struct StreamCount {
     streams: usize,
     questions: usize,
 }
 
-impl Counts {
+impl StreamCounts {
     /// Refuses one more stream, with so many new questions, to a user who has too many.
     fn check(&self, user: &str, new: usize) -> Result<(), ApiError> {
         let (streams, questions) = self.0.get(user).map_or((0, 0), |user| (user.streams, user.questions));
@@ -156,9 +156,9 @@ impl Counts {
     }
 
     /// Changes what a user has.
-    fn change(&mut self, user: &str, change: impl FnOnce(&mut Count)) {
+    fn change(&mut self, user: &str, change: impl FnOnce(&mut StreamCount)) {
         if !self.0.contains_key(user) {
-            self.0.insert(user.to_owned(), Count::default());
+            self.0.insert(user.to_owned(), StreamCount::default());
         }
         let Some(count) = self.0.get_mut(user) else { return };
         change(count);

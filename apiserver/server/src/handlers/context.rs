@@ -46,9 +46,9 @@ pub struct RequestContext {
     pub resource: Arc<Resource>,
     /// What is asked.
     pub info: Arc<RequestInfo>,
-    /// Who sent the request.
+    /// The authenticated sender of the request.
     pub caller: Caller,
-    /// Who asks: the caller, or as whom the caller acts.
+    /// The user of the request: the caller, or the user that the caller acts as.
     pub user: Arc<User>,
     /// The user's priority level.
     pub level: PriorityLevel,
@@ -60,7 +60,7 @@ pub struct RequestContext {
     pub warnings: Arc<Warnings>,
     /// The moment of the request.
     pub now: Now,
-    /// Who may create by applying.
+    /// Decides whether an apply may create.
     pub authorizer: Option<Arc<dyn CreateAuthorizer>>,
     /// The fencing token that the write carries.
     pub fencing_token: Option<FencingToken>,
@@ -107,7 +107,7 @@ impl RequestContext {
         self.key_of(&self.info.namespace, &self.info.name)
     }
 
-    /// What each write of the request has in common; `ordinary` is the priority for users who are none of the cluster's.
+    /// What each write of the request has in common; `ordinary` is the priority for users that are not the cluster's.
     pub fn write_context(&self, ordinary: Priority) -> WriteContext<'_> {
         let needed = if self.on_status() { Priority::Needed } else { ordinary };
         let priority = if self.level.is_of_cluster() { Priority::System } else { needed };

@@ -64,7 +64,7 @@ pub async fn insert(
     }
 }
 
-/// Whatever admission made of it, it is stored where the request said (k8s.io/apiserver pkg/registry/rest/create.go,
+/// Admission cannot change where the object is stored (k8s.io/apiserver pkg/registry/rest/create.go,
 /// BeforeCreate). A new object may be given another name, but not by an update or apply that names it in its URL.
 fn check_place(request: &RequestContext, object: &mut Object) -> Result<(), ApiError> {
     metadata::check_namespace(request, object)?;
@@ -134,7 +134,7 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// One that is too large is stored without the record of who owns its fields.
+/// Stores the object, without its managed fields if it is too large.
 async fn store(request: &RequestContext, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
     let context = request.write_context(Priority::Ordinary);
     let result = match request.storage().create(key, object, context).await {

@@ -3,7 +3,7 @@
 //!
 //! The newest number is a key in storage by the writer's name, which is never removed. So only the users of the priority
 //! level of controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with
-//! 403 rather than let through: who sends the header relies on late writes being refused.
+//! 403 rather than let through: a writer that sends the header relies on late writes being refused.
 
 use std::sync::Arc;
 

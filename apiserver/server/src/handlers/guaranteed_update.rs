@@ -108,7 +108,7 @@ fn would_be(request: &RequestContext, present: &Stored, next: Next) -> Outcome {
     }
 }
 
-/// `None` if somebody else wrote first.
+/// `None` if another write came first.
 async fn commit(
     request: &RequestContext,
     key: &str,
@@ -130,7 +130,7 @@ async fn commit(
     }
 }
 
-/// An object that is too large is stored without the record of who owns its fields.
+/// Writes the object, without its managed fields if it is too large.
 async fn write(
     request: &RequestContext,
     key: &str,

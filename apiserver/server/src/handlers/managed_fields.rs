@@ -1,4 +1,4 @@
-//! Who owns which field, through the machinery.
+//! Managed fields: which manager owns which field, through the machinery.
 
 use std::sync::LazyLock;
 

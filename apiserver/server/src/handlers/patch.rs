@@ -32,7 +32,7 @@ pub async fn patch(request: &RequestContext, body: &RequestBody) -> Result<Respo
     let options = write_options(&request.info.query, &request.headers, kind)?;
     request.audit.request_body(|| body.bytes().clone());
     let errors = match type_ {
-        // These look at what is said twice when they read the body.
+        // These find duplicate fields when they read the body.
         PatchType::Apply | PatchType::Strategic => Vec::new(),
         PatchType::Merge => patched::patch_errors(body, &options),
         PatchType::Json => {
@@ -49,7 +49,7 @@ pub async fn patch(request: &RequestContext, body: &RequestBody) -> Result<Respo
             }
             Outcome::Missing if type_ != PatchType::Apply || request.on_status() => Err(request.not_found()),
             Outcome::Missing => match patch.create().await {
-                // Somebody else created it first: apply to that.
+                // Another writer created it first: apply to that.
                 Err(error) if error.reason() == "AlreadyExists" && !options.dry_run => continue,
                 result => Ok(request.answer(StatusCode::CREATED, &*result?, &view)),
             },
@@ -120,7 +120,7 @@ impl Patching<'_> {
     fn check(&self, new: &mut Object) -> Result<(), ApiError> {
         metadata::check_namespace(self.request, new)?;
         metadata::check_name(self.request, new)?;
-        // The host looks at what a patch made after admission alone, and says so.
+        // kube-apiserver checks what a patch made only after admission, and its warning says so.
         metadata::dedup_owner_references_after_admission(self.request, new);
         Ok(())
     }

@@ -58,7 +58,7 @@ fn check_bytes(
     })
 }
 
-/// A limit in the words of a refusal.
+/// A limit, as the message of a refusal shows it.
 struct Exceeded {
     name: &'static str,
     unit: &'static str,
@@ -81,7 +81,7 @@ fn refusal(request: &RequestContext, no_room: NoRoom, key: &str, exceeded: &Exce
     ApiError::forbidden(names.group, names.plural, key.rsplit('/').next().unwrap_or(key), why)
 }
 
-/// What is said to a flow that has to wait.
+/// The message for a flow that has to wait.
 const OVER_SHARE: &str = "the store is short of space, and you have replaced or removed more than your share of what its \
                           history holds: try again later";
 

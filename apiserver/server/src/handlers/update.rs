@@ -42,7 +42,7 @@ pub async fn update(request: &RequestContext, body: &RequestBody) -> Result<Resp
     }
 }
 
-/// A kind may take an update of what is not there for a create, by those who may create.
+/// Creates the object of an update that found none, for a kind that allows it and a user that may create.
 async fn create_instead(
     request: &RequestContext,
     mut object: Object,

@@ -122,7 +122,7 @@ where
             let (method, uri) = (request.method().clone(), request.uri().clone());
             let path = uri.path_and_query().map_or("", |path| path.as_str());
             let path = path.strip_prefix(&observe.0.base).unwrap_or(path);
-            let request = tell_body(request, path).await?;
+            let request = log_body(request, path).await?;
             match inner.call(request).await {
                 Ok(response) => {
                     observe.answered(&method, path, response.status(), begun);
@@ -139,7 +139,7 @@ where
 }
 
 /// Logs the body of a request at `-v 8`, and returns the request.
-async fn tell_body(request: Request<Body>, path: &str) -> Result<Request<Body>, BoxError> {
+async fn log_body(request: Request<Body>, path: &str) -> Result<Request<Body>, BoxError> {
     if !enabled!(target: target::BODIES, tracing::Level::DEBUG) || !may_be_shown(path) {
         return Ok(request);
     }
@@ -164,7 +164,7 @@ fn may_be_shown(path: &str) -> bool {
     SHOWN.iter().any(|(of, shown)| *of == group && (shown.is_empty() || shown.contains(resource)))
 }
 
-/// The innermost cause of a failure, in the system's plain words where it is one of the system's.
+/// The innermost cause of a failure; the kind of an error of the operating system.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let mut last = error;
     // An io::Error skips the error that it wraps.
@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_sent_as_it_was() {
         let request = Request::new(Body::from(b"{}".to_vec()));
-        let sent = tell_body(request, "/api/v1/pods").await.unwrap();
+        let sent = log_body(request, "/api/v1/pods").await.unwrap();
         assert_eq!(sent.into_body().collect().await.unwrap().to_bytes(), "{}");
     }
 }

@@ -1,5 +1,5 @@
-//! Who is served and who waits, by kube-apiserver's names (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
-//! Each level is its own flow schema here, and no label tells a flow: its name is a tenant's choice.
+//! The figures of flow control, by kube-apiserver's names (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
+//! Each level is its own flow schema here, and no label names a flow: its name is a tenant's choice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::flow_control::{FlowControl, LevelFigures};
 
-/// The priority levels, read when somebody asks.
+/// The priority levels, read at each scrape.
 pub(super) struct Levels(pub(super) Arc<FlowControl>);
 
 impl fmt::Debug for Levels {
@@ -22,7 +22,7 @@ impl fmt::Debug for Levels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Level {
+struct LevelLabel {
     priority_level: &'static str,
 }
 
@@ -86,7 +86,7 @@ impl Collector for Levels {
             let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Gauge)?;
             for (priority_level, figures) in &levels {
                 let gauge = ConstGauge::new(number(figure(figures)));
-                gauge.encode(metric.encode_family(&Level { priority_level })?)?;
+                gauge.encode(metric.encode_family(&LevelLabel { priority_level })?)?;
             }
         }
         for (name, what, figure) in REQUESTS {

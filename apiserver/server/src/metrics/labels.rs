@@ -1,10 +1,10 @@
-//! What tells requests apart: labels as k8s.io/apiserver pkg/endpoints/metrics has them.
+//! The labels of requests, as k8s.io/apiserver pkg/endpoints/metrics has them.
 
 use prometheus_client::encoding::EncodeLabelSet;
 
 use crate::request::info::{RequestInfo, Verb};
 
-/// Labels that tell requests apart.
+/// The labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Labels {
     verb: String,

@@ -25,7 +25,7 @@ use labels::{DryRun, Labels, Terminated, Total, dry_run, labels};
 
 /// Labels of the watch metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Watched {
+struct WatchLabels {
     group: &'static str,
     version: &'static str,
     resource: &'static str,
@@ -34,8 +34,8 @@ struct Watched {
 /// Events that watches have sent, and their sizes.
 #[derive(Clone, Debug)]
 pub struct WatchEvents {
-    sent: Family<Watched, Counter>,
-    sizes: Family<Watched, Histogram, fn() -> Histogram>,
+    sent: Family<WatchLabels, Counter>,
+    sizes: Family<WatchLabels, Histogram, fn() -> Histogram>,
 }
 
 impl Default for WatchEvents {
@@ -47,7 +47,7 @@ impl Default for WatchEvents {
 impl WatchEvents {
     /// Those of one kind, looked up once for all that a watch sends.
     pub fn of(&self, names: &Names) -> KindEvents {
-        let of = Watched { group: names.group, version: names.version, resource: names.plural };
+        let of = WatchLabels { group: names.group, version: names.version, resource: names.plural };
         KindEvents { sent: self.sent.get_or_create_owned(&of), sizes: self.sizes.get_or_create_owned(&of) }
     }
 }
@@ -153,14 +153,14 @@ impl Metrics {
         OpenWatch(gauge)
     }
 
-    /// Shows what the caches of these kinds tell.
+    /// Shows the figures of the caches of these kinds.
     pub fn show_caches<'n>(&mut self, caches: impl IntoIterator<Item = (&'n Names, Arc<cache::Metrics>)>) {
         let mut all = storage::Caches::default();
         caches.into_iter().for_each(|(names, cache)| all.add(names, cache));
         self.registry.register_collector(Box::new(all));
     }
 
-    /// Shows who is served and who waits.
+    /// Shows the figures of flow control.
     pub fn show_flow_control(&mut self, control: Arc<FlowControl>) {
         self.registry.register_collector(Box::new(flow_control::Levels(control)));
     }

@@ -1,5 +1,5 @@
-//! What the watch caches tell, by kube-apiserver's names where it has the same (k8s.io/apiserver
-//! pkg/storage/cacher/metrics, pkg/storage/etcd3/metrics). They are read when somebody asks: nothing is counted for it.
+//! The figures of the watch caches, by kube-apiserver's names where it has the same (k8s.io/apiserver
+//! pkg/storage/cacher/metrics, pkg/storage/etcd3/metrics). They are read at each scrape: nothing is counted for it.
 
 use std::fmt;
 use std::sync::Arc;

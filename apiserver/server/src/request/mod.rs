@@ -1,4 +1,4 @@
-//! A request as its parts say it: who asks, for what, from where and with which options. Nothing here asks anybody.
+//! What a request says of itself: the user, what is asked for, from where and with which options. Nothing here does I/O.
 
 pub mod info;
 pub mod query;

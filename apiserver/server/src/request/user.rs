@@ -12,11 +12,11 @@ pub struct User {
     pub uid: String,
     /// Groups that the user is in.
     pub groups: Vec<String>,
-    /// Whatever else the authenticator tells, keys in lower case.
+    /// Extra attributes of the authenticator, keys in lower case.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The group of everyone who is allowed everything.
+/// The group whose users are allowed everything.
 pub const SYSTEM_MASTERS: &str = "system:masters";
 
 /// The name of a user without credentials.
@@ -35,7 +35,7 @@ impl User {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// Whether the user showed no credentials, or acts as somebody who shows none.
+    /// Whether the user is anonymous, or acts as the anonymous user.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
     }
@@ -56,8 +56,8 @@ impl User {
     }
 
     /// The flow of the user: the unit by which shares, budgets and limits are counted. It is the user's name, or the
-    /// group `system:serviceaccounts:NAMESPACE` for a service account: who may edit a namespace may create any number of
-    /// accounts and tokens in it, so all of them together are one flow.
+    /// group `system:serviceaccounts:NAMESPACE` for a service account: a user that may edit a namespace may create any
+    /// number of accounts and tokens in it, so all of them together are one flow.
     pub fn flow(&self) -> &str {
         let is_namespace = |group: &&String| group.starts_with(SERVICE_ACCOUNTS_OF);
         match self.name.starts_with(SERVICE_ACCOUNT) {

@@ -26,7 +26,7 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Unknown fields.
     pub field_validation: FieldValidation,
-    /// Who the written fields belong to: asked for, or from the user agent.
+    /// The field manager: as asked for, or from the user agent.
     pub manager: String,
     /// Apply only: take fields over.
     pub force: bool,

@@ -40,7 +40,7 @@ use drydock_storage::storage::Pinned;
 pub use body::{Piece, ResponseBody};
 pub use guards::InitialEvents;
 pub use open_responses::{Delivery, Limits, OpenResponses};
-pub use stream::{Connection, Streams};
+pub use stream::{Connection, StreamExecutor};
 
 /// Goes with a response, as an extension, whose body streams.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! One open response: what it holds, how it gets on, and how it is ended from outside.
+//! One open response: what it holds, its progress, and how it is ended from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -10,7 +10,7 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use super::open_responses::{LATE, Shared};
-use super::stream::Stream;
+use super::stream::Http2Stream;
 use super::{Connection, Streaming, stream};
 use crate::request::user::User;
 
@@ -50,13 +50,13 @@ impl<G: Send> Tracked for OpenResponse<G> {
 
 /// The account of an open response.
 pub(super) struct Account {
-    /// Who asked, where that is known.
+    /// The user, where it is known.
     pub(super) user: Option<Arc<User>>,
     pub(super) connection: Arc<Connection>,
     deadline: Instant,
     /// What its body says of itself.
     streaming: Option<Streaming>,
-    stream: Option<Stream>,
+    stream: Option<Http2Stream>,
     shared: Arc<Shared>,
     slot: usize,
     /// Bytes that are counted for as long as it is open.
@@ -73,12 +73,12 @@ pub(super) struct Account {
     /// Whether the body waits for the transport to take what it was given.
     waits: AtomicBool,
     body: AtomicWaker,
-    watched: Mutex<Watched>,
+    watched: Mutex<Progress>,
 }
 
-/// How a response gets on, as seen by the sweeper alone.
+/// The progress of a response, for the sweep alone.
 #[derive(Clone, Copy)]
-struct Watched {
+struct Progress {
     /// Grows with every piece that the transport is given or takes.
     progress: u64,
     since: Instant,
@@ -92,7 +92,7 @@ pub(super) enum Ended {
     Connection,
 }
 
-/// How a response gets on.
+/// What the sweep sees of a response.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     /// Whether the transport has not taken everything that it was given.
@@ -131,7 +131,7 @@ impl Account {
             is_idle: AtomicBool::new(true),
             waits: AtomicBool::new(false),
             body: AtomicWaker::new(),
-            watched: Mutex::new(Watched { progress: 0, since: Instant::now(), ended: None }),
+            watched: Mutex::new(Progress { progress: 0, since: Instant::now(), ended: None }),
         }
     }
 
@@ -196,7 +196,7 @@ impl Account {
         self.base + self.frames.load(Relaxed).saturating_add(backlog)
     }
 
-    /// How it gets on.
+    /// Its progress at `now`.
     pub(super) fn look(&self, now: Instant) -> Look {
         let unread = self.unread() > 0 || !self.is_idle.load(Relaxed);
         let progress = self.given.load(Relaxed).wrapping_add(self.taken.load(Relaxed));
@@ -204,7 +204,7 @@ impl Account {
         if watched.progress != progress {
             (watched.progress, watched.since) = (progress, now);
         }
-        let Watched { since, ended, .. } = *watched;
+        let Progress { since, ended, .. } = *watched;
         let ending = ended.is_some_and(|(_, at)| now.saturating_duration_since(at) < ENDING);
         Look { unread, since, ended: ended.map(|(what, _)| what), ending }
     }

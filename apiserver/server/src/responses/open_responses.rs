@@ -51,7 +51,7 @@ pub struct OpenResponses(pub(super) Arc<Shared>);
 pub struct Delivery<G> {
     /// When it has to be sent; a [`Streaming`] that says when it ends has until then.
     pub deadline: Instant,
-    /// Who asked, where that is known: all others are one user.
+    /// The user, where it is known: all others count as one user.
     pub user: Option<Arc<User>>,
     /// The client's connection.
     pub connection: Arc<Connection>,

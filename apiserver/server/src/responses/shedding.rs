@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(to_shed(&rows, 2, 60), [2, 3]);
     }
 
-    /// However much somebody else holds that cannot be freed.
+    /// However much another user holds that cannot be freed.
     #[test]
     fn nobody_within_an_equal_share_loses_anything() {
         let mut rows = rows(&[(0, 1000, 1), (1, 50, 99), (1, 1, 98), (2, 10, 99)]);

@@ -13,21 +13,21 @@ use tokio_util::sync::CancellationToken;
 
 thread_local! {
     /// The stream whose task is being polled, until [`current`] has taken it.
-    static STREAM: Cell<Option<Stream>> = const { Cell::new(None) };
+    static STREAM: Cell<Option<Http2Stream>> = const { Cell::new(None) };
 }
 
 /// Runs the streams of HTTP/2 connections as tasks that can be ended: the stream is then reset, and what HTTP has
 /// buffered for it is dropped.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Streams;
+pub struct StreamExecutor;
 
-impl<F> Executor<F> for Streams
+impl<F> Executor<F> for StreamExecutor
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        let stream = Stream::default();
+        let stream = Http2Stream::default();
         let task = tokio::spawn(Serving { future, stream: Some(stream.clone()) });
         let _ = stream.task.set(task.abort_handle());
     }
@@ -35,11 +35,11 @@ where
 
 /// An HTTP/2 stream, by the task that serves it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct Http2Stream {
     task: Arc<OnceLock<AbortHandle>>,
 }
 
-impl Stream {
+impl Http2Stream {
     /// Resets the stream: its task ends.
     pub(super) fn reset(&self) {
         if let Some(task) = self.task.get() {
@@ -55,13 +55,13 @@ impl Stream {
 }
 
 /// The HTTP/2 stream whose task this is called in; nothing in HTTP/1.1, and nothing when it is called again.
-pub(super) fn current() -> Option<Stream> {
+pub(super) fn current() -> Option<Http2Stream> {
     STREAM.take()
 }
 
 /// Calls `send` as the task of `stream` does.
 #[cfg(test)]
-pub(super) fn within<T>(stream: Stream, send: impl FnOnce() -> T) -> T {
+pub(super) fn within<T>(stream: Http2Stream, send: impl FnOnce() -> T) -> T {
     let _entered = Entered::with(stream);
     send()
 }
@@ -71,7 +71,7 @@ pin_project! {
     struct Serving<F> {
         #[pin]
         future: F,
-        stream: Option<Stream>,
+        stream: Option<Http2Stream>,
     }
 }
 
@@ -98,13 +98,13 @@ impl<F: Future> Future for Serving<F> {
 struct Entered;
 
 impl Entered {
-    fn with(stream: Stream) -> Self {
+    fn with(stream: Http2Stream) -> Self {
         STREAM.set(Some(stream));
         Self
     }
 
-    /// The stream, unless somebody has taken it.
-    fn leave(self) -> Option<Stream> {
+    /// The stream, unless [`current`] has taken it.
+    fn leave(self) -> Option<Http2Stream> {
         STREAM.take()
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_is_known_to_its_own_task_alone_and_once() {
         let (done, known) = tokio::sync::oneshot::channel();
-        Streams.execute(async {
+        StreamExecutor.execute(async {
             tokio::task::yield_now().await;
             let _ = done.send((current().is_some(), current().is_some()));
         });
@@ -170,7 +170,7 @@ mod tests {
         let (send, given) = tokio::sync::oneshot::channel();
         let dropped = CancellationToken::new();
         let guard = dropped.clone().drop_guard();
-        Streams.execute(async move {
+        StreamExecutor.execute(async move {
             let _guard = guard;
             let _ = send.send(current());
             std::future::pending::<()>().await;

@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::open_response::{BASE, SMALL};
 use super::super::open_responses::LATE;
-use super::super::stream::{Stream, within};
+use super::super::stream::{Http2Stream, within};
 use super::super::{Delivery, InitialEvents, Limits, Piece, ResponseBody, Streaming};
 use super::*;
 use crate::request::user::User;
@@ -169,8 +169,8 @@ async fn answers_are_looked_after_whenever_any_is_open() {
 }
 
 /// An HTTP/2 stream whose task has ended, and left HTTP what it made.
-fn stream() -> Stream {
-    Stream::of(tokio::spawn(async {}).abort_handle())
+fn stream() -> Http2Stream {
+    Http2Stream::of(tokio::spawn(async {}).abort_handle())
 }
 
 /// Its stream first, which frees nothing where HTTP has it all; then the connection, unless others are on it.

@@ -1,9 +1,9 @@
-//! The table of a port's connections: who gets a permit, and which connection is closed for it.
+//! The table of a port's connections: which one gets a permit, and which one is closed for it.
 //!
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
 //! user. A new one always gets a permit, so that a probe is answered however many others connect:
 //!
-//! - an address at its bound loses a connection that has authenticated no user: of the [`Stage`] in which it has the most,
+//! - an address at its bound loses a connection that has authenticated no user: of the [`ConnectionStage`] in which it has the most,
 //!   the one that is there for longest. So a probe, which passes each stage at once, is not closed for those that stop in
 //!   the middle of the handshake, ask for nothing, or send slowly;
 //! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed their
@@ -22,15 +22,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::groups::{Groups, Id, Member};
-use super::heads::{Heads, Owner};
+use super::unfinished_heads::{Owner, UnfinishedHeads};
 use crate::request::user::Network;
 
 /// How far a connection has come that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Stage {
-    /// It is open, and its client has not said hello.
+pub(super) enum ConnectionStage {
+    /// It is open, and no ClientHello has come.
     Open,
-    /// Its client has said hello, and its handshake waits for its turn ([`super::handshakes`]).
+    /// Its ClientHello has come, and its handshake waits for a permit ([`super::handshakes`]).
     Waiting,
     /// Its handshake is under way.
     Handshaking,
@@ -40,7 +40,7 @@ pub(super) enum Stage {
     Requesting,
 }
 
-impl Stage {
+impl ConnectionStage {
     /// The stages that have a bound in common with this one.
     fn bounded_with(self) -> &'static [Self] {
         match self {
@@ -58,27 +58,27 @@ pub(super) struct Connections<T> {
     per_address: usize,
     /// Number of the next step; that of its first one is a connection's own.
     next: u64,
-    open: HashMap<Id, Open<T>>,
+    open: HashMap<Id, OpenConnection<T>>,
     /// Those that have authenticated no user.
-    strangers: Groups<(Network, Stage)>,
+    strangers: Groups<(Network, ConnectionStage)>,
     /// Those that have, by the flow of the user and the address.
     users: Groups<(Arc<str>, Network)>,
-    heads: Heads,
+    heads: UnfinishedHeads,
 }
 
 /// A connection that has a permit.
-struct Open<T> {
+struct OpenConnection<T> {
     holder: Holder,
     /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
     /// Its owner when a head began on it that has not ended.
-    half: Option<Owner>,
+    unfinished_head: Option<Owner>,
     closes: T,
 }
 
 /// Whom a connection counts for.
 enum Holder {
-    Address(Network, Stage),
+    Address(Network, ConnectionStage),
     User(Arc<str>, Network),
     Nobody,
 }
@@ -99,27 +99,31 @@ impl<T> Connections<T> {
     /// authenticated no user.
     pub(super) fn new(permits: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
-        let (permits, per_address, heads) = (permits.max(1), per_address.max(1), Heads::default());
+        let (permits, per_address, heads) = (permits.max(1), per_address.max(1), UnfinishedHeads::default());
         Self { permits, per_address, next: 0, open, strangers, users, heads }
     }
 
     /// Gives a permit to a new connection. The second is one that has lost its permit for it.
     pub(super) fn take(&mut self, source: Network, closes: T) -> (Id, Option<T>) {
         let is_full = self.strangers.total() + self.users.total() >= self.permits;
-        let loses = self.lost_by(source, Stage::Open).or_else(|| is_full.then(|| self.cheapest()).flatten());
+        let loses = self
+            .lost_by(source, ConnectionStage::Open)
+            .or_else(|| is_full.then(|| self.cheapest()).flatten());
         let loses = loses.and_then(|id| self.leave(id));
         let id = self.number();
-        let holder = Holder::Address(source, Stage::Open);
-        self.open.insert(id, Open { holder, step: id, half: None, closes });
-        self.strangers.insert(&(source, Stage::Open), (id, id));
+        let holder = Holder::Address(source, ConnectionStage::Open);
+        self.open.insert(id, OpenConnection { holder, step: id, unfinished_head: None, closes });
+        self.strangers.insert(&(source, ConnectionStage::Open), (id, id));
         (id, loses)
     }
 
     /// A connection has come to a stage, or begins another request. Returns a connection that has lost its permit for
-    /// it. It changes nothing once the connection has authenticated somebody.
-    pub(super) fn comes_to(&mut self, stage: Stage, id: Id) -> Option<T> {
+    /// it. It changes nothing once the connection has authenticated a user.
+    pub(super) fn comes_to(&mut self, stage: ConnectionStage, id: Id) -> Option<T> {
         let step = self.number();
-        let Open { holder: Holder::Address(source, now), step: last, .. } = self.open.get_mut(&id)? else {
+        let OpenConnection { holder: Holder::Address(source, now), step: last, .. } =
+            self.open.get_mut(&id)?
+        else {
             return None;
         };
         let source = *source;
@@ -138,7 +142,7 @@ impl<T> Connections<T> {
     /// A connection has authenticated a user of this flow: it counts for that flow from now on, if it counted for its
     /// address. Returns a connection that has lost its permit for it, which may be the same one.
     pub(super) fn authenticated(&mut self, id: Id, flow: &str) -> Option<T> {
-        let Open { holder, step, .. } = self.open.get_mut(&id)?;
+        let OpenConnection { holder, step, .. } = self.open.get_mut(&id)?;
         let Holder::Address(source, stage) = holder else { return None };
         let (source, stage, flow) = (*source, *stage, Arc::<str>::from(flow));
         *holder = Holder::User(flow.clone(), source);
@@ -152,28 +156,28 @@ impl<T> Connections<T> {
 
     /// A connection is a verified front proxy's: it is not counted from now on.
     pub(super) fn exempt(&mut self, id: Id) {
-        let Some(Open { holder, step, .. }) = self.open.get_mut(&id) else { return };
+        let Some(OpenConnection { holder, step, .. }) = self.open.get_mut(&id) else { return };
         let (before, step) = (std::mem::replace(holder, Holder::Nobody), *step);
         self.uncount(&before, (step, id));
     }
 
     /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its permit for
     /// it.
-    pub(super) fn has_half_head(&mut self, id: Id, is_half: bool) -> Option<T> {
+    pub(super) fn has_unfinished_head(&mut self, id: Id, is_unfinished: bool) -> Option<T> {
         let open = self.open.get_mut(&id)?;
-        if let Some(before) = open.half.take() {
+        if let Some(before) = open.unfinished_head.take() {
             self.heads.end(&before, id);
         }
-        let owner = open.holder.owner().filter(|_| is_half)?;
+        let owner = open.holder.owner().filter(|_| is_unfinished)?;
         let loses = self.heads.begin(&owner, id);
-        open.half = Some(owner);
+        open.unfinished_head = Some(owner);
         loses.and_then(|id| self.leave(id))
     }
 
     /// A connection has ended, if it had not lost its permit before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
-        let Open { holder, step, half, closes } = self.open.remove(&id)?;
-        if let Some(owner) = half {
+        let OpenConnection { holder, step, unfinished_head, closes } = self.open.remove(&id)?;
+        if let Some(owner) = unfinished_head {
             self.heads.end(&owner, id);
         }
         self.uncount(&holder, (step, id));
@@ -194,8 +198,8 @@ impl<T> Connections<T> {
     }
 
     /// The connection that an address loses when another one of it comes to a stage, if it has its bound already.
-    fn lost_by(&self, source: Network, stage: Stage) -> Option<Id> {
-        let (stages, of_handshakes) = (stage.bounded_with(), stage >= Stage::Handshaking);
+    fn lost_by(&self, source: Network, stage: ConnectionStage) -> Option<Id> {
+        let (stages, of_handshakes) = (stage.bounded_with(), stage >= ConnectionStage::Handshaking);
         let bound = if of_handshakes { self.per_address } else { (self.permits / 4).max(1) };
         let sizes = || stages.iter().map(|stage| (self.strangers.size(&(source, *stage)), *stage));
         if sizes().map(|(size, _)| size).sum::<usize>() < bound {

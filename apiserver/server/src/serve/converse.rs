@@ -17,25 +17,25 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::Stage;
+use super::connections::ConnectionStage;
 use super::deferred::DeferredConnection;
-use super::heads::Follower;
 use super::permit::ConnectionPermit;
+use super::unfinished_heads::FrameScanner;
 use super::windows::{Rewind, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
-use crate::responses::Streams;
+use crate::responses::StreamExecutor;
 use crate::responses::guards::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
-/// Bytes of a body that a client may send before anybody reads it. No memory budget counts them.
+/// Bytes of a body that a client may send before the body is read. No memory budget counts them.
 const STREAM_WINDOW: u32 = 64 * 1024;
 /// The same for all bodies on a front proxy's connection. There are never more: a user whose requests wait does not hold
 /// up the bodies of others.
 const PROXY_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
-/// The same on the connection of anybody else.
+/// The same on any other connection.
 const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
 /// Time for the answer to a ping.
 const PONG: Duration = Duration::from_secs(20);
@@ -51,15 +51,15 @@ const HEADERS: usize = 1024;
 /// its end take 25 bytes at least: there are never so many.
 const CANCELLED: usize = 4096;
 
-/// Who is at the other end of a connection.
+/// The client of a connection.
 pub(super) struct Client {
     pub(super) peer: Arc<Peer>,
-    /// Whether it is a front proxy, as far as the host has said whose certificates those are.
+    /// Whether it is a front proxy, by the CAs that the host has named so far.
     pub(super) is_front_proxy: bool,
 }
 
 /// Why a connection is to end.
-enum Notice {
+enum EndOfConnection {
     /// At once: the client does not read its answers.
     Close,
     /// When the requests that are under way have been answered.
@@ -89,9 +89,9 @@ pub(super) async fn converse<A: RequestHandler>(
     let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
-        here.comes_to(Stage::Requesting);
+        here.comes_to(ConnectionStage::Requesting);
         here.close_if_overstayed(bounds.headers);
-        // Its state is of many KiB, and would be moved about by those who wrap it.
+        // Boxed: its state has many KiB, and the futures around it would move it.
         Box::pin(async move {
             let version = request.version();
             let answer = handler.handle(request.map(Body::new), &peer).await;
@@ -108,9 +108,9 @@ pub(super) async fn converse<A: RequestHandler>(
     let mut serving = DeferredConnection::new(serving, outbox);
     // A connection has a turn for each request: it looks at none of these unless that one has come about.
     let mut notices = FuturesUnordered::from_iter([
-        connection.closed().map(|()| Notice::Close).boxed(),
-        farewell(permit, stop).map(|()| Notice::Retire).boxed(),
-        requests.idle(bounds.headers, bounds.idle).map(|()| Notice::Idle).boxed(),
+        connection.closed().map(|()| EndOfConnection::Close).boxed(),
+        farewell(permit, stop).map(|()| EndOfConnection::Retire).boxed(),
+        requests.idle(bounds.headers, bounds.idle).map(|()| EndOfConnection::Idle).boxed(),
     ]);
     let ended = loop {
         let notice = tokio::select! {
@@ -119,9 +119,9 @@ pub(super) async fn converse<A: RequestHandler>(
             Some(notice) = notices.next() => notice,
         };
         match notice {
-            Notice::Close => break Ok(()),
-            Notice::Retire => serving.connection.as_mut().graceful_shutdown(),
-            Notice::Idle => {
+            EndOfConnection::Close => break Ok(()),
+            EndOfConnection::Retire => serving.connection.as_mut().graceful_shutdown(),
+            EndOfConnection::Idle => {
                 serving.connection.as_mut().graceful_shutdown();
                 // A request that crossed the farewell is still answered, within bounds.
                 break tokio::time::timeout(bounds.headers, serving).await.unwrap_or(Ok(()));
@@ -133,13 +133,13 @@ pub(super) async fn converse<A: RequestHandler>(
     }
 }
 
-/// Tells of each head that begins on a connection and does not end in what is read with it.
+/// Reports each head that begins on a connection and does not end in the bytes that are read with it.
 fn heads(permit: Arc<ConnectionPermit>) -> Seen {
-    let (mut follower, mut before) = (Follower::default(), false);
+    let (mut scanner, mut before) = (FrameScanner::default(), false);
     Box::new(move |bytes| {
-        let is_half = follower.follow(bytes);
-        if std::mem::replace(&mut before, is_half) != is_half {
-            permit.has_half_head(is_half);
+        let is_unfinished = scanner.scan(bytes);
+        if std::mem::replace(&mut before, is_unfinished) != is_unfinished {
+            permit.has_unfinished_head(is_unfinished);
         }
     })
 }
@@ -165,7 +165,7 @@ async fn farewell(permit: &ConnectionPermit, stop: &CancellationToken) {
     }
 }
 
-/// Who is at the other end, as far as TLS tells.
+/// The client, as far as TLS shows it.
 pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Peer {
     let (stream, session) = stream.get_ref();
     let certificates = session.peer_certificates().unwrap_or_default();
@@ -178,12 +178,12 @@ pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>
 }
 
 /// A front proxy sends the requests of all users over one connection, which nothing that one of them does may end.
-fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams> {
+fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<StreamExecutor> {
     let (head, window) = match is_front_proxy {
         true => (PROXY_HEAD_BYTES, PROXY_WINDOW),
         false => (HEAD_BYTES, CONNECTION_WINDOW),
     };
-    let mut builder = auto::Builder::new(Streams);
+    let mut builder = auto::Builder::new(StreamExecutor);
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -212,23 +212,23 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams>
 
 /// Counts the requests of one connection.
 #[derive(Clone, Default)]
-struct Requests(Arc<Counts>);
+struct Requests(Arc<OpenRequests>);
 
 #[derive(Default)]
-struct Counts {
+struct OpenRequests {
     open: AtomicUsize,
     seen: AtomicUsize,
 }
 
 /// A request whose answer has not been sent.
-struct Open(Arc<Counts>);
+struct OpenRequest(Arc<OpenRequests>);
 
 impl Requests {
     /// A request has come.
-    fn open(&self) -> Open {
+    fn open(&self) -> OpenRequest {
         self.0.open.fetch_add(1, Ordering::Relaxed);
         self.0.seen.fetch_add(1, Ordering::Relaxed);
-        Open(self.0.clone())
+        OpenRequest(self.0.clone())
     }
 
     /// Ends when no request came within `first`, or when there was none for `idle`, up to twice that.
@@ -242,7 +242,7 @@ impl Requests {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

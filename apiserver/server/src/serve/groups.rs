@@ -55,12 +55,12 @@ impl<K: Clone + Eq + Hash + Ord> Groups<K> {
         }
     }
 
-    /// Who of a group took no step for longest.
+    /// The member of a group that took no step for longest.
     pub(super) fn oldest(&self, group: &K) -> Option<Member> {
         self.members.get(group)?.first().copied()
     }
 
-    /// Who of a group took the latest step.
+    /// The member of a group that took the latest step.
     pub(super) fn newest(&self, group: &K) -> Option<Id> {
         self.members.get(group)?.last().map(|(_, id)| *id)
     }

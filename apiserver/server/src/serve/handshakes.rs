@@ -1,9 +1,9 @@
 //! The order of TLS handshakes.
 //!
 //! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few
-//! are worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one
-//! address the newest and the oldest connection do: a probe waits neither behind a flood from its own address, nor for
-//! as long as clients there come again at once.
+//! are worked on at a time, while the other threads serve the connections that are established. Addresses take turns,
+//! and of one address the newest and the oldest connection do: a probe waits neither behind a flood from its own
+//! address, nor for as long as clients there come again at once.
 //!
 //! An address may begin as many handshakes in a second as it may have connections that have authenticated no user
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
@@ -38,7 +38,7 @@ struct State {
     waiting: Line,
     /// Those whose handshake is over, and whose certificates are to be verified.
     verifying: Line,
-    begun: Begun,
+    begun: RecentHandshakes,
     /// Whether a timer will look for the next one.
     is_timed: bool,
 }
@@ -56,7 +56,7 @@ impl Handshakes {
     }
 
     fn of(free: usize, most: usize) -> Self {
-        let (waiting, verifying, begun) = (Line::default(), Line::default(), Begun::new(most));
+        let (waiting, verifying, begun) = (Line::default(), Line::default(), RecentHandshakes::new(most));
         Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
     }
 
@@ -85,7 +85,7 @@ impl Handshakes {
     /// Gives permits to the connections that may have one now.
     fn look(&self) {
         while let Some(grant) = self.next() {
-            // Who has gone gives it back by dropping it.
+            // A connection that is gone gives it back by dropping it.
             let _ = grant.send(HandshakePermit(self.clone()));
         }
     }
@@ -145,7 +145,7 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// Who waits, by source: sources take turns, and of one source the newest and the oldest do.
+/// The connections that wait, by source: sources take turns, and of one source the newest and the oldest do.
 struct Waiting<T> {
     by_source: BTreeMap<Network, OfSource<T>>,
     last: Option<Network>,
@@ -198,13 +198,13 @@ impl<T> Waiting<T> {
 }
 
 /// The handshakes that began within the last [`SPAN`].
-struct Begun {
+struct RecentHandshakes {
     most: usize,
     order: VecDeque<(Instant, Network)>,
     by_source: HashMap<Network, usize>,
 }
 
-impl Begun {
+impl RecentHandshakes {
     fn new(most: usize) -> Self {
         Self { most: most.max(1), order: VecDeque::new(), by_source: HashMap::new() }
     }
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_source_that_began_long_ago() {
-        let (mut begun, now) = (Begun::new(1), Instant::now());
+        let (mut begun, now) = (RecentHandshakes::new(1), Instant::now());
         begun.add(source(1), now);
         assert!(!begun.may_begin(&source(1)) && begun.may_begin(&source(2)));
         begun.forget(now + SPAN);

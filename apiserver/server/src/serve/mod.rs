@@ -1,11 +1,11 @@
-//! The secure port: accepts connections, proves who holds which certificate, speaks HTTP/1.1 and HTTP/2, and stops in
+//! The secure port: accepts connections, verifies client certificates, speaks HTTP/1.1 and HTTP/2, and stops in
 //! order: no new connections, requests in flight finish, watches end.
 //!
 //! ```text
-//!   connections    who gets a permit, and who is closed for it (groups; permit: one connection's)
-//!   handshakes     whose TLS handshake is next
-//!   heads          which requests have begun and are not known yet
-//!   converse       HTTP on one connection (deferred, write_coalescing: when it reads and writes)
+//!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
+//!   handshakes        the order of TLS handshakes
+//!   unfinished_heads  requests whose head has begun and not ended
+//!   converse          HTTP on one connection (deferred, write_coalescing: when it reads and writes)
 //! ```
 
 mod connections;
@@ -13,8 +13,8 @@ mod converse;
 mod deferred;
 mod groups;
 mod handshakes;
-mod heads;
 mod permit;
+mod unfinished_heads;
 mod windows;
 mod write_coalescing;
 
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
-use connections::Stage;
+use connections::ConnectionStage;
 use converse::{Client, converse, peer};
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
@@ -165,7 +165,7 @@ impl<A: RequestHandler> Port<A> {
     /// Serves one connection until it ends or loses its permit.
     async fn serve(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
-            if let Some((stream, client)) = self.greet(stream, permit).await {
+            if let Some((stream, client)) = self.establish(stream, permit).await {
                 converse(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
             }
         };
@@ -175,7 +175,7 @@ impl<A: RequestHandler> Port<A> {
         }
     }
 
-    async fn greet(
+    async fn establish(
         &self,
         stream: TcpStream,
         permit: &Arc<ConnectionPermit>,
@@ -183,7 +183,7 @@ impl<A: RequestHandler> Port<A> {
         let _ = stream.set_nodelay(true);
         let shaken = async {
             let stream = self.handshake(stream, permit).await?;
-            let client = self.judge(&stream, permit).await;
+            let client = self.identify(&stream, permit).await;
             io::Result::Ok((stream, client))
         };
         let handshake = tokio::time::timeout(self.bounds.headers, shaken);
@@ -210,18 +210,18 @@ impl<A: RequestHandler> Port<A> {
         permit: &ConnectionPermit,
     ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        permit.comes_to(Stage::Waiting);
+        permit.comes_to(ConnectionStage::Waiting);
         let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
-        permit.comes_to(Stage::Handshaking);
+        permit.comes_to(ConnectionStage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
         drop(handshake_permit);
         let shaken = shaking.await?;
-        permit.comes_to(Stage::Established);
+        permit.comes_to(ConnectionStage::Established);
         Ok(shaken)
     }
 
     /// Verifies the certificates, if there are any, with a permit of the handshakes.
-    async fn judge(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
+    async fn identify(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
         let peer = peer(stream, permit);
         let _permit = match peer.shows_certificates() {
             true => Some(self.handshakes.verification(permit.source, permit.id).await),

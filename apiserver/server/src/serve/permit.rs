@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{Connections, Stage};
+use super::connections::{ConnectionStage, Connections};
 use super::groups::Id;
 use crate::auth::authn::peer::{Observer, Proof};
 use crate::request::user::Network;
@@ -76,8 +76,8 @@ impl ConnectionPermit {
     }
 
     /// The connection has come to a stage, or begins another request, which may close another one; of no consequence
-    /// once it has authenticated somebody.
-    pub(super) fn comes_to(&self, stage: Stage) {
+    /// once it has authenticated a user.
+    pub(super) fn comes_to(&self, stage: ConnectionStage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
             let loses = self.table.lock().comes_to(stage, self.id);
             close(loses);
@@ -85,8 +85,8 @@ impl ConnectionPermit {
     }
 
     /// A head has begun on it and not ended, or has ended, which may close a connection.
-    pub(super) fn has_half_head(&self, is_half: bool) {
-        let loses = self.table.lock().has_half_head(self.id, is_half);
+    pub(super) fn has_unfinished_head(&self, is_unfinished: bool) {
+        let loses = self.table.lock().has_unfinished_head(self.id, is_unfinished);
         close(loses);
     }
 

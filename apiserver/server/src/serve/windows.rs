@@ -4,11 +4,11 @@
 //! kube-apiserver uses, grants 4 MiB a stream and 1 GiB a connection (golang.org/x/net/http2/transport.go,
 //! transportDefaultStreamFlow, transportDefaultConnFlow) and gives both back only as the client reads, or leaves: not
 //! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that nobody
-//! reads would use up the connection's window, and with it the answers to everybody else on that connection.
+//! reads would use up the connection's window, and with it the answers to all other users on that connection.
 //!
 //! Here a window of Go's for each new stream is read as [`PROXY_STREAM_WINDOW`], which a sender is free to do (RFC 9113,
 //! section 5.2.1): all streams of a connection then fill an eighth of its window. Go tells what its client has read
-//! every 4 KiB, so that a client who reads is not slowed down.
+//! every 4 KiB, so that a client that reads is not slowed down.
 //!
 //! Windows of any other size are left as they are. Other implementations give a window back only when half of it is used
 //! (nghttp2, the crate h2), and would wait for ever for what a lowered window keeps here: streams that nobody reads may

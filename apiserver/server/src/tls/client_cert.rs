@@ -91,7 +91,7 @@ pub fn uid(certificate: &CertificateDer<'_>) -> Result<Option<String>, &'static 
 }
 
 /// The moments at which a certificate becomes valid and stops being so; none for what is no certificate.
-pub fn turning_points(certificate: &CertificateDer<'_>) -> [Option<SystemTime>; 2] {
+pub fn validity_bounds(certificate: &CertificateDer<'_>) -> [Option<SystemTime>; 2] {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return [None; 2] };
     let at =
         |second: i64| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(second).ok()?));
@@ -116,18 +116,18 @@ impl fmt::Display for ChainTooLong {
 /// that it holds the private key. Only a chain that is too long ends the handshake: the cost of verifying it is bounded
 /// before anything of it is verified.
 #[derive(Debug)]
-pub struct AskForAny {
+pub struct RequestClientCert {
     provider: Arc<CryptoProvider>,
 }
 
-impl AskForAny {
+impl RequestClientCert {
     /// Checks signatures with the provider's algorithms.
     pub fn new(provider: Arc<CryptoProvider>) -> Self {
         Self { provider }
     }
 }
 
-impl ClientCertVerifier for AskForAny {
+impl ClientCertVerifier for RequestClientCert {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

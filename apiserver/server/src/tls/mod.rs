@@ -19,7 +19,7 @@ pub fn server_config(serving: Arc<ServingCertificate>) -> Result<ServerConfig, r
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(Arc::new(client_cert::AskForAny::new(provider)))
+        .with_client_cert_verifier(Arc::new(client_cert::RequestClientCert::new(provider)))
         .with_cert_resolver(serving);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)

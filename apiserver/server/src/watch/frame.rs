@@ -46,7 +46,7 @@ impl Framer {
         self.view.is_plain()
     }
 
-    /// A piece of one event. Watchers who see the object as it is share it.
+    /// A piece of one event. Watches that show the object as it is share it.
     pub fn alone(&mut self, type_: &'static str, stored: &Arc<Stored>) -> Bytes {
         let mut made = BytesMut::new();
         if self.view.output.transform != Transform::None {

@@ -43,7 +43,7 @@ pub(crate) use timer::{Fired, StreamTimer};
 pub struct WatchOptions {
     /// How objects are shown.
     pub view: ObjectView,
-    /// Tells the time of an event, from which the ages in its table count.
+    /// The clock for the ages in tables.
     pub clock: fn() -> Now,
     /// Whether the client takes bookmarks.
     pub bookmarks: bool,
@@ -74,7 +74,7 @@ pub fn serve(options: WatchOptions) -> Response<Body> {
     };
     let initial = options.initial.then(InitialEvents::default);
     let (ends, constant) = (Some(options.ends), options.selector);
-    let stream = Stream::new(options, initial.clone());
+    let stream = WatchBody::new(options, initial.clone());
     let backlog = stream.backlog.clone();
     // Boxed here: `Body` would put a layer around it that maps errors.
     let mut response = Response::new(Body::new(stream.boxed_unsync()));
@@ -83,7 +83,7 @@ pub fn serve(options: WatchOptions) -> Response<Body> {
     response
 }
 
-struct Stream {
+struct WatchBody {
     framer: Framer,
     watcher: Option<Box<dyn Watcher>>,
     pending: VecDeque<WatchEvent>,
@@ -106,7 +106,7 @@ enum Wake {
     End,
 }
 
-impl HttpBody for Stream {
+impl HttpBody for WatchBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -118,7 +118,7 @@ impl HttpBody for Stream {
     }
 }
 
-impl Stream {
+impl WatchBody {
     fn new(options: WatchOptions, initial: Option<InitialEvents>) -> Self {
         let (watcher, failure) = match options.watcher {
             Ok(watcher) => (Some(watcher), None),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::wire::negotiate::Format;
 
-/// Most frames that are kept. Watchers who are further behind send several events at once, which no two do alike.
+/// Most frames that are kept. Watches that are further behind send several events at once, and no two send the same.
 const FRAMES: usize = 16;
 /// Larger ones are not kept.
 const LARGE: usize = 64 * 1024;

@@ -31,7 +31,7 @@ pub fn expired(requested: u64, oldest: u64) -> ApiError {
 }
 
 /// What keeps every request from being answered is logged by the backend, when it begins and when it is over; here it
-/// would be logged as often as somebody asks.
+/// would be logged for every request.
 fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
     let resource = names.plural;
     match error {

@@ -59,7 +59,7 @@ pub fn audit_policy(data: &[u8]) {
     for uri in ["/apis/g/v1/namespaces/n/things/x/status", "/metrics", "/apis/g/v1/things?watch=1"] {
         let uri = http::Uri::from_static(uri);
         let info = RequestInfo::parse(&Method::GET, &uri);
-        let _ = policy.verdict(Some(&User::default()), &info);
-        let _ = policy.verdict(None, &info);
+        let _ = policy.config(Some(&User::default()), &info);
+        let _ = policy.config(None, &info);
     }
 }

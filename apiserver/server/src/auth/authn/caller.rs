@@ -1,4 +1,4 @@
-//! Who sent a request, from where, and until when it must be answered.
+//! The caller of a request: its user, its origin, its deadline, and what proved the user.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::request::user::User;
 pub struct Origin {
     /// The address at the other end of the connection.
     pub address: Option<IpAddr>,
-    /// Tells the connections of an address apart.
+    /// The number of the connection.
     pub connection: u64,
     /// When the request must be answered.
     pub deadline: Instant,

@@ -68,7 +68,7 @@ impl HostConfigSource {
 
     /// A source as if the host had sent this configuration: for tests without a host.
     #[cfg(test)]
-    pub(crate) fn told(config: HostConfig) -> Self {
+    pub(crate) fn ready_with(config: HostConfig) -> Self {
         let source = Self::new(config);
         source.set_have_host.send_replace(true);
         source
@@ -84,14 +84,14 @@ impl HostConfigSource {
         *self.have_host.borrow()
     }
 
-    /// Whether it is known whose certificates are believed: the host has said so, or the flags name both CAs.
+    /// Whether the CAs are known: the host's ConfigMap has been read, or the flags name both CAs.
     pub fn knows_its_cas(&self) -> bool {
         let now = self.current();
         self.is_ready() || (now.client_ca.is_some() && now.requestheader_ca.is_some())
     }
 
     /// Follows the ConfigMap until the future is dropped. While the host cannot be reached it tries again with
-    /// backoff, says so, and the last good configuration stays in force.
+    /// backoff, logs that, and the last good configuration stays in force.
     pub async fn follow(self, client: Client) {
         let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
         let config = watcher::Config::default().fields(&format!("metadata.name={NAME}"));

@@ -24,10 +24,10 @@ use peer::Verdict;
 pub use peer::{Peer, Proof};
 pub use token::TokenReviewer;
 
-/// Group of everyone who was authenticated.
+/// Group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
-/// Decides who asks.
+/// Authenticates requests.
 pub struct Authenticator {
     config: HostConfigSource,
     tokens: Option<TokenReviewer>,
@@ -42,8 +42,8 @@ impl Authenticator {
     }
 
     /// The user behind a request and what proves it, and the headers without what only the authenticator may see.
-    /// Credentials that are shown and wrong are 401 `Unauthorized`, also where anonymous requests are let in.
-    /// Who has shown a token may have to wait for the host's word until a part of the time before `deadline` is over.
+    /// Wrong credentials are 401 `Unauthorized`, also where anonymous requests are allowed.
+    /// A request with a token may wait for the host's review for a part of the time before `deadline`.
     pub(crate) async fn authenticate(
         &self,
         headers: &mut HeaderMap,
@@ -67,7 +67,7 @@ impl Authenticator {
 
     /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
     /// has not said whose are.
-    pub fn greet(&self, peer: &Peer) -> bool {
+    pub fn is_front_proxy(&self, peer: &Peer) -> bool {
         let verdict = peer.verdict(&self.config.current(), SystemTime::now());
         match &verdict.user {
             _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
@@ -94,15 +94,15 @@ impl Authenticator {
         headers.remove(http::header::AUTHORIZATION);
         match user {
             Some(user) => Ok((user, proved_by)),
-            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(not_told_yet()),
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(cas_are_unknown()),
             None if verdict.is_unknown => Err(ApiError::unauthorized()),
             None if self.anonymous => Ok((Arc::new(anonymous()), ProvedBy::Nothing)),
             None => Err(ApiError::unauthorized()),
         }
     }
 
-    /// Whether certificates still prove that the sender is this user, or a front proxy that speaks for the user. None while the
-    /// host has not said whose certificates are believed.
+    /// Whether certificates still prove that the sender is this user, or a front proxy that speaks for the user. `None` while
+    /// the host has not said whose certificates are trusted.
     pub(crate) fn certifies(&self, certificates: &Certificates, user: &User) -> Option<bool> {
         if !self.config.knows_its_cas() {
             return None;
@@ -111,7 +111,7 @@ impl Authenticator {
         Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
     }
 
-    /// Who may act as whom.
+    /// Decides who may act as which user.
     pub fn impersonation(&self) -> &Impersonation {
         &self.impersonation
     }
@@ -138,7 +138,7 @@ impl Authenticator {
 
 /// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take 401 or
 /// 403 for the host's answer.
-fn not_told_yet() -> ApiError {
+fn cas_are_unknown() -> ApiError {
     let unread = "this server has not read yet from the host whose certificates it may believe; try again";
     ApiError::service_unavailable(unread).with_retry_after(1)
 }
@@ -182,7 +182,7 @@ mod tests {
         let (ca, _) = issued();
         let (_, stranger) = issued();
         let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
-            let authenticator = Authenticator::new(HostConfigSource::told(config), None, true);
+            let authenticator = Authenticator::new(HostConfigSource::ready_with(config), None, true);
             authenticator
                 .authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec()), Instant::now())
                 .await

@@ -20,7 +20,7 @@ use super::{HostConfig, Origin, request_header};
 use crate::request::user::User;
 use crate::responses::Connection;
 use crate::tls::ClientCa;
-use crate::tls::client_cert::{subject, turning_points, uid};
+use crate::tls::client_cert::{subject, uid, validity_bounds};
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub enum Proof<'a> {
     User(&'a User),
     /// Nothing: it was anonymous, or its credentials were refused.
     Nobody,
-    /// Nothing: it was answered before anybody was asked for.
+    /// Nothing: it was answered without authentication.
     Unasked,
 }
 
@@ -133,7 +133,7 @@ impl Peer {
 
     /// When the first of its certificates expires that is valid at `now`.
     pub(super) fn certificates_end(&self, now: SystemTime) -> Option<SystemTime> {
-        let ends = self.certificates.shown.iter().filter_map(|certificate| turning_points(certificate)[1]);
+        let ends = self.certificates.shown.iter().filter_map(|certificate| validity_bounds(certificate)[1]);
         ends.filter(|end| *end > now).min()
     }
 
@@ -177,7 +177,7 @@ impl Verdict {
         Self {
             config: config.clone(),
             from: now,
-            until: certificates.iter().flat_map(turning_points).flatten().filter(|at| *at > now).min(),
+            until: certificates.iter().flat_map(validity_bounds).flatten().filter(|at| *at > now).min(),
             is_front_proxy: proxied && leaf.is_some_and(|leaf| request_header::is_front_proxy(config, leaf)),
             is_unknown: !certificates.is_empty() && is_judged,
             user: user.map(super::with_authenticated_group),
@@ -189,7 +189,7 @@ impl Verdict {
     }
 }
 
-/// The extra that tells one credential of a user from another.
+/// The extra that identifies the credential of a user.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that a certificate under the client CA names, if it names one.

@@ -13,13 +13,13 @@ use sha2::{Digest, Sha256};
 
 use super::Origin;
 use crate::auth::review::{
-    Answer, Answers, CacheLimits, Key, Payer, Question, ReviewLimiter, ReviewPermit, Reviews,
+    Answers, CacheLimits, HostAnswer, Key, Payer, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };
 use crate::request::user::User;
 
 /// How long an answer is right.
 const FRESH: Duration = Duration::from_secs(10);
-/// A token that was somebody's is asked about in that user's name, not in a stranger's, for so long.
+/// For so long the review of a token counts for the user that it had, not for a stranger.
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
 /// A longer token is not a token, in bytes.
@@ -33,7 +33,7 @@ pub struct TokenReviewer {
 }
 
 /// The host's answers, by hashes of tokens, so that no token stays in memory longer than its review. Known and unknown
-/// tokens are apart, as anybody can make up unknown ones.
+/// tokens are apart, as any client can make up unknown ones.
 struct Cache {
     known: Mutex<Answers<Arc<User>>>,
     unknown: Mutex<Answers<()>>,
@@ -106,9 +106,9 @@ impl TokenReviewer {
         let (reviews, cache, put_key, stranger) =
             (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
         let audiences = self.audiences.clone();
-        let landed = move |answer: Answer<TokenReviewStatus>, permit: ReviewPermit| {
+        let landed = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
             // An answer that is too long is none: no user has so many groups.
-            let Answer::Status(status) = answer else { return None };
+            let HostAnswer::Status(status) = answer else { return None };
             let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
             let user = is_known.then(|| user(status.user.unwrap_or_default()));
             let payer = user.as_ref().map_or(stranger, |user| reviews.limiter().user(user));
@@ -118,12 +118,12 @@ impl TokenReviewer {
             }
             Some(user)
         };
-        let question = Question { key: key.clone(), payer, origin };
+        let question = ReviewRequest { key: key.clone(), payer, origin };
         let answer = self.reviews.answer(question, known, review, landed).await?;
         answer.ok_or_else(ApiError::unauthorized)
     }
 
-    /// Until when it is remembered whose the token is; as if the host said so now, if it is not remembered.
+    /// Until when the user of the token is remembered; as for an answer of now, if it is not remembered.
     pub(super) fn known_until(&self, token: &str) -> Instant {
         let known = self.cache.known.lock().fresh_until(&key_of(token));
         known.unwrap_or_else(|| Instant::now() + FRESH)

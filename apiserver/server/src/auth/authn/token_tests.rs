@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::auth::review::limiter::{Bounds, Rate};
+use crate::auth::review::limiter::{Rate, ReviewBounds};
 
 const ROOM: CacheLimits =
     CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
@@ -38,7 +38,7 @@ fn host(users: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
 /// One start within ten minutes is a stranger's.
 fn one_stranger() -> Arc<ReviewLimiter> {
     let rate = |burst| Rate { burst, every: Duration::from_secs(600) };
-    let users = Bounds {
+    let users = ReviewBounds {
         in_flight: 9,
         in_flight_per_payer: 9,
         rate: rate(1000),
@@ -49,7 +49,8 @@ fn one_stranger() -> Arc<ReviewLimiter> {
         joined_per_payer: 9,
     };
     Arc::new(
-        ReviewLimiter::default().bounded(users, Bounds { rate: rate(1), rate_per_payer: rate(1), ..users }),
+        ReviewLimiter::default()
+            .bounded(users, ReviewBounds { rate: rate(1), rate_per_payer: rate(1), ..users }),
     )
 }
 

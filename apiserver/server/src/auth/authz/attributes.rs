@@ -97,7 +97,7 @@ impl Attributes {
         if decision.allowed { Ok(()) } else { Err(self.forbidden(user, &decision.reason)) }
     }
 
-    /// 403 as the host words it (k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go).
+    /// 403 with the host's message (k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go).
     pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let mut message = self.denial(user);
         if !reason.is_empty() {
@@ -106,7 +106,7 @@ impl Attributes {
         ApiError::forbidden(&self.group, &self.resource, &self.name, &message)
     }
 
-    /// What the user cannot do, as the host words it, without a reason.
+    /// What the user cannot do, in the host's message, without a reason.
     pub fn denial(&self, user: &User) -> String {
         let message = if self.resource.is_empty() {
             let (user, path) = (go_quote(&user.name), go_quote(&self.path));

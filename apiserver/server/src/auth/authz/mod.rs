@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
-use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, ReviewLimiter, Reviews};
+use crate::auth::review::{Answers, CacheLimits, HostAnswer, Key, ReviewLimiter, ReviewRequest, Reviews};
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -50,7 +50,7 @@ pub trait CreateAuthorizer: Send + Sync + 'static {
     async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
 }
 
-/// Asks the host who may do what.
+/// Asks the host whether users may do something.
 pub struct Authorizer {
     reviews: Arc<Reviews<SubjectAccessReview, Decision>>,
     known: Arc<Mutex<Answers<Decision>>>,
@@ -85,7 +85,7 @@ impl Authorizer {
         }
     }
 
-    /// What tells questions apart: equal ones get the same answer.
+    /// The key of a question: questions with equal keys get the same answer.
     pub(crate) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
         question::key(user, attributes)
     }
@@ -127,7 +127,7 @@ impl Authorizer {
         let spec = || attributes.review(user);
         let review = || SubjectAccessReview { spec: spec(), ..SubjectAccessReview::default() };
         let remembered = || self.remembered(&key);
-        let question = Question { key: key.clone(), payer, origin: &caller.origin };
+        let question = ReviewRequest { key: key.clone(), payer, origin: &caller.origin };
         let decision = self.reviews.answer(question, remembered, review, landed).await?;
         decision.ok_or_else(|| {
             ApiError::internal("the host could not be asked for authorization; see the log of this server")
@@ -140,13 +140,15 @@ impl Authorizer {
 }
 
 /// An answer that is too long allows nothing: what it says at its end is not known.
-fn decision(answer: Answer<SubjectAccessReviewStatus>) -> Decision {
+fn decision(answer: HostAnswer<SubjectAccessReviewStatus>) -> Decision {
     match answer {
-        Answer::Status(status) => {
+        HostAnswer::Status(status) => {
             let allowed = status.allowed && !status.denied.unwrap_or(false);
             Decision { allowed, reason: cut(status.reason.unwrap_or_default()) }
         }
-        Answer::TooLong => Decision { allowed: false, reason: "the host's answer is too long".to_owned() },
+        HostAnswer::TooLong => {
+            Decision { allowed: false, reason: "the host's answer is too long".to_owned() }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct CacheLimits {
     pub(crate) most: usize,
     /// How long an answer is served without asking again.
     pub(crate) fresh: Duration,
-    /// How long an answer is known at all: after `fresh` it only tells who was meant.
+    /// How long an answer is known at all: after `fresh` it only names the user of the token.
     pub(crate) kept: Duration,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct CacheLimits {
 pub(crate) struct Answers<V> {
     room: CacheLimits,
     entries: HashMap<Key, Entry<V>>,
-    shares: HashMap<Payer, Share>,
+    shares: HashMap<Payer, PayerShare>,
     by_weight: BTreeSet<(usize, Payer)>,
     weight: usize,
     /// Number of the newest entry.
@@ -42,7 +42,7 @@ struct Entry<V> {
 
 /// The answers of one payer, by number: the oldest first.
 #[derive(Default)]
-struct Share {
+struct PayerShare {
     weight: usize,
     by_age: BTreeMap<u64, Key>,
 }
@@ -97,7 +97,7 @@ impl<V> Answers<V> {
         });
     }
 
-    fn change(&mut self, payer: &Payer, change: impl FnOnce(&mut Share)) {
+    fn change(&mut self, payer: &Payer, change: impl FnOnce(&mut PayerShare)) {
         let share = self.shares.entry(payer.clone()).or_default();
         self.by_weight.remove(&(share.weight, payer.clone()));
         change(share);

@@ -30,14 +30,14 @@ const REPEATED: usize = 8;
 
 /// What the host answers.
 #[derive(Debug)]
-pub(crate) enum Answer<S> {
+pub(crate) enum HostAnswer<S> {
     /// The status of the review, empty if it has none.
     Status(S),
     /// More than is read.
     TooLong,
 }
 
-/// What is read of an answer. The rest of it repeats the question and says who asked (metadata.managedFields).
+/// What is read of an answer. The rest of it repeats the question and names the asker (metadata.managedFields).
 #[derive(Deserialize)]
 struct Review<S> {
     status: Option<S>,
@@ -47,13 +47,13 @@ struct Review<S> {
 #[derive(Debug, Default)]
 pub(super) struct HostAnswers(AtomicBool);
 
-/// The host's answer; `None` if it gives none. The question is asked again only while somebody waits for the answer.
+/// The host's answer; `None` if it gives none. The question is asked again only while a request waits for the answer.
 pub(super) async fn ask<K, S>(
     api: &Api<K>,
     question: &K,
     host: &HostAnswers,
     is_awaited: impl Fn() -> bool,
-) -> Option<Answer<S>>
+) -> Option<HostAnswer<S>>
 where
     K: kube::Resource + Clone + Serialize,
     S: DeserializeOwned + Default,
@@ -101,7 +101,7 @@ impl HostAnswers {
     }
 }
 
-async fn post<K, S>(api: &Api<K>, question: &K) -> kube::Result<Answer<S>>
+async fn post<K, S>(api: &Api<K>, question: &K) -> kube::Result<HostAnswer<S>>
 where
     K: kube::Resource + Clone + Serialize,
     S: DeserializeOwned + Default,
@@ -117,15 +117,15 @@ where
         Ok(body) if head.status.is_success() => {
             let review: Review<S> =
                 serde_json::from_slice(&body.to_bytes()).map_err(kube::Error::SerdeError)?;
-            Ok(Answer::Status(review.status.unwrap_or_default()))
+            Ok(HostAnswer::Status(review.status.unwrap_or_default()))
         }
         Ok(body) => Err(refused(head.status, &body.to_bytes())),
-        Err(error) if error.is::<LengthLimitError>() && head.status.is_success() => Ok(Answer::TooLong),
+        Err(error) if error.is::<LengthLimitError>() && head.status.is_success() => Ok(HostAnswer::TooLong),
         Err(error) => Err(kube::Error::Service(error)),
     }
 }
 
-/// A refusal of the host, in its own words if it gives them as a Status.
+/// A refusal of the host, with its message if it sends a Status.
 fn refused(code: StatusCode, body: &Bytes) -> kube::Error {
     let told = serde_json::from_slice::<Status>(body);
     let unknown = || Status::failure(&String::from_utf8_lossy(body), "Unknown");

@@ -1,5 +1,5 @@
-//! The reviews that one payer waits for, and which of its connections is next: the one that has had the fewest permits
-//! of late.
+//! The reviews that one payer waits for, and which of its connections is next: the one with the fewest recent
+//! permits.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,14 +9,14 @@ use super::rate::RateMeter;
 pub(super) struct FairQueue<W> {
     /// Oldest first.
     waiters: VecDeque<Waiter<W>>,
-    /// The connections that wait, or have had a permit of late.
+    /// The connections that wait, or have had a recent permit.
     connections: HashMap<u64, Load>,
     /// Reviews in flight.
     pub(super) in_flight: usize,
     /// Requests that wait for a review that another one began.
     pub(super) joined: usize,
     pub(super) meter: RateMeter,
-    /// Permits of late.
+    /// Recent permits.
     pub(super) had: u32,
 }
 
@@ -97,14 +97,14 @@ impl<W> FairQueue<W> {
         self.forget_if_idle(connection);
     }
 
-    /// Forgets all permits of late.
+    /// Forgets all recent permits.
     pub(super) fn forget_turns(&mut self) {
         self.had = 0;
         self.connections.values_mut().for_each(|load| load.had = 0);
         self.connections.retain(|_, load| load.waiting > 0);
     }
 
-    /// The newest waiter of the connection with the most waiters, or else the most permits of late, if that has more of
+    /// The newest waiter of the connection with the most waiters, or else the most recent permits, if that has more of
     /// them than `connection` will have with one waiter more.
     pub(super) fn displaced_by(&self, connection: u64) -> Option<u64> {
         let Load { waiting, had } = self.connections.get(&connection).copied().unwrap_or_default();

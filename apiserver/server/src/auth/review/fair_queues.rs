@@ -1,4 +1,4 @@
-//! Who may start a review: a queue for each payer, and the queue goes first that has had the fewest permits of late.
+//! The order of reviews: a queue for each payer, and the queue with the fewest recent permits goes first.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const OF_LATE: Duration = Duration::from_secs(10);
 
 /// How many reviews there may be, and how many requests may wait for one.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ReviewBounds {
     /// Reviews in flight.
     pub in_flight: usize,
     /// Reviews of one queue in flight.
@@ -41,9 +41,9 @@ pub(super) struct PermitRequest {
 
 /// All queues. `W` wakes one that waits.
 pub(super) struct FairQueues<W> {
-    bounds: Bounds,
+    bounds: ReviewBounds,
     queues: HashMap<Payer, FairQueue<W>>,
-    /// The queues in which somebody waits.
+    /// The queues in which requests wait.
     queued: HashSet<Payer>,
     meter: RateMeter,
     in_flight: usize,
@@ -64,7 +64,7 @@ pub(super) enum Next<W> {
 }
 
 impl<W> FairQueues<W> {
-    pub(super) fn new(bounds: Bounds, now: Instant) -> Self {
+    pub(super) fn new(bounds: ReviewBounds, now: Instant) -> Self {
         Self {
             bounds,
             queues: HashMap::new(),
@@ -175,7 +175,7 @@ impl<W> FairQueues<W> {
 
     /// Gives back a permit that was taken at `start`. With `counts: false` it is as if it had not been taken.
     pub(super) fn end(&mut self, request: &PermitRequest, start: Instant, counts: bool) {
-        let Bounds { rate, rate_per_payer, .. } = self.bounds;
+        let ReviewBounds { rate, rate_per_payer, .. } = self.bounds;
         self.in_flight -= 1;
         if !counts {
             self.meter.take_back(rate, start);

@@ -9,7 +9,7 @@ use super::*;
 const RATE: Rate = Rate { burst: 4, every: Duration::from_millis(25) };
 /// From nothing to a whole burst.
 const BURST: Duration = Duration::from_millis(100);
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: ReviewBounds = ReviewBounds {
     in_flight: 100,
     in_flight_per_payer: 100,
     rate: RATE,
@@ -25,7 +25,7 @@ fn at(address: u8, connection: u64) -> PermitRequest {
     PermitRequest { payer, connection }
 }
 
-fn queues(bounds: Bounds) -> (FairQueues<String>, Instant) {
+fn queues(bounds: ReviewBounds) -> (FairQueues<String>, Instant) {
     let now = Instant::now();
     (FairQueues::new(bounds, now), now)
 }
@@ -91,8 +91,12 @@ fn a_turn_that_does_not_count_leaves_nothing_behind() {
 
 #[test]
 fn one_lane_leaves_places_for_others() {
-    let (mut queues, now) =
-        queues(Bounds { in_flight: 4, in_flight_per_payer: 2, rate: Rate { burst: 100, ..RATE }, ..BOUNDS });
+    let (mut queues, now) = queues(ReviewBounds {
+        in_flight: 4,
+        in_flight_per_payer: 2,
+        rate: Rate { burst: 100, ..RATE },
+        ..BOUNDS
+    });
     for i in 0..6 {
         queues.wait(&at(1, 1), format!("slow {i}")).unwrap();
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use drydock_machinery::ApiError;
 
-pub use super::fair_queues::Bounds;
 use super::fair_queues::PermitRequest;
+pub use super::fair_queues::ReviewBounds;
 use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
@@ -18,10 +18,10 @@ use crate::request::user::User;
 /// No bound on the rate.
 const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
 
-/// Users of a level above everybody else's. The reviews in flight of all three classes together are fewer than the host
-/// takes at a time on the connection that they share with other requests (kube-apiserver,
+/// Bounds for components of the cluster and controllers. The reviews in flight of all three classes together are fewer
+/// than the host takes at a time on the connection that they share with other requests (kube-apiserver,
 /// --http2-max-streams-per-connection: 100).
-const COMPONENTS: Bounds = Bounds {
+const COMPONENTS: ReviewBounds = ReviewBounds {
     in_flight: 32,
     in_flight_per_payer: 16,
     rate: ANY,
@@ -32,9 +32,9 @@ const COMPONENTS: Bounds = Bounds {
     joined_per_payer: 1024,
 };
 
-/// Everybody else. The host serves our reviews before the requests of its own users, so none of them may cause more than
-/// this of it: 100 a second, and 200 at once.
-const USERS: Bounds = Bounds {
+/// Bounds for all other users. The host serves our reviews before the requests of its own users, so none may cause more
+/// than this of it: 100 a second, and 200 at once.
+const USERS: ReviewBounds = ReviewBounds {
     in_flight: 40,
     rate_per_payer: Rate { burst: 200, every: Duration::from_millis(10) },
     ..COMPONENTS
@@ -44,7 +44,7 @@ const USERS: Bounds = Bounds {
 const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
 /// Each connection of an address that has authenticated no user may wait: there are no more of them
 /// (--max-connections-per-address).
-const STRANGERS: Bounds = Bounds {
+const STRANGERS: ReviewBounds = ReviewBounds {
     in_flight: 24,
     in_flight_per_payer: 8,
     rate: STRANGERS_RATE,
@@ -55,7 +55,7 @@ const STRANGERS: Bounds = Bounds {
     joined_per_payer: 1024,
 };
 
-/// Decides who may start a review, and when. A program has one for the reviews of tokens and of access together.
+/// Grants permits to make reviews. A program has one for the reviews of tokens and of access together.
 pub struct ReviewLimiter {
     levels: PriorityLevels,
     components: Arc<Queue>,
@@ -70,7 +70,7 @@ impl Default for ReviewLimiter {
 }
 
 impl ReviewLimiter {
-    /// With the usual bounds; `levels` tell whose reviews have no bound on their rate.
+    /// With the usual bounds; by `levels`, components of the cluster have no bound on their rate.
     pub fn new(levels: PriorityLevels) -> Self {
         let [components, users, strangers] =
             [COMPONENTS, USERS, STRANGERS].map(|bounds| Arc::new(Queue::new(bounds)));
@@ -79,17 +79,17 @@ impl ReviewLimiter {
 
     /// The same with these bounds on the reviews of users and of strangers.
     #[must_use]
-    pub fn bounded(self, users: Bounds, strangers: Bounds) -> Self {
+    pub fn bounded(self, users: ReviewBounds, strangers: ReviewBounds) -> Self {
         let [users, strangers] = [users, strangers].map(|bounds| Arc::new(Queue::new(bounds)));
         Self { users, strangers, ..self }
     }
 
-    /// Who pays for the reviews of a request of `caller`.
+    /// The payer of the reviews of a request of `caller`.
     pub(crate) fn payer(&self, caller: &Caller) -> Payer {
         Payer::caller(caller, &self.levels)
     }
 
-    /// Who pays for the reviews of `user`.
+    /// The payer of the reviews of `user`.
     pub(crate) fn user(&self, user: &User) -> Payer {
         Payer::user(user, &self.levels)
     }

@@ -26,8 +26,8 @@ mod singleflight;
 pub use limiter::ReviewLimiter;
 
 pub(crate) use answers::{Answers, CacheLimits};
-pub(crate) use ask::Answer;
+pub(crate) use ask::HostAnswer;
 pub(crate) use payer::Payer;
 pub(crate) use queue::ReviewPermit;
-pub(crate) use reviews::{Question, Reviews};
+pub(crate) use reviews::{ReviewRequest, Reviews};
 pub(crate) use singleflight::Key;

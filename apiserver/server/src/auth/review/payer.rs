@@ -10,7 +10,7 @@ use crate::request::user::{Network, User};
 /// The payer of a review: it counts for the payer's share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Payer {
-    /// A user of a priority level above everybody else's (the host's components, and controllers), by their flow.
+    /// A component of the cluster or a controller, by its flow.
     Component(Arc<str>),
     /// Any other authenticated user, by their flow.
     User(Arc<str>),

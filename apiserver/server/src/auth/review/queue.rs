@@ -8,7 +8,7 @@ use drydock_machinery::ApiError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::fair_queues::{Bounds, FairQueues, Next, PermitRequest};
+use super::fair_queues::{FairQueues, Next, PermitRequest, ReviewBounds};
 use super::payer::Payer;
 
 /// Longest wait for a permit, and the part of a request's time that it may take.
@@ -47,7 +47,7 @@ struct Waiting<'a> {
 }
 
 impl Queue {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(bounds: ReviewBounds) -> Self {
         Self(Mutex::new(State { queues: FairQueues::new(bounds, Instant::now()), timer: None }))
     }
 
@@ -74,7 +74,7 @@ impl Queue {
         may.then(|| Joined { queue: self.clone(), payer: payer.clone() }).ok_or_else(too_many)
     }
 
-    /// Gives permits to all who may have one now.
+    /// Gives permits to all requests that may have one now.
     fn look(self: &Arc<Self>) {
         while let Some(wake) = self.next() {
             // A request that no longer waits returns it.

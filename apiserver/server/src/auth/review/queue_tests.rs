@@ -8,7 +8,7 @@ use super::super::rate::Rate;
 use super::*;
 
 const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: ReviewBounds = ReviewBounds {
     in_flight: 1,
     in_flight_per_payer: 1,
     rate: ANY,
@@ -74,7 +74,7 @@ async fn nobody_waits_longer_than_a_part_of_their_time() {
 #[tokio::test]
 async fn turns_that_the_pace_holds_up_come_by_themselves() {
     let rate = Rate { burst: 1, every: Duration::from_millis(20) };
-    let queue = Arc::new(Queue::new(Bounds { in_flight: 9, in_flight_per_payer: 9, rate, ..BOUNDS }));
+    let queue = Arc::new(Queue::new(ReviewBounds { in_flight: 9, in_flight_per_payer: 9, rate, ..BOUNDS }));
     for _ in 0..3 {
         drop(queue.permit(by("ann"), soon()).await.unwrap());
     }

@@ -1,4 +1,4 @@
-//! Reviews of one sort, shared and bounded. A review goes on when the one who began it has gone away; it is tried again
+//! Reviews of one sort, shared and bounded. A review goes on when the request that began it is gone; it is tried again
 //! only while somebody waits for it.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::Instrument;
 
-use super::ask::{Answer, HostAnswers, ask};
+use super::ask::{HostAnswer, HostAnswers, ask};
 use super::limiter::ReviewLimiter;
 use super::payer::Payer;
 use super::queue::ReviewPermit;
@@ -25,7 +25,7 @@ pub(crate) struct Reviews<K, V> {
 }
 
 /// A question, as far as sharing and bounding it goes.
-pub(crate) struct Question<'a> {
+pub(crate) struct ReviewRequest<'a> {
     /// Equal questions have equal keys.
     pub(crate) key: Key,
     /// The payer of its review.
@@ -56,15 +56,15 @@ where
     /// waiting.
     pub(crate) async fn answer<S>(
         self: &Arc<Self>,
-        question: Question<'_>,
+        question: ReviewRequest<'_>,
         known: impl FnOnce() -> Option<V>,
         review: impl FnOnce() -> K,
-        landed: impl FnOnce(Answer<S>, ReviewPermit) -> Option<V> + Send + 'static,
+        landed: impl FnOnce(HostAnswer<S>, ReviewPermit) -> Option<V> + Send + 'static,
     ) -> Result<Option<V>, ApiError>
     where
         S: DeserializeOwned + Default + Send + 'static,
     {
-        let Question { key, payer, origin } = question;
+        let ReviewRequest { key, payer, origin } = question;
         if let Some(flight) = self.singleflight.find(&key) {
             return self.join(&payer, flight).await;
         }
@@ -96,7 +96,7 @@ where
         review: K,
         flight: Flight<V>,
         permit: ReviewPermit,
-        landed: impl FnOnce(Answer<S>, ReviewPermit) -> Option<V>,
+        landed: impl FnOnce(HostAnswer<S>, ReviewPermit) -> Option<V>,
     ) where
         S: DeserializeOwned + Default,
     {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// What tells one question from another.
+/// The key of a question: equal questions have equal keys.
 pub(crate) type Key = Arc<[u8]>;
 
 /// What becomes of a review: nothing yet, no answer, or the answer.
@@ -63,7 +63,7 @@ impl<V> Singleflight<V> {
 }
 
 impl<V> Flight<V> {
-    /// Whether anybody waits for the answer.
+    /// Whether a request waits for the answer.
     pub(super) fn is_awaited(&self) -> bool {
         self.sender.receiver_count() > 0
     }
@@ -77,7 +77,7 @@ impl<V> Flight<V> {
     }
 }
 
-/// Also of a review that panics: those who wait learn that there is no answer, as no sender is left.
+/// Also of a review that panics: waiting requests get no answer then, as no sender is left.
 impl<V> Drop for Flight<V> {
     fn drop(&mut self) {
         let sender = self.singleflight.0.lock().remove(&self.key);

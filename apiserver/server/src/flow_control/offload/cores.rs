@@ -1,4 +1,4 @@
-//! The cores for requests that compute: who has one, and who is next.
+//! The cores for requests that compute: which one has a core, and which is next.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Drop for Computing {
     }
 }
 
-/// Who is next, without threads: a `W` is a request that waits.
+/// The order of requests, without threads: a `W` is a request that waits.
 #[derive(Debug)]
 struct Line<W> {
     free: usize,
@@ -130,7 +130,7 @@ impl<W> Line<W> {
         false
     }
 
-    /// A core is given back. Returns who has it now.
+    /// A core is given back. Returns the request that has it now.
     fn give_back(&mut self) -> Option<W> {
         let rank = |waiting: &Waiting<W>| {
             let last = self.flows.get(&waiting.flow).map_or(0, |flow| flow.last);

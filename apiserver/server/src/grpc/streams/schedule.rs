@@ -29,7 +29,7 @@ pub(super) struct Schedule {
 /// A question.
 pub(super) struct Entry {
     question: Arc<Question>,
-    /// Who asked it first.
+    /// The user that asked it first.
     pub(super) user: String,
     /// When it has to be asked again; `None` while it is being asked.
     due: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Acting as somebody else: the caller asks for it by headers, and must be allowed to be each of the user, the groups
+//! Impersonation: the caller asks for it by headers, and must be allowed to act as each of the user, the groups
 //! and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
 
 mod mode;
@@ -16,8 +16,8 @@ use super::AUTHENTICATED;
 use crate::auth::authn::Caller;
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
-pub(crate) use mode::Mode;
-use mode::Question;
+use mode::ImpersonationCheck;
+pub(crate) use mode::ImpersonationMode;
 
 /// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
 const MOST: usize = 128;
@@ -27,7 +27,7 @@ const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 /// Decides who may act as whom. It remembers, by name, the mode in which each caller was last allowed to, and tries that
 /// first: modes before it would cost reviews that are denied.
 pub struct Impersonation {
-    last: Mutex<LruCache<String, Mode>>,
+    last: Mutex<LruCache<String, ImpersonationMode>>,
 }
 
 /// The user as whom a caller acts.
@@ -35,13 +35,13 @@ pub struct Impersonated {
     /// The user.
     pub user: Arc<User>,
     /// In which way that was allowed.
-    pub(crate) mode: Mode,
+    pub(crate) mode: ImpersonationMode,
 }
 
 impl Impersonated {
     /// The verb by which that was allowed; empty for leave without constraint.
     pub fn constraint(&self) -> String {
-        if self.mode == Mode::Legacy { String::new() } else { self.mode.verb() }
+        if self.mode == ImpersonationMode::Legacy { String::new() } else { self.mode.verb() }
     }
 }
 
@@ -78,7 +78,7 @@ impl Impersonation {
     /// 403 if not.
     pub(crate) async fn may_still_act_as(
         &self,
-        mode: Mode,
+        mode: ImpersonationMode,
         caller: &Caller,
         headers: &HeaderMap,
         request: &Attributes,
@@ -102,9 +102,9 @@ impl Impersonation {
         wanted: &User,
         requests: &[Attributes],
         authorizer: &Authorizer,
-    ) -> Result<Mode, ApiError> {
+    ) -> Result<ImpersonationMode, ApiError> {
         let last = self.last.lock().get(&caller.user.name).copied();
-        let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
+        let others = ImpersonationMode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut refusal = None;
         for mode in last.into_iter().chain(others).filter(|mode| mode.applies(&caller.user, wanted)) {
             match are_allowed(mode, caller, wanted, requests, authorizer).await {
@@ -132,7 +132,7 @@ fn check_number(wanted: &User) -> Result<(), ApiError> {
 }
 
 async fn are_allowed(
-    mode: Mode,
+    mode: ImpersonationMode,
     caller: &Caller,
     wanted: &User,
     requests: &[Attributes],
@@ -145,14 +145,14 @@ async fn are_allowed(
 }
 
 async fn is_allowed(
-    mode: Mode,
+    mode: ImpersonationMode,
     caller: &Caller,
     wanted: &User,
     request: &Attributes,
     authorizer: &Authorizer,
 ) -> Result<(), ApiError> {
     for question in mode.questions(&caller.user, wanted, request) {
-        let Question { caller: asked, all_at_once, each } = question?;
+        let ImpersonationCheck { caller: asked, all_at_once, each } = question?;
         if let Some(all) = all_at_once
             && authorizer.authorize(caller, &asked, &all).await?.allowed
         {

@@ -26,27 +26,27 @@ const MANY: usize = 4;
 
 /// One mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum ImpersonationMode {
     /// A service account as the node on which its pod runs.
     AssociatedNode,
-    /// Anybody as a node.
+    /// Any caller as a node.
     ArbitraryNode,
-    /// Anybody as a service account.
+    /// Any caller as a service account.
     ServiceAccount,
-    /// Anybody as somebody who is neither.
+    /// Any caller as a user that is neither.
     UserInfo,
-    /// Anybody as anybody, for everything.
+    /// Any caller as any user, for everything.
     Legacy,
 }
 
 /// Something that a caller must be allowed: all at once, or else each.
-pub(super) struct Question {
+pub(super) struct ImpersonationCheck {
     pub(super) caller: User,
     pub(super) all_at_once: Option<Attributes>,
     pub(super) each: Vec<Attributes>,
 }
 
-impl Mode {
+impl ImpersonationMode {
     /// In the order in which they are tried.
     pub(super) const ALL: [Self; 5] =
         [Self::AssociatedNode, Self::ArbitraryNode, Self::ServiceAccount, Self::UserInfo, Self::Legacy];
@@ -93,7 +93,7 @@ impl Mode {
         caller: &User,
         wanted: &User,
         request: &Attributes,
-    ) -> Vec<Result<Question, ApiError>> {
+    ) -> Vec<Result<ImpersonationCheck, ApiError>> {
         let mut each = Vec::new();
         if self != Self::Legacy {
             let verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
@@ -108,7 +108,7 @@ impl Mode {
         std::iter::once(whoever).chain(groups.transpose()).chain(extra.transpose()).collect()
     }
 
-    /// Who the caller becomes.
+    /// The user that the caller acts as.
     pub(super) fn become_(self, wanted: User) -> User {
         let mut user = wanted;
         if self != Self::Legacy && node(&user.name).is_some() {
@@ -122,13 +122,18 @@ impl Mode {
 
     /// The caller as the host is asked about them: of a node's own service account not which node that is, so that one
     /// answer is good for all nodes.
-    fn asked(self, caller: &User, all_at_once: Option<Attributes>, each: Vec<Attributes>) -> Question {
+    fn asked(
+        self,
+        caller: &User,
+        all_at_once: Option<Attributes>,
+        each: Vec<Attributes>,
+    ) -> ImpersonationCheck {
         let mut caller = caller.clone();
         if self == Self::AssociatedNode {
             let keys = caller.extra.into_keys().collect();
             caller.extra = BTreeMap::from([(NODE_KEYS.to_owned(), keys)]);
         }
-        Question { caller, all_at_once, each }
+        ImpersonationCheck { caller, all_at_once, each }
     }
 
     fn about(self, group: &str, resource: &str, name: &str) -> Attributes {
@@ -159,7 +164,7 @@ impl Mode {
         }
     }
 
-    fn about_groups(self, caller: &User, wanted: &User) -> Result<Option<Question>, ApiError> {
+    fn about_groups(self, caller: &User, wanted: &User) -> Result<Option<ImpersonationCheck>, ApiError> {
         if wanted.groups.is_empty() {
             return Ok(None);
         }
@@ -178,7 +183,7 @@ impl Mode {
         Ok(Some(self.asked(caller, all, wanted.groups.iter().map(|group| about(group)).collect())))
     }
 
-    fn about_extra(self, caller: &User, wanted: &User) -> Result<Option<Question>, ApiError> {
+    fn about_extra(self, caller: &User, wanted: &User) -> Result<Option<ImpersonationCheck>, ApiError> {
         if wanted.extra.is_empty() {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ fn get_x() -> Attributes {
     Attributes { verb, group, resource, name, ..Attributes::default() }
 }
 
-fn asked(mode: Mode, caller: &User, wanted: &User) -> Vec<String> {
+fn asked(mode: ImpersonationMode, caller: &User, wanted: &User) -> Vec<String> {
     let questions = mode.questions(caller, wanted, &get_x());
     let all = questions.into_iter().flat_map(|question| question.unwrap().each);
     let shown = |q: Attributes| {
@@ -22,7 +22,7 @@ fn asked(mode: Mode, caller: &User, wanted: &User) -> Vec<String> {
     all.map(shown).collect()
 }
 
-fn refused(mode: Mode, wanted: &User) -> String {
+fn refused(mode: ImpersonationMode, wanted: &User) -> String {
     let questions = mode.questions(&user("caller"), wanted, &get_x());
     let refusal = questions.into_iter().find_map(Result::err);
     refusal.map(|error| error.to_string()).unwrap_or_default()
@@ -34,7 +34,7 @@ fn every_header_is_a_question() {
     wanted.groups = vec!["a".into(), "b".into()];
     wanted.extra.insert("example.com/scope".into(), vec!["read".into()]);
     assert_eq!(
-        asked(Mode::Legacy, &user("caller"), &wanted),
+        asked(ImpersonationMode::Legacy, &user("caller"), &wanted),
         [
             "impersonate /users///jane",
             "impersonate authentication.k8s.io/uids///7",
@@ -43,7 +43,7 @@ fn every_header_is_a_question() {
             "impersonate authentication.k8s.io/userextras/example.com/scope//read",
         ]
     );
-    let constrained = asked(Mode::UserInfo, &user("caller"), &wanted);
+    let constrained = asked(ImpersonationMode::UserInfo, &user("caller"), &wanted);
     assert_eq!(constrained[0], "impersonate-on:user-info:get g.io/things///x");
     assert_eq!(constrained[1], "impersonate:user-info authentication.k8s.io/users///jane");
     assert_eq!(constrained[3], "impersonate:user-info authentication.k8s.io/groups///a");
@@ -52,14 +52,17 @@ fn every_header_is_a_question() {
 #[test]
 fn a_service_account_is_asked_about_as_one_and_has_its_groups() {
     let robot = user("system:serviceaccount:ns:robot");
-    assert_eq!(asked(Mode::Legacy, &user("caller"), &robot), ["impersonate /serviceaccounts//ns/robot"]);
+    assert_eq!(
+        asked(ImpersonationMode::Legacy, &user("caller"), &robot),
+        ["impersonate /serviceaccounts//ns/robot"]
+    );
     let groups = ["system:serviceaccounts", "system:serviceaccounts:ns"];
-    assert_eq!(Mode::ServiceAccount.become_(robot.clone()).groups, groups);
-    assert!(Mode::ServiceAccount.applies(&user("caller"), &robot));
-    assert!(!Mode::UserInfo.applies(&user("caller"), &robot));
+    assert_eq!(ImpersonationMode::ServiceAccount.become_(robot.clone()).groups, groups);
+    assert!(ImpersonationMode::ServiceAccount.applies(&user("caller"), &robot));
+    assert!(!ImpersonationMode::UserInfo.applies(&user("caller"), &robot));
     let ill_formed = user("system:serviceaccount:NS:a:b");
     assert_eq!(
-        asked(Mode::Legacy, &user("caller"), &ill_formed),
+        asked(ImpersonationMode::Legacy, &user("caller"), &ill_formed),
         ["impersonate /users///system:serviceaccount:NS:a:b"]
     );
 }
@@ -68,23 +71,32 @@ fn a_service_account_is_asked_about_as_one_and_has_its_groups() {
 fn the_agent_of_a_node_may_be_its_own_node_by_leave_for_any() {
     let node = user("system:node:n1");
     let mut agent = user("system:serviceaccount:ns:agent");
-    assert!(!Mode::AssociatedNode.applies(&agent, &node) && Mode::ArbitraryNode.applies(&agent, &node));
+    assert!(
+        !ImpersonationMode::AssociatedNode.applies(&agent, &node)
+            && ImpersonationMode::ArbitraryNode.applies(&agent, &node)
+    );
     agent.extra.insert(NODE_NAME.into(), vec!["n1".into()]);
-    assert!(Mode::AssociatedNode.applies(&agent, &node));
-    assert!(!Mode::AssociatedNode.applies(&agent, &user("system:node:n2")));
+    assert!(ImpersonationMode::AssociatedNode.applies(&agent, &node));
+    assert!(!ImpersonationMode::AssociatedNode.applies(&agent, &user("system:node:n2")));
     let verb = "impersonate:associated-node";
-    assert_eq!(asked(Mode::AssociatedNode, &agent, &node)[1], format!("{verb} {AUTHENTICATION}/nodes///*"));
-    let question = Mode::AssociatedNode.questions(&agent, &node, &get_x()).remove(0).unwrap();
+    assert_eq!(
+        asked(ImpersonationMode::AssociatedNode, &agent, &node)[1],
+        format!("{verb} {AUTHENTICATION}/nodes///*")
+    );
+    let question = ImpersonationMode::AssociatedNode.questions(&agent, &node, &get_x()).remove(0).unwrap();
     assert_eq!(question.caller.extra[NODE_KEYS], [NODE_NAME]);
-    assert_eq!(Mode::AssociatedNode.become_(node).groups, [NODES]);
+    assert_eq!(ImpersonationMode::AssociatedNode.become_(node).groups, [NODES]);
 }
 
 #[test]
 fn some_groups_and_extras_are_for_nobody_under_constraint() {
     let grouped = |group: &str| User { groups: vec![group.to_owned()], ..user("jane") };
-    assert!(refused(Mode::UserInfo, &grouped("system:masters")).contains("system:masters group is not"));
-    assert!(refused(Mode::UserInfo, &grouped("")).contains("empty string group is not"));
-    assert_eq!(refused(Mode::Legacy, &grouped("system:masters")), "");
+    assert!(
+        refused(ImpersonationMode::UserInfo, &grouped("system:masters"))
+            .contains("system:masters group is not")
+    );
+    assert!(refused(ImpersonationMode::UserInfo, &grouped("")).contains("empty string group is not"));
+    assert_eq!(refused(ImpersonationMode::Legacy, &grouped("system:masters")), "");
     let extra = |key: &str, value: &str| {
         let extra = BTreeMap::from([(key.to_owned(), vec![value.to_owned()])]);
         User { extra, ..user("jane") }
@@ -95,17 +107,24 @@ fn some_groups_and_extras_are_for_nobody_under_constraint() {
         ("a.io/A", "v", "non-lowercase key"),
         ("a.io/b", "", "the empty string value"),
     ] {
-        let refusal = refused(Mode::UserInfo, &extra(key, value));
+        let refusal = refused(ImpersonationMode::UserInfo, &extra(key, value));
         assert!(refusal.contains(why), "{refusal}");
     }
-    assert_eq!(refused(Mode::UserInfo, &extra("a.io/b", "v")), "");
+    assert_eq!(refused(ImpersonationMode::UserInfo, &extra("a.io/b", "v")), "");
 }
 
 #[test]
 fn many_are_asked_for_at_once_first() {
     let groups: Vec<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
     let wanted = User { groups, ..user("jane") };
-    let groups = Mode::UserInfo.questions(&user("caller"), &wanted, &get_x()).remove(1).unwrap();
+    let groups = ImpersonationMode::UserInfo.questions(&user("caller"), &wanted, &get_x()).remove(1).unwrap();
     assert_eq!((groups.all_at_once.unwrap().name.as_str(), groups.each.len()), ("*", 4));
-    assert!(Mode::Legacy.questions(&user("c"), &wanted, &get_x()).remove(1).unwrap().all_at_once.is_none());
+    assert!(
+        ImpersonationMode::Legacy
+            .questions(&user("c"), &wanted, &get_x())
+            .remove(1)
+            .unwrap()
+            .all_at_once
+            .is_none()
+    );
 }

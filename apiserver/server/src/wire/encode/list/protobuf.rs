@@ -1,6 +1,6 @@
 //! A list in the protobuf envelope, which begins with the length of all items.
 //!
-//! To tell the length every item is encoded once before the first byte is sent. The first items are kept as they were
+//! To know the length every item is encoded once before the first byte is sent. The first items are kept as they were
 //! made; all others are dropped, and encoded again when they are sent: a list holds no more than any other answer.
 
 use std::collections::VecDeque;

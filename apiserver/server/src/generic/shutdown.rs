@@ -7,21 +7,21 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// How far the end is.
+/// How far the shutdown has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stop {
+pub(super) struct Shutdown {
     unready: Arc<AtomicBool>,
     /// Nothing new begins once this is cancelled.
     pub(super) now: CancellationToken,
 }
 
-impl Stop {
-    /// Whether no more traffic should come.
+impl Shutdown {
+    /// Whether the server is to be unready.
     pub(super) fn is_unready(&self) -> bool {
         self.unready.load(Ordering::Relaxed)
     }
 
-    /// Waits for SIGTERM or SIGINT and ends everything in order.
+    /// Waits for SIGTERM or SIGINT, then shuts down in order.
     pub(super) async fn on_signal(self, delay: Duration) {
         let (Ok(mut terminate), Ok(mut interrupt)) =
             (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))

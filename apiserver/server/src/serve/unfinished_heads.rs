@@ -3,8 +3,8 @@
 //! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection takes
 //! no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by which
 //! its length is bounded, and a connection that has one is not closed for minutes. So there are at most
-//! [`HALF_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection that is
-//! open for longest.
+//! [`UNFINISHED_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection
+//! that is open for longest.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::groups::{Groups, Id};
 use crate::request::user::Network;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
-const HALF_HEADS_MAX: usize = 256;
+const UNFINISHED_HEADS_MAX: usize = 256;
 /// Bytes of what a client says first (RFC 9113, section 3.4), and of the head of a frame.
 const PREFACE: usize = 24;
 const FRAME_HEAD: usize = 9;
@@ -32,13 +32,13 @@ pub(super) enum Owner {
 
 /// The connections with a head that has not ended, by owner.
 #[derive(Default)]
-pub(super) struct Heads(Groups<Owner>);
+pub(super) struct UnfinishedHeads(Groups<Owner>);
 
-impl Heads {
+impl UnfinishedHeads {
     /// A head has begun on a connection. Returns one that has to be closed for it.
     pub(super) fn begin(&mut self, owner: &Owner, id: Id) -> Option<Id> {
         self.0.insert(owner, (id, id));
-        if self.0.total() <= HALF_HEADS_MAX {
+        if self.0.total() <= UNFINISHED_HEADS_MAX {
             return None;
         }
         self.0.largest().and_then(|owner| self.0.oldest(owner)).map(|(_, id)| id)
@@ -51,24 +51,24 @@ impl Heads {
 }
 
 /// Follows the frames that a client sends.
-pub(super) struct Follower {
+pub(super) struct FrameScanner {
     /// Bytes before the head of the next frame.
     skip: usize,
     head: [u8; FRAME_HEAD],
     /// So many bytes of it have come.
     known: usize,
-    is_half: bool,
+    is_unfinished: bool,
 }
 
-impl Default for Follower {
+impl Default for FrameScanner {
     fn default() -> Self {
-        Self { skip: PREFACE, head: [0; FRAME_HEAD], known: 0, is_half: false }
+        Self { skip: PREFACE, head: [0; FRAME_HEAD], known: 0, is_unfinished: false }
     }
 }
 
-impl Follower {
+impl FrameScanner {
     /// Takes what has come, and returns whether a head has begun and not ended by now.
-    pub(super) fn follow(&mut self, mut bytes: &[u8]) -> bool {
+    pub(super) fn scan(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
@@ -82,14 +82,14 @@ impl Follower {
                 self.frame();
             }
         }
-        self.is_half
+        self.is_unfinished
     }
 
     fn frame(&mut self) {
         let [a, b, c, kind, flags, ..] = self.head;
         self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
         if matches!(kind, HEADERS | CONTINUATION) {
-            self.is_half = flags & END_HEADERS == 0;
+            self.is_unfinished = flags & END_HEADERS == 0;
         }
     }
 }
@@ -118,9 +118,9 @@ mod tests {
             (frame(HEADERS, 1, 16_384), true),
         ];
         for size in [1, 7, 1_000, 100_000] {
-            let mut follower = Follower::default();
+            let mut scanner = FrameScanner::default();
             for (part, expected) in &parts {
-                let half = part.chunks(size).map(|piece| follower.follow(piece)).last();
+                let half = part.chunks(size).map(|piece| scanner.scan(piece)).last();
                 assert_eq!(half, Some(*expected), "{} bytes in pieces of {size}", part.len());
             }
         }
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn whoever_has_most_loses_the_first() {
-        let mut heads = Heads::default();
+        let mut heads = UnfinishedHeads::default();
         let (many, other) = (Owner::User("many".into()), Owner::User("other".into()));
         assert_eq!(heads.begin(&other, 0), None);
-        for id in 1..HALF_HEADS_MAX as Id {
+        for id in 1..UNFINISHED_HEADS_MAX as Id {
             assert_eq!(heads.begin(&many, id), None);
         }
         assert_eq!(heads.begin(&other, 1_000), Some(1));
