@@ -109,8 +109,8 @@ mod tests {
         may
     }
 
-    /// Regression: the namespace controller deletes every request of a namespace, and a review for each delayed all
-    /// other reviews.
+    /// Regression: the namespace controller deletes every request of a namespace, and a review for each delayed
+    /// everything that waited for that.
     #[tokio::test]
     async fn the_host_is_asked_once_for_a_namespace_about_those_who_empty_it() {
         let (check, asked) = check(|_, _| true);
