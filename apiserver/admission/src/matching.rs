@@ -167,7 +167,8 @@ fn selects(selector: &LabelSelector, object: Option<&Object>) -> bool {
     object.is_some_and(|object| selector.matches(object))
 }
 
-/// metav1.LabelSelectorAsSelector, for which a nil selector selects nothing; the host's defaults exclude that case.
+/// metav1.LabelSelectorAsSelector, for which a nil selector selects nothing; here it selects everything. The host's
+/// defaults exclude that case.
 pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, String> {
     let Some(it) = it else { return Ok(LabelSelector::default()) };
     let labels = it.match_labels.iter().flatten().map(|(key, value)| Requirement {

@@ -79,8 +79,7 @@ impl Counts {
         registry.register("apiserver_admission_webhook_fail_open_count", what, self.failed_open.clone());
     }
 
-    /// Counts a policy that rejected a request or could not be evaluated. `action` is `deny`, `warn`, `audit` or
-    /// `allow`.
+    /// Counts a policy that rejected a request or could not be evaluated. `action` is `deny`, `warn` or `audit`.
     pub fn checked(&self, policy: &str, binding: &str, message: &str, is_error: bool, action: &'static str) {
         let error_type = match message {
             _ if !is_error => "invalid_error",

@@ -1,14 +1,14 @@
-//! The configuration file: any flag as a key, without its dashes. What the command line says goes before it.
+//! The configuration file: each key is a flag without its dashes. Flags on the command line take precedence.
 
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
 use serde_yaml_ng::{Mapping, Value};
 
-/// The command line of `program` with the flags of the file that `--config` names put in.
+/// Returns the command line of `program`, with the flags from the file that `--config` names added.
 ///
 /// # Errors
-/// What is wrong with the file, by its name.
+/// The name of the file and what is wrong with it.
 pub fn merge(program: &Command, arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let Some(file) = named_file(&arguments) else { return Ok(arguments) };
     let text = std::fs::read_to_string(&file).map_err(|e| format!("--config: {file}: {e}\n"))?;
@@ -39,7 +39,7 @@ fn named_file(arguments: &[OsString]) -> Option<String> {
     None
 }
 
-/// Whether the command line has the flag, as `--v 6`, `--v=6`, `-v 6`, `-v6` or `-v=6`.
+/// Whether the command line has the flag in any form: `--v 6`, `--v=6`, `-v 6`, `-v6` or `-v=6`.
 fn is_given(program: &Command, arguments: &[OsString], key: &str) -> bool {
     let long = format!("--{key}");
     let flag = program.get_arguments().find(|flag| flag.get_long() == Some(key));
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(merged("secure-port: 1\n", &["--secure-port=2"]).unwrap(), ["--secure-port=2"]);
     }
 
-    /// `-v 6` beside `v: 4` was refused, as a flag that is given twice.
+    /// Regression: `-v 6` together with `v: 4` was refused as a flag that is given twice.
     #[test]
     fn the_short_name_of_a_flag_goes_before_the_file_too() {
         for given in [&["-v", "6"][..], &["-v6"], &["-v=6"], &["--v", "6"], &["--v=6"]] {

@@ -1,14 +1,14 @@
-//! Durations as Kubernetes' flags take them.
+//! Durations in the format of Kubernetes' flags.
 
 use std::time::Duration;
 
-/// Longest that a flag takes: added to the present moment, a longer one may lie beyond what a clock can tell.
+/// Maximum duration of a flag. A much longer one, added to the current time, could overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// `20m`, `1m30s`, and `0` for none.
+/// Parses a duration such as `20m` or `1m30s`; `0` is zero.
 ///
 /// # Errors
-/// What is wrong with it, for the line that refuses the flag.
+/// What is wrong with it, for the error about the flag.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);

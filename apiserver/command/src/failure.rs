@@ -1,16 +1,16 @@
-//! What a program says last when it cannot go on.
+//! The last line of a program that fails.
 
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Prints why the program ends, in one line, and returns what it exits with.
+/// Prints the error in one line, and returns the exit code.
 pub fn fail(program: &str, error: &(dyn Error + 'static)) -> ExitCode {
     eprintln!("{program}: {}", line(error));
     ExitCode::FAILURE
 }
 
-/// An error and its causes, each told once: some errors tell their cause themselves. Parsers draw pictures of what they
-/// could not read, which would not stay in one line of a log.
+/// Returns an error and its causes in one line. A cause that is already part of the text is not repeated. Only the
+/// first line of each is used, because parsers add pictures of what they could not parse.
 fn line(error: &(dyn Error + 'static)) -> String {
     let mut told = String::new();
     let mut next = Some(error);
@@ -47,7 +47,8 @@ mod tests {
         }
     }
 
-    /// `--kubeconfig: /nope: ...: No such file or directory (os error 2): No such file or directory (os error 2)`
+    /// Regression: `--kubeconfig: /nope: ...: No such file or directory (os error 2): No such file or directory (os
+    /// error 2)`
     #[test]
     fn a_cause_that_was_told_already_is_not_told_again() {
         let cause = Told("no such file", None);

@@ -1,5 +1,5 @@
-//! The command line of a program, the same for each of ours: flags, the file that holds them too, values as Kubernetes
-//! writes them, refusals and failures in one line, logs.
+//! The command line that our programs share: flags, the file that may contain them, values in Kubernetes' formats,
+//! errors in one line, logs.
 
 pub mod config_file;
 pub mod duration;

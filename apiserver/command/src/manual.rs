@@ -1,11 +1,12 @@
-//! The flags of a program as others write them down: its reference in deploy/flags, the arguments in a manifest. A test of
-//! each program keeps them alike.
+//! The flags of a program outside its code: the reference in deploy/flags, and the arguments in a manifest. A test of
+//! each program compares them.
 
 use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 
-/// The reference of a program's flags, in Markdown and in the order of `--help`; then those of each subcommand.
+/// Returns the reference of a program's flags in Markdown, in the order of `--help`, followed by those of each
+/// subcommand.
 pub fn reference<F: CommandFactory>() -> String {
     let program = F::command();
     let name = program.get_name();
@@ -17,11 +18,11 @@ pub fn reference<F: CommandFactory>() -> String {
     format!("# Flags of {name}\n\n{ABOUT}\n{HEAD}{}{tables}", rows(&program))
 }
 
-/// Compares the file of a program's reference with its flags. Where the environment has `DRYDOCK_GENERATE`, writes the file
-/// anew instead.
+/// Compares the file of a program's reference with its flags. If the environment has `DRYDOCK_GENERATE`, writes the
+/// file instead.
 ///
 /// # Errors
-/// What to do about a file that differs, or that cannot be written.
+/// How to update a file that differs, or why it cannot be written.
 pub fn check_reference<F: CommandFactory>(file: &Path) -> Result<(), String> {
     let reference = reference::<F>();
     if std::env::var_os("DRYDOCK_GENERATE").is_some() {
@@ -36,8 +37,7 @@ fn compare(file: &Path, reference: &str) -> Result<(), String> {
     if is_current { Ok(()) } else { Err(advice()) }
 }
 
-/// The flags that a manifest of deploy/ hands to a container: the items of its lists that begin with `--`, and the values of
-/// a patch that do.
+/// Returns the flags in a manifest of deploy/: the list items, and the values of patches, that start with `--`.
 pub fn in_manifest(manifest: &str) -> Vec<&str> {
     let items = manifest.lines().filter_map(|line| {
         let line = line.trim();

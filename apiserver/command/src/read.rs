@@ -1,4 +1,4 @@
-//! Reads the flags of a program, or says in one line why not.
+//! Reads the flags of a program, or explains in one line why they are refused.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 
 use crate::config_file;
 
-/// Reads the command line and the file that `--config` names. `contradiction` tells of flags that do not go together.
+/// Reads the command line and the file that `--config` names. `contradiction` returns why parsed flags cannot be used.
 ///
 /// # Errors
 /// The refusal to print and exit with.
@@ -27,7 +27,7 @@ pub fn read<F: Parser>(
     }
 }
 
-/// Why the flags could not be taken, or that help was asked for.
+/// Why the flags are refused, or that help was requested.
 #[derive(Debug)]
 pub struct Refusal {
     program: String,
@@ -35,7 +35,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Prints help in full and an error as one line; returns what the process exits with.
+    /// Prints help in full, or an error in one line; returns the exit code.
     pub fn print(self) -> ExitCode {
         if !self.error.use_stderr() {
             let _ = self.error.print();

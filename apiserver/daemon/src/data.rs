@@ -1,4 +1,4 @@
-//! Runs the commands for work on the data.
+//! Runs the commands that work on the stored data.
 
 use anyhow::Context;
 use drydock_storage::etcd;
@@ -9,7 +9,7 @@ use drydock_storage::sqlite;
 use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use crate::progress::Bar;
 
-/// Does the work, and prints in one line what came of it.
+/// Runs a command, and prints its result in one line.
 pub async fn run(command: DataCommand) -> anyhow::Result<()> {
     let bar = Bar::new();
     let said = match command {

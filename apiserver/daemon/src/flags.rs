@@ -1,4 +1,4 @@
-//! Flags, by the names that operators of Kubernetes know.
+//! The flags, with the names of Kubernetes' flags where there are such.
 
 mod audit;
 mod data;
@@ -18,7 +18,7 @@ use audit::AuditFlags;
 pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use storage::StorageFlags;
 
-/// Those who delete the objects of others, among them the namespace controller and the garbage collector.
+/// Users who delete the objects of others: among them the namespace controller and the garbage collector.
 const UNNAMED_REVIEW_USERS: [&str; 2] =
     ["system:kube-controller-manager", "system:serviceaccounts:kube-system"];
 
@@ -141,19 +141,19 @@ impl Flags {
         drydock_command::read(arguments, Self::contradiction)
     }
 
-    /// Where to listen.
+    /// Returns the address to listen on.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind_address, self.secure_port)
     }
 
-    /// Users and groups of whom the host is asked without the name of a pod first.
+    /// Returns the users and groups for whom the host is asked first without the name of a pod.
     pub fn unnamed_review_users(&self) -> Vec<String> {
         let hosts = || UNNAMED_REVIEW_USERS.iter().map(|name| (*name).to_owned());
         let usual = || self.controller_users.iter().cloned().chain(hosts()).collect();
         self.unnamed_review_users.clone().unwrap_or_else(usual)
     }
 
-    /// Flags that do not go together.
+    /// Returns what is wrong with the flags, if anything.
     fn contradiction(&self) -> Option<&'static str> {
         if let Some(command) = &self.command {
             return command.contradiction();

@@ -1,5 +1,5 @@
-//! drydock-apiserver: serves EvictionRequest and NodeMaintenance to a Kubernetes cluster as an aggregated API; or works
-//! on the data: backup, restore, check, migrate, reclaim.
+//! drydock-apiserver serves EvictionRequest and NodeMaintenance to a Kubernetes cluster as an aggregated API. Its
+//! subcommands work on the stored data: backup, restore, check, migrate, reclaim.
 //!
 //! Parse all configuration, then build, then bind, then run.
 
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    // Who works on the data waits for its one line.
+    // A command that works on the data prints one line; only warnings are logged beside it.
     if flags.command.is_some() {
         logs::start_quietly();
     } else {

@@ -1,11 +1,11 @@
-//! The options of the generic server, by our flags.
+//! Makes the options of the generic server from our flags.
 
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{HostFiles, Options, Serving, Trust};
 
 use crate::flags::Flags;
 
-/// What the flags say of everything but the kinds.
+/// Returns the options for everything except the kinds.
 pub fn by_flags(flags: &Flags) -> Options {
     Options {
         identity: Identity { title: "Drydock", version: env!("CARGO_PKG_VERSION") },

@@ -1,18 +1,18 @@
-//! How far long work is, on stderr, if that is a terminal.
+//! Shows the progress of long work on stderr, if that is a terminal.
 
 use drydock_storage::progress::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A line that is written over and over.
+/// A progress line that is overwritten.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A line with nothing on it yet; none at all where stderr is no terminal.
+    /// Creates an empty line. Nothing is shown if stderr is no terminal.
     pub fn new() -> Self {
         Self(ProgressBar::no_length())
     }
 
-    /// What writes on it.
+    /// Returns the callback that updates the line.
     pub fn progress(&self) -> Progress {
         let bar = self.0.clone();
         Progress::new(move |stage| {
@@ -26,7 +26,7 @@ impl Bar {
         })
     }
 
-    /// Takes it away.
+    /// Removes the line.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }

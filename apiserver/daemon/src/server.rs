@@ -1,4 +1,4 @@
-//! Our two kinds, with what admits them, and the status stream, on the generic server.
+//! Installs our two kinds with their admission checks, and the status stream, on the generic server.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use http::{Request, Response};
 
 use crate::flags::Flags;
 
-/// Mounts the status stream over the watch caches of both kinds, which must have been installed.
+/// Mounts the status stream over the watch caches of both kinds. Fails if a kind is not installed.
 pub fn mount(server: &mut Server, flags: &Flags) -> anyhow::Result<()> {
     let storage =
         |resource| server.storage(GROUP, resource).with_context(|| format!("{resource} is not installed"));

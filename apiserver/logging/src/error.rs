@@ -1,11 +1,11 @@
-//! The words of an error.
+//! The text of an error.
 
 use std::error::Error;
 
 use kube::core::Status;
 
-/// An error with its causes in one line. What an error says of its cause itself is not repeated, and a Status that an API
-/// server answered with is its message alone: kube shows it as Rust debug output too.
+/// Returns an error with its causes in one line. A cause that the error's own text contains is not repeated. Of a
+/// Status from an API server only the message is used, because kube adds Rust debug output.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     if let Some(status) = status_of(error) {
         return of_status(status);
@@ -22,7 +22,7 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Whether no server answered.
+/// Whether the error means that no server answered.
 pub fn is_unreachable(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
 }
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(with_causes(&error), "ServiceError: connection refused");
     }
 
-    /// Each 403 in the log carried `Status { status: Some(Failure), code: 403, ... }`.
+    /// Regression: each 403 in the log contained `Status { status: Some(Failure), code: 403, ... }`.
     #[test]
     fn what_an_api_server_answers_is_its_message_wherever_it_stands_in_the_chain() {
         let words = "nodes is forbidden: User \"u\" cannot list";

@@ -1,5 +1,5 @@
-//! What both programs share about their logs: the targets that `-v` turns on, the words of an error, and which failures of
-//! a watch are worth a line.
+//! What both programs share for their logs: the targets that `-v` turns on, the text of an error, and which failures of
+//! a watch are logged.
 
 pub mod target;
 

@@ -1,4 +1,4 @@
-//! Targets of log lines that are no decisions, and what the levels of `-v` show.
+//! Targets of log lines that report no decision, and what the levels of `-v` show.
 
 /// Each write to an object, with its cause (`-v 4`).
 pub const WRITES: &str = "writes";
@@ -7,10 +7,10 @@ pub const REQUESTS: &str = "requests";
 /// Bodies of requests, without credentials (`-v 8`).
 pub const BODIES: &str = "bodies";
 
-/// What each level adds, from which on, as directives of a filter. Requests and their bodies have targets of their own, as
-/// have writes: they are no decisions.
+/// The lowest level for each directive of the filter. Writes, requests and bodies have targets of their own, because
+/// they are no decisions.
 const LEVELS: [(u8, &str); 5] = [
-    // What kube_client says of failed requests, we say ourselves, with what it means.
+    // kube_client is off, because we log failed requests ourselves, with their consequences.
     (0, "info,kube_client=off"),
     (2, "drydock=debug"),
     (4, "writes=debug"),
@@ -18,7 +18,7 @@ const LEVELS: [(u8, &str); 5] = [
     (8, "bodies=debug"),
 ];
 
-/// What a level of `-v` shows, as directives of a filter (`RUST_LOG`). Each level shows what the lower ones do, and more.
+/// Returns the filter directives (as in `RUST_LOG`) of a level of `-v`. Each level includes the lower ones.
 pub fn directives(level: u8) -> String {
     let shown = LEVELS.iter().filter(|(from, _)| *from <= level).map(|(_, directive)| *directive);
     shown.collect::<Vec<_>>().join(",")

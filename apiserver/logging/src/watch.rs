@@ -1,22 +1,22 @@
-//! Which failures of a watch are worth a line.
+//! Which failures of a watch are logged.
 
 use kube::runtime::watcher::{self, Event};
 
 use crate::{is_unreachable, with_causes};
 
-/// The failures of one watch. Of failures in a row the first is worth a line, and each that says something else. One where
-/// no server answered is not: the client tells of that, once for all watches.
+/// The failures of one watch. Of consecutive failures, the first is logged, and each whose text differs from the last.
+/// Failures without a response from a server are not logged here: the client logs them once for all watches.
 #[derive(Debug, Default)]
 pub struct WatchFailures {
-    /// The words of the failure that was told last, while the watch fails.
+    /// The text of the failure that was logged last; `None` while the watch works.
     told: Option<String>,
 }
 
 impl WatchFailures {
-    /// Takes in how the watch went on. Returns the words of the failure, if it is worth a line.
+    /// Records the next event of the watch. Returns the text of a failure that should be logged.
     pub fn take_in<K>(&mut self, event: &watcher::Result<Event<K>>) -> Option<String> {
         match event {
-            // It only announces a list, before each attempt; the server has not answered yet.
+            // `Init` comes before each attempt to list: the server has not answered yet.
             Ok(Event::Init) => None,
             Ok(_) => {
                 self.told = None;
@@ -32,7 +32,7 @@ impl WatchFailures {
     }
 }
 
-/// Whether a server answered with the failure.
+/// Whether the failure is the response of a server.
 fn is_answer(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -54,7 +54,7 @@ mod tests {
         Err(watcher::Error::InitialListFailed(kube::Error::Api(status)))
     }
 
-    /// kube announces each new attempt at a list: a permanent 403 was a warning at each of them.
+    /// Regression: kube announces each attempt to list, so a permanent 403 was logged at each attempt.
     #[test]
     fn a_refusal_that_stays_is_told_once() {
         let mut failures = WatchFailures::default();

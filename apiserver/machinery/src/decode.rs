@@ -3,8 +3,7 @@
 //!
 //! Outcomes and messages are those of Kubernetes' serializer for compiled-in types (sigs.k8s.io/json and
 //! k8s.io/apimachinery/pkg/runtime/serializer/json). Decoding is one pass, driven by the schema; it cannot use more
-//! memory than a small multiple of the length of the body, even for YAML aliases. MicroTime is accepted in more forms
-//! than Go accepts: any RFC 3339 time, with or without six digits of fraction.
+//! memory than a small multiple of the length of the body, even for YAML aliases.
 
 mod bytes;
 mod context;
@@ -101,8 +100,8 @@ pub fn decode_value_strictly(body: &[u8], format: Format) -> Result<(Value, Vec<
 }
 
 /// Decodes free-form YAML and returns the strict errors for duplicate keys. Most bodies are JSON, which is read as
-/// JSON at a fraction of the cost. YAML has fewer character escapes than JSON, so a body with one of those is read as
-/// YAML.
+/// JSON at a fraction of the cost. YAML reads the escapes `\u` and `\/` differently, so a body with one of those is
+/// read as YAML.
 pub fn decode_yaml_strictly(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let context = || Context::strict(body.len(), Format::Yaml);
     let escapes = body.windows(2).any(|pair| pair == b"\\u" || pair == b"\\/");

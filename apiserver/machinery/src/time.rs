@@ -13,8 +13,7 @@ pub fn format_micro_time(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Parses RFC 3339 as Go's time.Parse(time.RFC3339) does, with any fraction, which both metav1.Time and MicroTime
-/// accept.
+/// Parses RFC 3339 as Go's time.Parse(time.RFC3339) does, with any fraction.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     is_rfc3339(text.as_bytes()).then(|| text.parse().ok()).flatten()
 }

@@ -13,8 +13,8 @@ pub trait Pinned: Send + Sync {
     /// Returns an upper bound of the bytes that would be freed without the reader. Takes constant time, because it is
     /// called often.
     fn bytes(&self) -> usize;
-    /// Frees the memory if the reader can continue without it: the reader makes the objects again, or fails with an
-    /// error that they are gone.
+    /// Frees the memory. The reader then makes the objects again, or fails with an error that they are gone. Does
+    /// nothing for a reader that can do neither.
     fn let_go(&self);
 }
 

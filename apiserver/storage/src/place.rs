@@ -24,7 +24,7 @@ pub enum Place {
     Embedded {
         /// The folder.
         folder: PathBuf,
-        /// Bytes beyond which creates are refused; `None` is limited by the disk only.
+        /// Bytes from which on creates are refused; `None` is limited by the disk only.
         quota: Option<u64>,
     },
     /// In etcd.

@@ -57,8 +57,8 @@ impl Retention {
     }
 }
 
-/// Returns how many bytes the history may take, within the time for which it is kept, in a store that holds `used` of
-/// `quota` bytes; `None` while less than half is used.
+/// Returns how many bytes of history may be added in half a minute, in a store that holds `used` of `quota` bytes;
+/// `None` while less than half is used.
 pub(crate) fn history_room(used: u64, quota: u64) -> Option<u64> {
     is_short(used, quota).then_some(quota / HISTORY)
 }

@@ -59,8 +59,8 @@ pub(crate) fn next_key(key: &str) -> String {
     format!("{key}\0")
 }
 
-/// Returns the event that a change causes within a scope whose keys contain it; `None` if the object is outside the
-/// selection before and after.
+/// Returns the event that a change to a key in the scope causes; `None` if the object is outside the selection before
+/// and after.
 ///
 /// A change that leaves the selection is a deletion, one that enters it an addition (Kubernetes: etcd3 watcher.go,
 /// `transform`). `departed` makes the last state in the selection, with the change's revision.

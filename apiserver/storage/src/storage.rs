@@ -71,7 +71,7 @@ pub struct Page {
     pub revision: Revision,
     /// The key at which the next page starts; `None` for the last page.
     pub next: Option<String>,
-    /// The number of objects after this page; `None` if a selection makes it unknown.
+    /// The number of objects after this page; `None` for the last page, or if a selection makes it unknown.
     pub remaining: Option<u64>,
 }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A cache packs all but its newest objects, because a decoded object takes several times the memory of its JSON. The
-//! object that a writer passes in is not kept: memory is freed sooner where it was allocated, and most readers need
-//! JSON.
+//! object that a writer passes in is not kept: the thread that allocated it can free it soonest, and most readers
+//! need JSON.
 
 mod interner;
 mod packed;

@@ -1,4 +1,5 @@
-//! What a delivered message costs without HTTP and TLS around it: many subscribers of one filter, objects that change.
+//! Measures the cost of a delivered message without HTTP and TLS: many subscribers with one filter, and objects that
+//! change.
 //!
 //! `cargo run --release -p drydock-stream --example fan_out -- SUBSCRIBERS SECONDS`
 #![allow(clippy::unwrap_used)]
@@ -66,7 +67,7 @@ async fn read(stream: Arc<StatusStream>, bytes: Arc<AtomicU64>) {
     }
 }
 
-/// Waits until nothing was read for a while.
+/// Waits until subscribers have read nothing for a while.
 async fn quiet(bytes: &AtomicU64) {
     let mut last = u64::MAX;
     while last != bytes.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! The gRPC codec of the service: requests are decoded, responses come encoded.
+//! The gRPC codec of the service: requests stay bytes, and responses are already encoded.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
@@ -8,19 +8,19 @@ use crate::error::request_too_long;
 use crate::messages::fields::RESUME_TOKEN;
 use crate::token::{TOKEN_LEN, Token};
 
-/// Most bytes of a request message.
+/// Maximum bytes of a request message.
 const REQUEST_MAX: usize = 64 << 10;
-/// Bytes that a stream's buffer has at first: it lives as long as the stream.
+/// Initial bytes of a stream's buffer, which lives as long as the stream.
 const BUFFER: usize = 1024;
-/// Bytes of messages that are put together before they are sent.
+/// Bytes of messages that are collected before they are sent.
 const SEND: usize = 4 << 10;
 
-/// One response: its token and its event, encoded.
+/// One response of a stream.
 #[derive(Clone, Debug)]
 pub struct StreamMessage {
-    /// Where to resume after it.
+    /// The resume token: a stream that resumes with it starts after this response.
     pub token: Token,
-    /// The field of the event.
+    /// The encoded field of the event.
     pub event: Bytes,
 }
 
@@ -32,7 +32,7 @@ pub enum Response {
     Stream(StreamMessage),
 }
 
-/// Takes requests as bytes, which are decoded with the method in hand.
+/// Passes requests on as bytes, because their type depends on the method.
 #[derive(Default)]
 pub struct EncodedCodec;
 
@@ -62,7 +62,7 @@ impl Decoder for EncodedDecoder {
     type Error = Status;
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        // Not the codec's own bound: its OUT_OF_RANGE would say that a resume token has expired.
+        // tonic's own limit is not used: it fails with OUT_OF_RANGE, which here means that a resume token has expired.
         if message.remaining() > REQUEST_MAX {
             return Err(request_too_long(REQUEST_MAX));
         }
@@ -83,7 +83,7 @@ impl Encoder for EncodedEncoder {
             Response::Whole(message) => out.put(message),
             Response::Stream(StreamMessage { token, event }) => {
                 out.put_u8(RESUME_TOKEN);
-                // Below 128: one byte of a varint.
+                // Less than 128, so its varint is one byte.
                 out.put_u8(TOKEN_LEN as u8);
                 token.encode(&mut *out);
                 out.put(event);

@@ -12,23 +12,23 @@ use crate::views::ViewLimits;
 /// Bounds and times of the stream.
 #[derive(Clone)]
 pub struct Config {
-    /// How long an interceptor may be silent before it is passed over; as the controllers have it.
+    /// How long an interceptor may be silent before it is passed over; the same as in the controllers.
     pub heartbeat_deadline: Duration,
-    /// A stream that has sent nothing for so long sends a heartbeat.
+    /// After this time without a message, a stream sends a heartbeat.
     pub heartbeat: Duration,
-    /// How long the hub runs without subscribers.
+    /// How long a hub without subscribers keeps running.
     pub idle_timeout: Duration,
-    /// How long a call waits for a hub that is being filled, or for this replica to catch up.
+    /// How long a call waits until the hub is filled and this replica has caught up.
     pub attach_timeout: Duration,
-    /// How often rates are told anew while nothing else changes; at most once a second.
+    /// How often rates are sent again while nothing else changes; less than a second counts as a second.
     pub rate_interval: Duration,
-    /// Removals that each kind, and each view, remembers for streams that are slow or resume.
+    /// Limits of the removals that each kind of entity, and each view, keeps for streams that are slow or resume.
     pub tombstones: TombstoneLimit,
-    /// How many different filters may be followed.
+    /// Limits of the different filters.
     pub views: ViewLimits,
-    /// Most changes from before its start that the hub reads at once for streams that resume.
+    /// Maximum number of earlier changes that a hub reads at once for streams that resume.
     pub max_history_changes: usize,
-    /// The time.
+    /// Returns the current time.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 

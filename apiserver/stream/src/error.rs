@@ -8,7 +8,7 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// Domain of every `google.rpc.ErrorInfo`.
 pub const DOMAIN: &str = "drydock.status.v1alpha1";
-/// When to try again what is unavailable.
+/// When clients should retry after UNAVAILABLE.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A field of the request is wrong.
@@ -26,7 +26,7 @@ pub fn undecodable(error: &prost::DecodeError) -> Status {
     Status::with_error_details(Code::InvalidArgument, message, details("INVALID_MESSAGE"))
 }
 
-/// A message has more than so many bytes.
+/// A message has more than `most` bytes.
 pub fn request_too_long(most: usize) -> Status {
     let message = format!("a request message has at most {most} bytes");
     Status::with_error_details(Code::ResourceExhausted, message, details("INVALID_MESSAGE"))
@@ -45,7 +45,7 @@ pub fn not_found(kind: &str, name: &str) -> Status {
     Status::with_error_details(Code::NotFound, format!("{kind} {name:?} not found"), details)
 }
 
-/// A stream cannot go on from a resume token.
+/// A stream cannot resume from a token.
 pub fn token_expired() -> Status {
     let message = "the resume token is too old: begin a new Watch without options.resume_token, and replace \
         everything by its snapshot";
@@ -73,7 +73,7 @@ pub fn unavailable(why: &str) -> Status {
     Status::with_error_details(Code::Unavailable, why, details)
 }
 
-/// What a read of storage failed with. `kind` and `name` say what was read.
+/// The status for a read of storage that failed. `kind` and `name` say what was read.
 pub fn of_storage(error: &StorageError, kind: &str, name: &str) -> Status {
     match error {
         StorageError::NotFound => not_found(kind, name),

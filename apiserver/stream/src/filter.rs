@@ -1,4 +1,4 @@
-//! Which entities a Watch is about.
+//! Filters: which entities a Watch selects.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use drydock_machinery::selector::LabelSelector;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// The kinds of entities that the stream tells of.
+/// The kinds of entities in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entity {
     /// By name.
@@ -28,10 +28,10 @@ impl Entity {
     }
 }
 
-/// What filters look at.
+/// The attributes that filters match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes {
-    /// Nodes that the entity is about, sorted.
+    /// The entity's nodes, sorted.
     pub nodes: Vec<String>,
     /// Maintenances that the entity belongs to.
     pub maintenances: Vec<String>,
@@ -41,14 +41,14 @@ pub struct Attributes {
     pub is_blocked: bool,
 }
 
-/// Conditions that must all hold; an empty text is no condition.
+/// Conditions that must all hold; an empty string is no condition.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// Which kind.
+    /// The kind.
     pub entity: Entity,
     /// Namespace of an eviction.
     pub namespace: String,
-    /// Name of a maintenance or a node: the whole key.
+    /// Name of a maintenance or a node: its whole key.
     pub name: String,
     /// Node of an eviction or a maintenance.
     pub node: String,
@@ -56,11 +56,12 @@ pub struct Filter {
     pub maintenance: String,
     /// Labels.
     pub labels: LabelSelector,
-    /// Only what is blocked.
+    /// Whether it selects only blocked entities.
     pub only_blocked: bool,
 }
 
-/// What a view waits for: a change that has none of a view's anchors cannot concern it.
+/// A set of entities by which views are found for a change. Each view has one anchor, which covers all entities that it
+/// may select.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Anchor {
     /// Every entity of a kind.
@@ -74,7 +75,7 @@ pub enum Anchor {
 }
 
 impl Filter {
-    /// A filter that selects everything of a kind.
+    /// Creates a filter that selects all entities of a kind.
     pub fn all(entity: Entity) -> Self {
         Self {
             entity,
@@ -87,8 +88,7 @@ impl Filter {
         }
     }
 
-    /// Whether an entity may ever be selected, by what never changes: its key. Of other entities the reader learns
-    /// nothing, not even that they are gone.
+    /// Whether an entity with this key, which never changes, can be selected. Removals of other entities are not sent.
     pub fn admits(&self, key: &str) -> bool {
         let is_named = self.name.is_empty() || self.name == key;
         let in_namespace = self.namespace.is_empty()
@@ -96,7 +96,7 @@ impl Filter {
         is_named && in_namespace
     }
 
-    /// The range of keys that it [admits](Self::admits), and few others.
+    /// Returns the range of keys that contains all keys that it [admits](Self::admits), and few others.
     pub fn keys(&self) -> (Bound<String>, Bound<String>) {
         if !self.name.is_empty() {
             return (Included(self.name.clone()), Included(self.name.clone()));
@@ -118,12 +118,12 @@ impl Filter {
             && (self.labels.is_empty() || self.labels.matches_labels(entity.labels.as_ref()))
     }
 
-    /// How many requirements it has for labels: each costs time with each change.
+    /// Returns the number of label requirements: each takes time for each change.
     pub fn terms(&self) -> usize {
         self.labels.requirements().len()
     }
 
-    /// The narrowest anchor of its view.
+    /// Returns the narrowest anchor for its view.
     pub fn anchor(&self) -> Anchor {
         match self.entity {
             entity if !self.name.is_empty() => Anchor::Key(entity, self.name.as_str().into()),
@@ -135,20 +135,20 @@ impl Filter {
         }
     }
 
-    /// One text for all filters that are equal.
+    /// Returns a string that is the same for all equal filters.
     pub fn canonical(&self) -> String {
         let Self { entity, namespace, name, node, maintenance, labels, only_blocked } = self;
         format!("{entity:?}\n{namespace}\n{name}\n{node}\n{maintenance}\n{labels}\n{only_blocked}")
     }
 
-    /// What tokens say of the filter. The same on every replica.
+    /// Returns the digest of the filter in tokens, which is the same on every replica.
     pub fn digest(&self) -> u64 {
         let hash = Sha256::digest(self.canonical());
         hash.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     }
 }
 
-/// The anchors of an entity with these attributes.
+/// Returns the anchors that cover an entity with these attributes.
 pub fn anchors<'a>(
     entity: Entity,
     key: &'a Arc<str>,

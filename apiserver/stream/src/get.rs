@@ -1,4 +1,4 @@
-//! The Get methods: one entity, read from storage as it is now. No hub is started for them.
+//! The Get methods: read one entity from storage. They start no hub.
 
 use bytes::Bytes;
 use drydock_api::eviction_request::{self, EvictionRequest};
@@ -17,7 +17,7 @@ use crate::hub::core::read;
 use crate::hubs::Hubs;
 use crate::messages::{eviction, maintenance};
 
-/// The encoded response.
+/// Returns the encoded response.
 ///
 /// # Errors
 /// NOT_FOUND if there is no such entity, UNAVAILABLE if storage cannot be read.
@@ -45,7 +45,7 @@ async fn get_eviction(hubs: &Hubs, key: &str) -> Result<Bytes, Status> {
 
 async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
     let maintenances = all(hubs.stores.maintenances.as_ref(), Scope::all()).await?;
-    // Of no other node is anything asked.
+    // The statuses of other nodes are not needed.
     let of_node = |mut maintenance: NodeMaintenance| {
         maintenance.status.node_statuses.retain(|node| node.node_ref.name == name);
         (!maintenance.status.node_statuses.is_empty()).then_some(maintenance)
@@ -60,7 +60,7 @@ async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
         pod.and_then(|pod| pod.get("nodeName")).and_then(|node| node.as_str()) == Some(&wanted)
     });
     let mut facts = Facts::new(hubs.config.heartbeat_deadline);
-    // Evictions first: as long as no maintenance speaks of the node, no message is made of it.
+    // Evictions first: while no maintenance has a status of the node, no message is made for each of them.
     let requests = all(hubs.stores.evictions.as_ref(), on_node).await?;
     for request in decoded::<EvictionRequest>(requests, Some).await {
         let key = format!("{}/{}", request.metadata.namespace, request.metadata.name);
@@ -92,7 +92,7 @@ async fn all(
     Ok(page.map_err(|error| of_storage(&error, "list", ""))?.items.into_iter())
 }
 
-/// The objects as their type, as far as `kept` keeps them, without those that cannot be read. Lets other tasks run.
+/// Decodes the objects, without those that cannot be decoded or for which `kept` returns `None`. Yields to other tasks.
 async fn decoded<T: serde::de::DeserializeOwned>(
     objects: impl Iterator<Item = std::sync::Arc<Stored>>,
     kept: impl Fn(T) -> Option<T>,

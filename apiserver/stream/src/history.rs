@@ -1,5 +1,5 @@
-//! Removals from before a hub began, for streams that come from another hub: read once from the watch cache, which has
-//! them from the backend.
+//! Removals from before a hub started, for streams that come from another hub. They are read once, with a watch that
+//! the cache serves from the backend's history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use drydock_storage::backend::Revision;
 use drydock_storage::storage::{Scope, Storage, StorageError, WatchEvent, WatchFrom};
 use tokio::time::timeout;
 
-/// How long a watch that says nothing is waited for before it is asked how far it has come.
+/// How long to wait for a silent watch before its progress is checked.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// The keys that were removed after one revision and up to another, with the revisions; a key that was removed more than
-/// once is there more than once.
+/// Returns the keys that were removed after one revision and up to another, with the revisions. A key that was removed
+/// several times is listed several times.
 ///
 /// # Errors
-/// [`StorageError::Expired`] if they are not known any more, or if there are more than `most` changes.
+/// [`StorageError::Expired`] if the history is compacted, or if there are more than `most` changes.
 pub async fn removals(
     storage: &dyn Storage,
     after: u64,

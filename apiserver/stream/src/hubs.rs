@@ -1,4 +1,4 @@
-//! The hub that runs, if any: started for the first subscriber, and again after it has ended.
+//! The running hub, if any. A hub is started for the first subscriber, and for the next one after a hub has ended.
 
 use std::sync::Arc;
 
@@ -21,27 +21,27 @@ use crate::rate::Pace;
 use crate::token::Token;
 use crate::views::Full;
 
-/// How long a caller waits before it asks the next hub after one that has ended.
+/// How long a caller waits after a hub has ended before it tries the next one.
 const NEXT_HUB: Duration = Duration::from_millis(50);
 
-/// How long a Get waits for the rate: it is answered without one then.
+/// How long a Get waits for the rate; then it is answered without one.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Where subscribers find their hub.
+/// Starts hubs, and attaches subscribers to them.
 pub struct Hubs {
-    /// What it follows.
+    /// The resources that hubs follow.
     pub stores: Stores,
-    /// Bounds and times.
+    /// Limits and times.
     pub config: Config,
-    /// What is counted.
+    /// The metrics of all hubs.
     pub metrics: Metrics,
     running: Mutex<Option<Handle>>,
-    /// One at a time reads history, as the next one mostly finds what it needs.
+    /// Lets one caller at a time read history.
     history: Semaphore,
 }
 
 impl Hubs {
-    /// No hub runs yet.
+    /// Creates it; no hub runs yet.
     pub fn new(stores: Stores, config: Config) -> Self {
         Self {
             stores,
@@ -52,13 +52,14 @@ impl Hubs {
         }
     }
 
-    /// Subscribes a user after a token, or to what there is. Waits for a hub that is being filled.
+    /// Subscribes a user, after a token or with a snapshot. Waits while a hub is being filled.
     ///
-    /// It has a task of its own: a stream that is not read is not polled, and would keep what others wait for.
+    /// Runs in a task of its own: a stream that is not read is not polled, and would keep the permit that others wait
+    /// for.
     ///
     /// # Errors
-    /// OUT_OF_RANGE if nobody can go on after the token, RESOURCE_EXHAUSTED for too many filters, UNAVAILABLE if no hub is
-    /// ready in time.
+    /// OUT_OF_RANGE if no hub can resume from the token, RESOURCE_EXHAUSTED for too many filters, UNAVAILABLE if no hub
+    /// is ready in time.
     pub async fn attach(
         self: &Arc<Self>,
         filter: Filter,
@@ -85,7 +86,7 @@ impl Hubs {
             let from = match token {
                 None => Resume::Start,
                 Some(token) if token.hub == handle.id => Resume::Position(token.position),
-                // Of another store, or of one that was put back to an older state.
+                // The token is from another store, or the store was restored to an older state.
                 Some(token) if token.floor > newest => return Err(token_expired()),
                 Some(token) => Resume::Revision(token.floor),
             };
@@ -102,13 +103,13 @@ impl Hubs {
         }
     }
 
-    /// A revision that has every write acknowledged so far: the snapshot of whoever wrote something has it. All caches in
-    /// question have seen it.
+    /// Returns a revision that includes every write acknowledged so far, so that the snapshot for a client includes its
+    /// own writes. All caches that entities of this kind are made from have reached it.
     async fn newest(&self, entity: Entity) -> Result<u64, Status> {
         let options = ListOptions { at: ReadAt::Latest, limit: 1, start: None };
         let mut newest = u64::MAX;
         for storage in self.storages(entity) {
-            // Of no object: what is asked for is the revision, and that the cache has come so far.
+            // Lists no object: only the revision matters, and that the cache has reached it.
             let page = storage.list(&Scope::object(""), &options, &mut Endless).await;
             let page = page.map_err(|error| of_storage(&error, "revision", ""))?;
             newest = newest.min(page.revision.0);
@@ -135,7 +136,7 @@ impl Hubs {
         }
     }
 
-    /// What entities of a kind are made from.
+    /// Returns the storages that entities of a kind are made from.
     fn storages(&self, entity: Entity) -> Vec<&Arc<dyn Storage>> {
         let Stores { maintenances, evictions } = &self.stores;
         match entity {
@@ -145,7 +146,7 @@ impl Hubs {
         }
     }
 
-    /// The hub that runs; starts one if none does.
+    /// Returns the running hub; starts one if there is none.
     fn handle(&self) -> Handle {
         let mut running = self.running.lock();
         if let Some(handle) = running.as_ref().filter(|handle| !handle.has_ended()) {
@@ -156,7 +157,7 @@ impl Hubs {
         handle
     }
 
-    /// How fast a maintenance goes, if a hub runs that knows.
+    /// Returns the pace of a maintenance; empty if no filled hub runs.
     pub async fn pace(&self, maintenance: &str) -> Pace {
         let running = self.running.lock().clone();
         let Some(handle) = running.filter(Handle::is_filled) else { return Pace::default() };

@@ -1,4 +1,4 @@
-//! All entities of one kind as readers see them, in the order of their changes.
+//! All entities of one kind as subscribers see them, in the order of their changes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::token::Position;
 pub struct Index {
     entity: Entity,
     log: Log,
-    /// Of the entities that there are; by key, so that those of a namespace stand together.
+    /// The attributes of the present entities, by key, so that those of a namespace are adjacent.
     attributes: BTreeMap<Arc<str>, Arc<Attributes>>,
     /// Every removal after this revision is known, unless the log has dropped it.
     known_since: u64,
@@ -22,13 +22,13 @@ pub struct Index {
 
 /// A change of one entity.
 pub struct Change {
-    /// Which kind.
+    /// The kind.
     pub entity: Entity,
-    /// The entity as it is now, or that it is gone.
+    /// The entity's new state, or its removal.
     pub entry: Arc<Entry>,
     before: Option<Arc<Attributes>>,
     after: Option<Arc<Attributes>>,
-    /// What a reader gets whose filter selects the entity no more.
+    /// What subscribers get whose filter no longer selects the entity.
     removal: OnceLock<Arc<Entry>>,
 }
 
@@ -38,12 +38,12 @@ impl Change {
         self.after.as_ref().is_some_and(|attributes| filter.selects(&self.entry.key, attributes))
     }
 
-    /// The change for a reader whose filter selects the entity no more.
+    /// Returns the removal for subscribers whose filter no longer selects the entity.
     pub fn removal(&self) -> &Arc<Entry> {
         self.removal.get_or_init(|| removal_of(self.entity, &self.entry))
     }
 
-    /// The anchors of all views that it may concern.
+    /// Returns the anchors of all views that the change may concern.
     pub fn anchors(&self) -> Vec<Anchor> {
         let both = self.before.iter().chain(&self.after).map(Arc::as_ref);
         anchors(self.entity, &self.entry.key, both)
@@ -59,7 +59,7 @@ fn removal_of(entity: Entity, entry: &Arc<Entry>) -> Arc<Entry> {
 }
 
 impl Index {
-    /// No entities, with no removal known up to `known_since`.
+    /// Creates an index without entities, which knows no removal up to `known_since`.
     pub fn new(entity: Entity, limit: TombstoneLimit, known_since: u64) -> Self {
         Self {
             entity,
@@ -70,7 +70,7 @@ impl Index {
         }
     }
 
-    /// Takes in an entity at a position above all others; none if readers see no change.
+    /// Applies an update at a position after all others; returns `None` if nothing changes for subscribers.
     pub fn apply(&mut self, update: Update, position: Position, floor: u64) -> Option<Change> {
         let Update { key, state, .. } = update;
         let before = self.attributes.get(&key).cloned();
@@ -98,7 +98,7 @@ impl Index {
         Some(Change { entity: self.entity, entry, before, after, removal: OnceLock::new() })
     }
 
-    /// The changes that a filter selects: all present entities, and no removal yet.
+    /// Returns the log of a new view: the present entities that the filter selects, and no removals.
     pub fn view(&self, filter: &Filter) -> Log {
         let mut log = Log::of_view(self.limit, self.log.end());
         for (key, attributes) in self.admitted(filter) {
@@ -111,19 +111,18 @@ impl Index {
         log
     }
 
-    /// The entities that there are, of those that a filter admits.
+    /// Returns the present entities in the range of keys of a filter.
     fn admitted(&self, filter: &Filter) -> impl Iterator<Item = (&Arc<str>, &Arc<Attributes>)> {
         let (first, last) = filter.keys();
         let (first, last) = (first.as_ref().map(String::as_str), last.as_ref().map(String::as_str));
         self.attributes.range::<str, _>((first, last))
     }
 
-    /// Adds to a view the removals after an older position: of entities that are gone, and of those that the filter does
-    /// not select, as it may have before. `false`, with the view as it was, if some are not known any more or if the view
-    /// has no room for them.
+    /// Adds to a view the removals after an older position: those of entities that are gone, and of changed entities
+    /// that the filter does not select, because it may have selected them before. Returns `false`, and leaves the view
+    /// unchanged, if not all removals are known or if the view has no room for them.
     ///
-    /// An entity that left the selection before the view was made may have changed since: also what changed after the
-    /// view was made is looked at.
+    /// This includes entities that changed after the view was made: they may have left the selection before.
     pub fn reach_back(&self, view: &mut Log, filter: &Filter, position: Position) -> bool {
         if position < self.log.horizon() {
             return false;
@@ -154,17 +153,18 @@ impl Index {
         self.log.bytes()
     }
 
-    /// Every removal after this revision is known, but for those that were dropped.
+    /// Every removal after this revision is known, except those that were dropped.
     pub fn known_since(&self) -> u64 {
         self.known_since
     }
 
-    /// Whether removals after a revision may have been dropped, as there was no room for them.
+    /// Whether removals after a revision may have been dropped for lack of room.
     pub fn has_dropped_after(&self, revision: u64) -> bool {
         revision < self.log.horizon().revision
     }
 
-    /// Takes in removals between an older revision and the one from which on they are known. `serial` numbers them.
+    /// Adds the removals after `since`, up to the revision from which on removals are known. `serial` is the last
+    /// serial of such a removal.
     pub fn add_history(&mut self, since: u64, removed: &[(Arc<str>, u64)], serial: &mut u64) {
         for (key, revision) in removed.iter().filter(|(_, revision)| *revision <= self.known_since) {
             if self.log.get(key).is_none_or(|entry| entry.is_removal && entry.position.revision < *revision) {

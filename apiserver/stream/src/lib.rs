@@ -1,12 +1,12 @@
-//! The gRPC status stream: how drains go, for tools that know nothing of our objects.
+//! The gRPC status stream: the progress of drains, for tools that do not know our objects.
 //!
 //! ```text
 //!   two watch caches ──> hub (one task) ──> views: one log for each filter ──> subscribers: a cursor each ──> gRPC
 //! ```
 //!
-//! One computation and one encoding a change, whoever reads it. A subscriber holds no changes: it reads its view's log at
-//! its own pace, and a slow one continues with what is current. No HTTP server and no access checks are here: see
-//! [`service::StatusStream`] for what a server calls.
+//! Each change is computed and encoded once for all subscribers. A subscriber buffers no changes: it reads its view's
+//! log at its own pace, and a slow one skips states that have been replaced. This crate has no HTTP server and checks
+//! no access: a server does both and calls [`service::StatusStream`].
 
 pub mod config;
 pub mod service;

@@ -1,7 +1,7 @@
-//! The newest change of each key, in order: what a reader at any position has yet to see.
+//! The newest change of each key, in order: what must still be sent to a subscriber at any position.
 //!
-//! A key stands once: its newer change takes the place of the older one. A removal stays as a tombstone; of these the
-//! oldest are dropped beyond a bound, and a reader that has not come past a dropped one must begin anew.
+//! Each key has one entry: a newer change replaces the older one. Removals are kept as tombstones. Beyond a limit the
+//! oldest tombstones are dropped, and a subscriber that has not passed a dropped one must start again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use bytes::Bytes;
 
 use crate::token::Position;
 
-/// Bytes that a tombstone takes beside its key and its message.
+/// Bytes that a tombstone takes besides its key and its message.
 const TOMBSTONE: usize = 256;
-/// Tombstones that a view may keep, however few entities it has.
+/// Number of tombstones that every view may keep, even without entities.
 const LEAST_TOMBSTONES: usize = 64;
 
-/// A change of one entity, shared by all logs that have it.
+/// A change of one entity, shared by all logs that contain it.
 #[derive(Debug)]
 pub struct Entry {
-    /// The entity.
+    /// The entity's key.
     pub key: Arc<str>,
-    /// Its place in the order.
+    /// Its position in the order of changes.
     pub position: Position,
     /// Every change up to this revision has a lower position.
     pub floor: u64,
-    /// Whether the entity is gone, or was never selected.
+    /// Whether the entity is gone or is not selected.
     pub is_removal: bool,
     /// The `updated` or `removed` field of the response, encoded.
     pub event: Bytes,
@@ -33,13 +33,13 @@ pub struct Entry {
 /// How many tombstones a log keeps, and how many bytes of them.
 #[derive(Clone, Copy, Debug)]
 pub struct TombstoneLimit {
-    /// Most tombstones.
+    /// Maximum number of tombstones.
     pub count: usize,
-    /// Most bytes.
+    /// Maximum bytes of tombstones.
     pub bytes: usize,
 }
 
-/// What a log has left for tombstones.
+/// The room that a log has left for tombstones.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     count: usize,
@@ -53,16 +53,16 @@ pub struct Log {
     positions: HashMap<Arc<str>, Position>,
     tombstones: BTreeSet<Position>,
     tombstone_bytes: usize,
-    /// Of keys and messages.
+    /// Bytes of keys and messages.
     bytes: usize,
     limit: TombstoneLimit,
-    /// Most tombstones, within the limit.
+    /// Maximum number of tombstones, if it is less than `limit`.
     most: usize,
     horizon: Position,
 }
 
 impl Log {
-    /// An empty log that knows every removal after `horizon`.
+    /// Creates an empty log that knows every removal after `horizon`.
     pub fn new(limit: TombstoneLimit, horizon: Position) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -76,13 +76,14 @@ impl Log {
         }
     }
 
-    /// An empty log of a view, which knows every removal after `horizon`. It keeps as many tombstones as it has had
-    /// entities at once, so that all views together keep no more of them than entities, and a few.
+    /// Creates an empty log for a view, which knows every removal after `horizon`. It keeps at most as many tombstones
+    /// as it had entities at once, or `LEAST_TOMBSTONES` if that is more, so that the limit on entities in all views
+    /// limits tombstones too.
     pub fn of_view(limit: TombstoneLimit, horizon: Position) -> Self {
         Self { most: LEAST_TOMBSTONES, ..Self::new(limit, horizon) }
     }
 
-    /// Puts a change in the place of the key's older one.
+    /// Adds a change, which replaces the key's older one.
     pub fn put(&mut self, entry: Arc<Entry>) {
         if let Some(before) = self.positions.insert(entry.key.clone(), entry.position) {
             self.take_out(before);
@@ -120,7 +121,7 @@ impl Log {
         self.most.min(self.limit.count)
     }
 
-    /// The room for further tombstones.
+    /// Returns the room for further tombstones.
     pub fn room_for_tombstones(&self) -> Room {
         Room {
             count: self.most_tombstones().saturating_sub(self.tombstones.len()),
@@ -128,40 +129,40 @@ impl Log {
         }
     }
 
-    /// The newest change of a key.
+    /// Returns the newest change of a key.
     pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
         self.entries.get(self.positions.get(key)?)
     }
 
-    /// Whether the entity is there.
+    /// Whether the log has the entity, and not its removal.
     pub fn is_live(&self, key: &str) -> bool {
         self.get(key).is_some_and(|entry| !entry.is_removal)
     }
 
-    /// The changes after a position, in order.
+    /// Returns the changes after a position, in order.
     pub fn after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
         use std::ops::Bound::{Excluded, Unbounded};
         self.entries.range((Excluded(position), Unbounded)).map(|(_, entry)| entry)
     }
 
-    /// The removals after a position, in order.
+    /// Returns the removals after a position, in order.
     pub fn tombstones_after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let positions = self.tombstones.range((Excluded(position), Unbounded));
         positions.filter_map(|position| self.entries.get(position))
     }
 
-    /// The position of the newest change.
+    /// Returns the position of the newest change.
     pub fn end(&self) -> Position {
         self.entries.last_key_value().map_or(Position::START, |(position, _)| *position)
     }
 
-    /// Every removal after this position is here.
+    /// Returns the position after which the log has every removal.
     pub fn horizon(&self) -> Position {
         self.horizon
     }
 
-    /// Says that the removals after an older position are here now.
+    /// Records that the log now has every removal after an older position.
     pub fn lower_horizon(&mut self, to: Position) {
         self.horizon = self.horizon.min(to);
     }
@@ -171,7 +172,7 @@ impl Log {
         self.bytes
     }
 
-    /// How many entities it has that are there.
+    /// Returns the number of entities, without removals.
     pub fn live(&self) -> usize {
         self.entries.len() - self.tombstones.len()
     }

@@ -1,10 +1,10 @@
-//! What the stream tells of itself, for all hubs together.
+//! The metrics of the stream, for all hubs together.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Counts of the stream.
+/// The metrics of the stream.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     subscribers: Gauge,
@@ -22,15 +22,15 @@ pub struct Held {
     pub views: usize,
     /// Entities over all views.
     pub view_entities: usize,
-    /// Bytes of all entities and of the removals that are remembered, which views share.
+    /// Bytes of all entities and kept removals, which views share.
     pub entity_bytes: usize,
 }
 
-/// Counts one more until it is dropped.
+/// Raises a gauge by one until it is dropped.
 pub struct Counted(Gauge);
 
 impl Metrics {
-    /// Registers them; the encoder appends `_total` to a counter's name.
+    /// Registers the metrics; the encoder appends `_total` to a counter's name.
     pub fn register(&self, registry: &mut Registry) {
         let mut gauge = |name: &str, what: &str, gauge: &Gauge| registry.register(name, what, gauge.clone());
         gauge("drydock_status_stream_subscribers", "Streams that are open", &self.subscribers);
@@ -48,22 +48,22 @@ impl Metrics {
         );
     }
 
-    /// A stream is open.
+    /// Counts an open stream.
     pub(crate) fn opened(&self) -> Counted {
         counted(&self.subscribers)
     }
 
-    /// A stream waits for changes.
+    /// Counts a stream that waits for changes.
     pub(crate) fn caught_up(&self) -> Counted {
         counted(&self.caught_up)
     }
 
-    /// A stream sends a message.
+    /// Counts a message that a stream sends.
     pub(crate) fn sent(&self) {
         self.messages.inc();
     }
 
-    /// The hub holds so much now.
+    /// Sets what the hub holds now.
     pub(crate) fn holds(&self, held: Held) {
         let set = |gauge: &Gauge, number| gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
         set(&self.views, held.views);

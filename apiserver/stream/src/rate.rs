@@ -1,35 +1,35 @@
-//! How fast a drain goes: evictions a minute over the last minutes, from a count that grows.
+//! The pace of a drain: evictions per minute over the last minutes, computed from a growing count.
 
 use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How far back it looks.
+/// The time over which the rate is computed.
 const WINDOW: SignedDuration = SignedDuration::from_mins(5);
-/// Least time between two samples that are kept: they are at most 61.
+/// Minimum time between two samples, except the oldest two. It limits the samples to 61.
 const STEP: SignedDuration = SignedDuration::from_secs(5);
-/// Time and evictions below which nothing can be told.
+/// Minimum time and evictions for a rate.
 const LEAST_TIME: SignedDuration = SignedDuration::from_secs(10);
 const LEAST_EVICTIONS: i32 = 3;
 
-/// How fast a drain goes, and when it ends if it goes on like that.
+/// The pace of a drain, and when it ends at this pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pace {
-    /// Evictions a minute.
+    /// Evictions per minute.
     pub evictions_per_minute: Option<f64>,
     /// When the last pod leaves.
     pub finish_time: Option<Timestamp>,
 }
 
-/// What is known of one count.
+/// The recent values of one count.
 #[derive(Clone, Debug, Default)]
 pub struct Rate {
-    /// The count from a moment on, oldest first; the first one may be older than the window.
+    /// Times, and the count from then on, oldest first. The first sample may be older than the window.
     samples: VecDeque<(Timestamp, i32)>,
 }
 
 impl Rate {
-    /// Notes the count as of `now`. A count or a clock that went back begins anew.
+    /// Records the count as of `now`. If the count or the clock went back, earlier samples are dropped.
     pub fn record(&mut self, now: Timestamp, evicted: i32) {
         match self.samples.back().copied() {
             Some((time, count)) if evicted < count || now < time => self.samples.clear(),
@@ -43,13 +43,13 @@ impl Rate {
             _ => {}
         }
         self.samples.push_back((now, evicted));
-        // The one before the window says where the count stood when the window began.
+        // The last sample before the window has the count at its start.
         while self.samples.get(1).is_some_and(|(time, _)| now.duration_since(*time) >= WINDOW) {
             self.samples.pop_front();
         }
     }
 
-    /// Evictions a minute, to one decimal; none where too little has happened to tell.
+    /// Returns the evictions per minute, to one decimal; `None` if too little has happened.
     pub fn per_minute(&self, now: Timestamp) -> Option<f64> {
         let age = |time: Timestamp| now.duration_since(time);
         let newest = self.samples.back()?.1;
@@ -62,8 +62,8 @@ impl Rate {
         Some((f64::from(evicted) * 600.0 / time.as_secs_f64()).round() / 10.0)
     }
 
-    /// The pace of a drain that has `left` pods to go; `left` is none where nothing can leave. No finish is told without
-    /// a rate.
+    /// Returns the pace of a drain with `left` pods to go; `left` is `None` if no pod can leave. Without a rate there
+    /// is no finish time.
     pub fn pace(&self, now: Timestamp, left: Option<i32>) -> Pace {
         let evictions_per_minute = self.per_minute(now).filter(|rate| *rate > 0.0);
         let seconds = evictions_per_minute.zip(left).map(|(rate, left)| f64::from(left) * 60.0 / rate);

@@ -1,4 +1,4 @@
-//! The calls of the status service: their paths, their messages, and what they read.
+//! The calls of the status service: their paths, their messages, and the objects that they read.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::error::{invalid, no_such_method, undecodable};
 use crate::filter::{Entity, Filter};
 use crate::token::Token;
 
-/// Name of the service, as health checks and reflection have it.
+/// Name of the service, also for health checks and reflection.
 pub const SERVICE: &str = "drydock.status.v1alpha1.StatusService";
-/// Longest label selector.
+/// Maximum bytes of a label selector.
 const SELECTOR_MAX: usize = 4096;
-/// Longest least interval between updates.
+/// Upper limit of the minimum interval between updates.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One kind of objects that a call reads, for authorization.
@@ -28,11 +28,11 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 pub struct Read {
     /// Whether it watches; otherwise it gets one object, or lists all.
     pub watch: bool,
-    /// The resource, in the group of both kinds.
+    /// The resource, in the API group of both kinds.
     pub resource: &'static str,
-    /// The namespace; empty for all, and for resources without.
+    /// The namespace; empty for all, and for cluster-scoped resources.
     pub namespace: String,
-    /// The object; empty for all.
+    /// The object's name; empty for all.
     pub name: String,
 }
 
@@ -48,24 +48,24 @@ pub enum Method {
 /// A call.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// Of one entity, by its key.
+    /// Gets one entity, by its key.
     Get(Entity, String),
     /// Of many.
     Watch(Watch),
 }
 
-/// What a Watch asks for.
+/// The parameters of a Watch.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Of what.
+    /// The entities.
     pub filter: Filter,
-    /// After which response; none to begin with what there is.
+    /// The token to resume from; `None` to start with a snapshot.
     pub token: Option<Token>,
-    /// Least time between two updates of an entity.
+    /// Minimum time between two updates of an entity.
     pub interval: Duration,
 }
 
-/// The method of a path, as `/drydock.status.v1alpha1.StatusService/WatchNodes`.
+/// Returns the method of a path such as `/drydock.status.v1alpha1.StatusService/WatchNodes`.
 pub fn method(path: &str) -> Option<Method> {
     let name = path.strip_prefix('/')?.strip_prefix(SERVICE)?.strip_prefix('/')?;
     Some(match name {
@@ -156,7 +156,8 @@ fn options_of(filter: Filter, options: WatchOptions) -> Result<Watch, Status> {
     Ok(Watch { filter, token, interval })
 }
 
-/// A duration within the bounds. (The conversion of prost_types overflows for the least number of seconds.)
+/// Converts an interval; `None` if it is outside the limits. (The conversion of prost_types overflows for `i64::MIN`
+/// seconds.)
 fn interval(given: drydock_proto::prost_types::Duration) -> Option<Duration> {
     let nanos = u32::try_from(given.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
     let seconds = u64::try_from(given.seconds).ok().filter(|seconds| *seconds <= INTERVAL_MAX.as_secs())?;
@@ -183,7 +184,7 @@ fn required(field: &str, value: &str) -> Result<(), Status> {
     if value.is_empty() { Err(invalid(field, "is required")) } else { Ok(()) }
 }
 
-/// Refuses what can be no name of an object; empty is none.
+/// Refuses an invalid object name. An empty string stands for no name.
 fn is_name(field: &str, value: &str) -> Result<(), Status> {
     checked(field, value, dns1123_subdomain)
 }
@@ -198,7 +199,7 @@ fn checked(field: &str, value: &str, rule: fn(&str) -> Vec<String>) -> Result<()
 }
 
 impl Call {
-    /// What it reads.
+    /// Returns what the call reads.
     pub fn reads(&self) -> Vec<Read> {
         let (watch, entity, namespace, name) = match self {
             Self::Get(Entity::Eviction, key) => {
@@ -218,7 +219,7 @@ impl Call {
         };
         match entity {
             Entity::Maintenance => vec![read(node_maintenance::RESOURCE, "", name)],
-            // The name is a node's: all objects are read to tell of it.
+            // The name is that of a node, whose message needs all objects.
             Entity::Node => {
                 vec![read(node_maintenance::RESOURCE, "", ""), read(eviction_request::RESOURCE, "", "")]
             }

@@ -1,4 +1,4 @@
-//! The status service: calls in, gRPC responses out.
+//! The status service: answers gRPC calls.
 
 use std::sync::Arc;
 
@@ -34,22 +34,22 @@ impl StatusStream {
     /// Encoded `FileDescriptorSet` of the service and all that it imports.
     pub const DESCRIPTORS: &[u8] = drydock_proto::FILE_DESCRIPTOR_SET;
 
-    /// A service that reads these resources. It reads nothing before it is called.
+    /// Creates a service that reads these resources. It reads nothing before it is called.
     pub fn new(maintenances: Arc<dyn Storage>, evictions: Arc<dyn Storage>, config: Config) -> Arc<Self> {
         Arc::new(Self { hubs: Arc::new(Hubs::new(Stores { maintenances, evictions }, config)) })
     }
 
-    /// Registers what is counted.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.hubs.metrics.register(registry);
     }
 
-    /// Whether the method of a path streams; none if there is no such method.
+    /// Whether the method of a path streams; `None` if there is no such method.
     pub fn is_streaming(path: &str) -> Option<bool> {
         request::method(path).map(|method| matches!(method, Method::Watch(_)))
     }
 
-    /// What a call reads, from its path and its message.
+    /// Returns what a call reads, from its path and its message.
     ///
     /// # Errors
     /// UNIMPLEMENTED for a path without a method, INVALID_ARGUMENT for a message that is malformed.
@@ -57,9 +57,9 @@ impl StatusStream {
         request::call(path, message).map(|call| call.reads())
     }
 
-    /// Answers a call of a user whose rights have been checked. The body of the request is one uncompressed message in
-    /// its frame. A dropped response ends its stream at once. `snapshot_sent` is called when the snapshot that a stream
-    /// begins with has been written, and dropped if the stream ends before.
+    /// Answers a call of an authorized user. The body of the request is one uncompressed message in its gRPC frame.
+    /// Dropping the response ends its stream at once. `snapshot_sent` is called when the initial snapshot of a stream
+    /// was sent, and dropped if the stream ends before that.
     pub async fn call<B>(
         &self,
         user: &str,
@@ -78,19 +78,19 @@ impl StatusStream {
             Some(Method::Get(_)) => {
                 grpc.send_compressed(CompressionEncoding::Gzip).unary(caller, request).await
             }
-            // Never compressed: each message would be, for each subscriber, by a client's choice.
+            // Never compressed: else a client could make the server compress each message for each subscriber.
             Some(Method::Watch(_)) => grpc.server_streaming(caller, request).await,
             None => no_such_method(&caller.path).into_http(),
         }
     }
 }
 
-/// Who calls what.
+/// A call and its caller.
 struct Caller {
     hubs: Arc<Hubs>,
     user: Arc<str>,
     path: String,
-    /// Until it is called.
+    /// `None` once a stream has taken it.
     snapshot_sent: Option<SnapshotSent>,
 }
 
@@ -129,10 +129,10 @@ impl ServerStreamingService<Bytes> for Caller {
     }
 }
 
-/// The stream of a Watch.
+/// Opens the stream of a Watch.
 ///
 /// # Errors
-/// Whatever keeps the stream from being opened.
+/// The reason why the stream cannot be opened.
 async fn subscribe(
     hubs: Arc<Hubs>,
     user: Arc<str>,

@@ -1,10 +1,10 @@
-//! A subscriber: a cursor into a view. It holds nothing of what it has yet to send, however slow its reader is.
+//! A subscriber: a cursor into a view. It buffers nothing that it has still to send, no matter how slow its client is.
 //!
 //! ```text
 //!   removals_after ── removals up to here are not sent
 //!   cursor ────────── everything up to here was sent
 //!   marker ────────── `snapshot_complete` comes after everything up to here
-//!   batch ─────────── with a least interval: what comes after waits for the next batch
+//!   batch ─────────── with a minimum interval: later entries wait for the next batch
 //! ```
 
 mod cursor;
@@ -29,7 +29,7 @@ use crate::request::Watch;
 use crate::token::{Position, Token};
 use cursor::Next;
 
-/// Called when the snapshot that a stream begins with has been written.
+/// Called when all entities of the initial snapshot of a stream were sent.
 pub type SnapshotSent = Box<dyn FnOnce() + Send>;
 
 /// One stream.
@@ -38,11 +38,11 @@ pub struct Subscriber {
     user: Arc<str>,
     digest: u64,
     attached: Attached,
-    /// Whether `snapshot_started` is to be sent.
+    /// Whether `snapshot_started` is sent next.
     starts: bool,
-    /// What `snapshot_complete` says, once everything up to it was sent.
+    /// Once everything up to here was sent, `snapshot_complete` is sent; `None` after that.
     marker: Option<Reached>,
-    /// Until it is called.
+    /// `None` once it was called.
     snapshot_sent: Option<SnapshotSent>,
     token: Token,
     interval: Duration,
@@ -50,18 +50,18 @@ pub struct Subscriber {
     heartbeat: Duration,
     last_sent_at: Instant,
     _open: Counted,
-    /// Rings no later than the next heartbeat; it is set anew only when it rings.
+    /// Fires no later than the next heartbeat is due. It is reset only when it has fired or must fire earlier.
     timer: Pin<Box<Sleep>>,
 }
 
-/// With a least interval between updates, what is sent at once.
+/// What may be sent now, if there is a minimum interval between updates.
 #[derive(Clone, Copy, Debug)]
 enum Batch {
     /// Everything up to here.
     Until(Position),
     /// Nothing before this time.
     Waits(Instant),
-    /// Whatever comes.
+    /// Everything; the next entry starts a batch.
     Open,
 }
 
@@ -101,10 +101,10 @@ impl Subscriber {
         })
     }
 
-    /// The next response; waits for one. Cancel safe.
+    /// Waits for the next response. Cancel safe.
     ///
     /// # Errors
-    /// The status that ends the stream: no hub could be reached any more.
+    /// The status that ends the stream, if it cannot be attached to a hub again.
     pub async fn next(&mut self) -> Result<StreamMessage, Status> {
         loop {
             if self.attached.subscription.has_ended() {
@@ -114,7 +114,7 @@ impl Subscriber {
                 return Ok(self.sends(message));
             }
             if self.wait().await {
-                // With a token that says how far the stream is now.
+                // The heartbeat's token has the stream's current progress.
                 let message = self.poll_message().unwrap_or_else(|| self.message(HEARTBEAT));
                 return Ok(self.sends(message));
             }
@@ -158,7 +158,7 @@ impl Subscriber {
             }
             self.batch = Batch::Open;
         }
-        // In this order: what the hub has reached is in the view already.
+        // Read before the view: everything that the hub has reached is in the view by then.
         let reached = self.attached.reached_now();
         match self.next_entry() {
             Next::FellBehind => Some(self.begin_anew(reached)),
@@ -201,7 +201,7 @@ impl Subscriber {
         self.message(entry.event.clone())
     }
 
-    /// Everything up to the marker was sent.
+    /// Called when everything up to the marker was sent: completes the snapshot.
     fn complete(&mut self) -> Option<StreamMessage> {
         let marker = self.marker.take()?;
         if let Some(snapshot_sent) = self.snapshot_sent.take() {
@@ -212,7 +212,7 @@ impl Subscriber {
         Some(self.message(SNAPSHOT_COMPLETE))
     }
 
-    /// Everything that the hub has reached was sent.
+    /// Called when everything that the hub has reached was sent.
     fn drained(&mut self, reached: Reached) {
         self.attached.cursor = self.attached.cursor.max(reached.position);
         self.moved(Reached { position: self.attached.cursor, floor: reached.floor });
@@ -239,7 +239,8 @@ impl Subscriber {
         StreamMessage { token: self.token, event }
     }
 
-    /// Goes on with another view, at the next hub if this one has ended, as a client would that comes with the last token.
+    /// Continues with another view (of the next hub, if this one has ended), like a client that resumes with the last
+    /// token.
     async fn attach_again(&mut self) -> Result<(), Status> {
         let filter: Filter = self.attached.subscription.view().filter.clone();
         let token = Some(self.token).filter(|_| !self.starts);

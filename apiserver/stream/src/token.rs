@@ -1,17 +1,17 @@
-//! Places in the order of changes, and the resume tokens that name them.
+//! Positions in the order of changes, and the resume tokens that contain them.
 
 use bytes::BufMut;
 
-/// First byte of a token: its form.
+/// First byte of a token: the version of its format.
 const VERSION: u8 = 1;
 /// Bytes of a token.
 pub const TOKEN_LEN: usize = 1 + 5 * 8;
 
-/// The place of a change in a hub's order. Each hub orders by revision first, so that a revision alone is a place in
-/// the order of any hub.
+/// The position of a change in a hub's order. All hubs order by revision first, so that a revision alone is a position
+/// in the order of any hub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The newest revision that the hub had processed, of those that this kind of entity is made from.
+    /// The newest revision that the entity may contain.
     pub revision: u64,
     /// Counts the changes of one hub; 0 before the first.
     pub serial: u64,
@@ -27,12 +27,12 @@ impl Position {
     }
 }
 
-/// What a resume token says. It is not signed: whoever changes one harms only the own stream.
+/// The contents of a resume token. It is not signed: a client that changes one harms only its own stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The hub that made it.
     pub hub: u64,
-    /// Every change up to here was sent; a place in that hub's order.
+    /// Every change up to here was sent; a position in that hub's order.
     pub position: Position,
     /// Every change up to this revision was sent, in any hub's order; 0 if there is no such revision.
     pub floor: u64,
@@ -41,7 +41,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// The token as bytes.
+    /// Encodes the token.
     pub fn encode(&self, mut out: impl BufMut) {
         out.put_u8(VERSION);
         out.put_u64(self.hub);
@@ -51,7 +51,7 @@ impl Token {
         out.put_u64(self.filter);
     }
 
-    /// Reads a token; none if the bytes are not one of this version.
+    /// Decodes a token; returns `None` if the bytes are not a token of this version.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (version, rest) = bytes.split_first()?;
         let (words, tail) = rest.as_chunks::<8>();

@@ -1,4 +1,4 @@
-//! A filter's entities: one log for all subscribers whose filter is equal.
+//! The entities of one filter: one log for all subscribers with an equal filter.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ pub struct View {
     users: Mutex<Users>,
 }
 
-/// Who reads a view.
+/// The subscribers of a view.
 struct Users {
     subscribers: HashMap<Arc<str>, usize>,
     idle_since: Instant,
 }
 
 impl View {
-    /// A view that has these entities.
+    /// Creates a view with these entities.
     pub fn new(filter: Filter, log: Log) -> Self {
         let users = Users { subscribers: HashMap::new(), idle_since: Instant::now() };
         Self { filter, log: RwLock::new(log), has_ended: watch::Sender::new(false), users: Mutex::new(users) }
     }
 
-    /// Takes in a change; returns whether subscribers have something new to read. It does not wake them.
+    /// Applies a change; returns whether subscribers have something new to read. Does not wake them.
     pub fn apply(&self, change: &Change) -> bool {
         let mut log = self.log.write();
         if change.is_selected_by(&self.filter) {
@@ -52,39 +52,39 @@ impl View {
         self.has_ended.send_modify(|_| {});
     }
 
-    /// Ends the view: its hub has ended, or it made room for another. Subscribers attach again.
+    /// Ends the view, because its hub has ended or another view needs its room. Its subscribers attach again.
     pub fn end(&self) {
         self.has_ended.send_replace(true);
     }
 
-    /// Reads the log, which nobody writes meanwhile. Not across an await.
+    /// Calls `read` with the log, which is locked for writers meanwhile.
     pub fn read<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
         read(&self.log.read())
     }
 
-    /// Writes the log: for the hub alone.
+    /// Calls `write` with the log. Only the hub may call it.
     pub fn write<T>(&self, write: impl FnOnce(&mut Log) -> T) -> T {
         write(&mut self.log.write())
     }
 
-    /// Since when nobody reads it; none while somebody does.
+    /// Returns since when it has had no subscribers; `None` while it has some.
     pub fn idle_since(&self) -> Option<Instant> {
         let users = self.users.lock();
         users.subscribers.is_empty().then_some(users.idle_since)
     }
 
-    /// Who reads it.
+    /// Returns the users who subscribe to it.
     pub fn users(&self) -> Vec<Arc<str>> {
         self.users.lock().subscribers.keys().cloned().collect()
     }
 
-    /// Whether a user reads it.
+    /// Whether a user subscribes to it.
     pub fn is_read_by(&self, user: &str) -> bool {
         self.users.lock().subscribers.contains_key(user)
     }
 }
 
-/// A user's place among the subscribers of a view. Dropped, it is given back.
+/// A user's subscription to a view; dropping it ends it.
 pub struct Subscription {
     view: Arc<View>,
     user: Arc<str>,
@@ -109,9 +109,9 @@ impl Subscription {
         *self.changed.borrow_and_update()
     }
 
-    /// Waits until the view has changed since [`Self::has_ended`] was asked. Cancel safe.
+    /// Waits until the view has changed since [`Self::has_ended`] was called. Cancel safe.
     pub async fn changed(&mut self) {
-        // The sender is in the view, which this keeps.
+        // Cannot fail: the sender is in the view, which this subscription keeps.
         let _ = self.changed.changed().await;
     }
 }

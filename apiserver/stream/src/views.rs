@@ -15,10 +15,10 @@ use crate::view::View;
 use quota::Usage;
 pub use quota::{Full, ViewLimits};
 
-/// How long a view without subscribers is kept: a client that lost its connection is back by then.
+/// How long a view without subscribers is kept, for clients that lost their connection and come back.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Most views without subscribers: those that nobody has read for longest go first.
+/// Maximum number of views without subscribers; those that have had none for longest are dropped first.
 const MOST_IDLE: usize = 256;
 
 /// The views.
@@ -29,13 +29,13 @@ pub struct Views {
 }
 
 impl Views {
-    /// No views.
+    /// Creates it without views.
     pub fn new(limits: ViewLimits) -> Self {
         Self { limits, by_filter: HashMap::new(), anchored: HashMap::new() }
     }
 
-    /// The view of a filter for a user; `fill` says what it has if it is new. Where there is no room for a new one, views
-    /// of whoever has most end, as long as they have more than this user.
+    /// Returns the view of a filter for a user; `fill` makes the log of a new one. If there is no room for a new view,
+    /// views of the user with the largest share end, as long as that share is larger than this user's would be.
     ///
     /// # Errors
     /// [`Full`] if there would be too many views or entities.
@@ -52,7 +52,7 @@ impl Views {
             }
             return Ok(view);
         }
-        // Before it is filled, which takes time.
+        // Checked before the view is filled too, because that takes time.
         self.check_user(user, Usage::new(&filter, 0))?;
         let log = fill(&filter);
         let usage = Usage::new(&filter, log.live());
@@ -69,8 +69,8 @@ impl Views {
         view
     }
 
-    /// Gives a change to the views that it may concern, and to `touched` those of them whose subscribers have something to
-    /// read. Returns what it cost: a view and each term of its selector count one.
+    /// Applies a change to the views that it may concern, and calls `touched` with those whose subscribers have
+    /// something to read. Returns the cost: one for each view and each term of its selector.
     pub fn apply(&self, change: &Change, mut touched: impl FnMut(&Arc<View>)) -> usize {
         let mut cost = 0;
         for anchor in change.anchors() {
@@ -84,7 +84,7 @@ impl Views {
         cost
     }
 
-    /// Drops the views that nobody has read for a while, and ends others if there is too much in all of them.
+    /// Drops views that have had no subscribers for a while, and ends others if all together exceed a limit.
     pub fn sweep(&mut self) {
         self.drop_idle(KEPT);
         self.shrink();
@@ -117,17 +117,17 @@ impl Views {
         }
     }
 
-    /// How many views there are, and how many entities over all of them.
+    /// Returns the number of views, and of entities in all of them.
     pub fn size(&self) -> (usize, usize) {
         (self.by_filter.len(), self.by_filter.values().map(|view| view.read(Log::live)).sum())
     }
 
-    /// Whether somebody reads one of them.
+    /// Whether any view has subscribers.
     pub fn is_read(&self) -> bool {
         self.by_filter.values().any(|view| view.idle_since().is_none())
     }
 
-    /// Tells all subscribers that nothing comes any more.
+    /// Ends all views.
     pub fn end(&self) {
         self.by_filter.values().for_each(|view| view.end());
     }

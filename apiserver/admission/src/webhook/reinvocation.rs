@@ -11,7 +11,8 @@ pub struct Reinvocation {
 }
 
 impl Reinvocation {
-    /// Records the call of a webhook. If it changed the object, the webhooks called before it are called again.
+    /// Records the call of a webhook. If it changed the object, those called before it with reinvocation policy
+    /// IfNeeded are called again.
     pub fn asked(&mut self, hook: usize, reinvoked: bool, changed: bool) {
         if changed {
             self.again.append(&mut self.asked);

@@ -79,7 +79,7 @@ fn an_answer_is_checked_before_it_is_believed() {
         answered(json!({"uid": "u"})).iter().map(|b| *b as char).collect::<String>().replace("/v1", "/v9");
     let wrong = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v9, Kind=AdmissionReview";
     assert_eq!(verify(ReviewVersion::V1, "u", false, other.as_bytes()).unwrap_err(), wrong);
-    // Responses of the older version are not checked.
+    // The version, uid and patch type of the older version's responses are not checked.
     let older =
         verify(ReviewVersion::V1beta1, "u", true, &answered(json!({"allowed": true, "patch": patch})))
             .unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the annotation and the clause: the encoded value fits, and every value can be parsed.
+//! Tests of the annotation and the clause: the encoded value fits, and no value causes harm when it is read.
 
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;

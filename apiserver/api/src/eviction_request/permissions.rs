@@ -44,8 +44,8 @@ pub enum Permission<'a> {
 /// The permissions that a write needs, each with the first field that requires it.
 pub type Needed<'a> = BTreeMap<Permission<'a>, Path>;
 
-/// Returns the permissions that a write needs that changes `old` to `new`: for the fields of the status that it
-/// changes, and for those that an applier newly owns. At most one for each interceptor of `old`, and
+/// Returns the permissions for a write that changes `old` to `new`: for the fields of the status that it changes, and
+/// for those that an applier newly owns. At most one for each interceptor of `old`, and
 /// [`Permission::Assignment`].
 pub fn needed<'a>(new: &Object, old: &'a Object) -> Needed<'a> {
     let mut write = Write { stored: Stored::of(old), needed: Needed::new() };

@@ -23,8 +23,8 @@ use crate::names::fully_qualified_domain_name;
 /// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusUpdate<'a> {
-    /// The request after the update. In neither state are the fields read that [`crate::decode::decode_status`] leaves
-    /// out.
+    /// The request after the update. Of both states, only the fields that [`crate::decode::decode_status`] decodes are
+    /// read.
     pub new: &'a EvictionRequest,
     /// The request before the update.
     pub old: &'a EvictionRequest,

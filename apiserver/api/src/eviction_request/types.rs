@@ -70,7 +70,7 @@ impl EvictionRequest {
         is_condition_true(&self.status.conditions, CANCELED)
     }
 
-    /// Whether the request is evicted or canceled: it does not change any more.
+    /// Whether the request is evicted or canceled: no interceptor gets a turn any more.
     pub fn is_finished(&self) -> bool {
         self.is_evicted() || self.is_canceled()
     }

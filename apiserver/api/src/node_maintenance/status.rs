@@ -84,8 +84,8 @@ pub struct NodeMaintenanceOutcomes {
     pub canceled: i32,
     /// Turns of interceptors that passed to the next one because the interceptor was silent.
     pub passed_over: i32,
-    /// Pods that were put on a node after another pod of their workload had been evicted from it. If no workload that
-    /// existed before the drain explains the pod, another pod of its namespace.
+    /// Pods that were put on a node after another pod of their workload had been evicted from it, or, if no workload
+    /// that existed before the drain explains the pod, after another pod of their namespace had been.
     pub returned: i32,
 }
 

@@ -138,7 +138,7 @@ impl PodType {
     /// The known types, in their order.
     pub const ALL: [Self; 3] = [Self::Default, Self::DaemonSet, Self::Static];
 
-    /// The type of which this is the value in JSON; none if it is not known.
+    /// Returns the type with this value in JSON; `None` if there is none.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == text)
     }
@@ -168,7 +168,8 @@ pub struct DrainPlanEntry {
 }
 
 impl DrainPlanEntry {
-    /// Whether the entry selects a pod: of its type, with at most its priority, and with labels that its selector matches.
+    /// Whether the entry selects a pod: of its type, with at most its priority, and with labels that its selector
+    /// matches.
     pub fn covers(&self, pod_type: PodType, priority: i32, labels: &BTreeMap<String, String>) -> bool {
         let matches = |selector: &LabelSelector| selector.is_empty() || selector.matches(labels);
         self.pod_type == pod_type

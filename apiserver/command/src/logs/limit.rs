@@ -1,5 +1,5 @@
-//! How many lines of one kind are written a minute. A kind is one place in the code (a tracing callsite): whoever causes
-//! the lines chooses what stands in them, but not where they are logged.
+//! Limits the log lines of one kind per minute. A kind is one place in the code (a tracing callsite), because clients
+//! that cause the lines can choose their content, but not where they are logged.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,17 +15,17 @@ use tracing_subscriber::layer::{Context, Layer};
 
 /// Lines of one kind are counted over this time.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Errors or warnings of one kind in a window.
+/// Maximum number of errors or warnings of one kind in a window.
 const WARNINGS: u32 = 60;
-/// Infos of one kind in a window: each request of a drain is told of at least once.
+/// Maximum number of infos of one kind in a window. It is higher because a drain logs at least one for each request.
 const INFOS: u32 = 600;
-/// Kinds that wait to be told of. The code has fewer places that log.
+/// Maximum number of kinds that wait to be reported. The code logs in fewer places.
 const QUEUE: usize = 4096;
-/// Most bytes of a message that are repeated when its kind is told of.
+/// Maximum bytes of a message that are repeated in the report about its kind.
 const SAMPLE: usize = 120;
 
-/// Leaves out lines of a kind beyond its limit. Lines of the levels debug and trace are only there when somebody asked for
-/// them, and all of them are written.
+/// Leaves out lines of a kind beyond its limit. Lines of the levels debug and trace are never left out: an operator has
+/// turned them on.
 ///
 /// Every thread that logs takes the lock of `windows`: nothing is formatted or written while it is held.
 pub(super) struct Limit {
@@ -34,12 +34,12 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Starts the thread that tells of what was left out; it sleeps while nothing is.
+    /// Starts the thread that reports what was left out; it sleeps while nothing is.
     pub(super) fn start() -> Self {
         let windows = Arc::<Mutex<Windows>>::default();
         let (exceeded, told) = sync_channel(QUEUE);
         let shared = windows.clone();
-        // Without the thread lines are limited all the same.
+        // If the thread cannot be started, lines are limited but not reported.
         let _ = std::thread::Builder::new().name("log-limit".to_owned()).spawn(move || tell(&shared, &told));
         Self { windows, exceeded }
     }
@@ -54,10 +54,10 @@ impl<S: Subscriber> Layer<S> for Limit {
             Verdict::Write => true,
             Verdict::LeaveOut => false,
             Verdict::LeaveOutFirst { until } => {
-                // This formats the event: code of others, which may log or panic itself.
+                // This formats the event, which runs foreign code that may itself log or panic.
                 let kind = Kind::of(event);
                 lock(&self.windows).describe(metadata.callsite(), kind);
-                // A full queue loses the line that tells, not the limit.
+                // If the queue is full, the report is lost; the limit holds.
                 let _ = self.exceeded.try_send((metadata.callsite(), until));
                 false
             }
@@ -65,9 +65,9 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
-/// The lines of a kind that are written in a window, if they are limited.
+/// Returns the maximum number of lines of a kind in a window; `None` if there is no limit.
 fn most(metadata: &Metadata<'_>) -> Option<u32> {
-    // What this file tells is limited by itself.
+    // The reports of this module need no limit.
     if metadata.target() == module_path!() {
         return None;
     }
@@ -78,7 +78,7 @@ fn most(metadata: &Metadata<'_>) -> Option<u32> {
     }
 }
 
-/// Tells of each kind that went beyond its limit, at the end of its window.
+/// Reports each kind that exceeded its limit, at the end of its window.
 fn tell(windows: &Mutex<Windows>, exceeded: &Receiver<(Identifier, Instant)>) {
     let mut waiting = HashMap::<Identifier, Instant>::new();
     loop {
@@ -110,7 +110,7 @@ fn report(closed: Option<Window>) {
     }
 }
 
-/// What is known of each kind of which there was a line in the last minute or so.
+/// The window of each kind that was logged.
 #[derive(Default)]
 struct Windows(HashMap<Identifier, Window>);
 
@@ -121,7 +121,7 @@ struct Window {
     kind: Option<Kind>,
 }
 
-/// What people know a kind of line by.
+/// How a report names a kind of line.
 struct Kind {
     target: &'static str,
     line: Option<u32>,
@@ -132,7 +132,7 @@ struct Kind {
 enum Verdict {
     Write,
     LeaveOut,
-    /// The first one of a window, which ends at `until`.
+    /// The first line that is left out of a window, which ends at `until`.
     LeaveOutFirst {
         until: Instant,
     },
@@ -143,7 +143,7 @@ impl Windows {
         let fresh = || Window { until: now + WINDOW, written: 0, left_out: 0, kind: None };
         let window = match self.0.entry(kind) {
             Entry::Occupied(known) if known.get().until > now => known.into_mut(),
-            // One that has left lines out is closed by the thread, which tells of them.
+            // If lines were left out, the thread closes the window and reports them.
             Entry::Occupied(known) if known.get().left_out > 0 => {
                 let window = known.into_mut();
                 (window.until, window.written) = (now + WINDOW, 0);
@@ -169,7 +169,7 @@ impl Windows {
         }
     }
 
-    /// Forgets a kind; returns what was known of it.
+    /// Removes the window of a kind and returns it.
     fn close(&mut self, kind: &Identifier) -> Option<Window> {
         self.0.remove(kind)
     }
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(windows.close(&kind()).map(|window| window.left_out), Some(2));
     }
 
-    /// Tells whether the lock is free while it is shown.
+    /// Sends whether the lock is free while this is formatted.
     struct Shown(Arc<Mutex<Windows>>, SyncSender<bool>);
 
     impl fmt::Display for Shown {
@@ -253,12 +253,13 @@ mod tests {
         }
     }
 
-    /// A value that logged, or panicked, while the line that it is in was left out waited for itself for ever.
+    /// Regression: a value that logged or panicked while it was formatted for a line that was left out caused a
+    /// deadlock.
     #[test]
     fn no_event_is_formatted_under_the_lock() {
         let (limit, (free, was_free)) = (Limit::start(), sync_channel(QUEUE));
         let shown = Shown(limit.windows.clone(), free);
-        // Nothing else formats the lines: only what is left out is.
+        // No other layer formats the lines, so only those that are left out are formatted.
         let subscriber = tracing_subscriber::registry().with(limit);
         tracing::subscriber::with_default(subscriber, || {
             (0..=WARNINGS).for_each(|_| tracing::warn!("{shown}"));
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(was_free.try_iter().collect::<Vec<_>>(), [true]);
     }
 
-    /// While stderr took the line that tells what was left out, no thread could log.
+    /// Regression: while a report was written to stderr, no thread could log.
     #[test]
     fn no_line_is_written_under_the_lock() {
         let (windows, (free, was_free)) = (Arc::<Mutex<Windows>>::default(), sync_channel(QUEUE));

@@ -1,14 +1,14 @@
-//! One line of the log: what stands in it cannot end it, reach the terminal that shows it, or be of any length.
+//! One line of the log: its content cannot end the line or control the terminal, and its length is limited.
 
 use std::io::{self, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Most bytes of a line; what a request carries (a URL, a header, a name) is shorter by far, an error that repeats a
-/// body is not.
+/// Maximum bytes of a line. A URL, a header or a name of a request is much shorter; an error that repeats a body may be
+/// longer.
 const LONGEST: usize = 8 << 10;
 
-/// Makes the writers of lines: `fmt` writes each event with one call.
+/// Makes a writer for each line: `fmt` writes each event with one call.
 pub(super) struct Lines<M>(M);
 
 impl<M> Lines<M> {
@@ -43,13 +43,13 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// Whether it is one line already, and short.
+/// Whether the text is one short line without control characters.
 fn is_plain(text: &str) -> bool {
     let line = text.strip_suffix('\n').unwrap_or(text);
     line.len() <= LONGEST && !line.chars().any(char::is_control)
 }
 
-/// The line with control characters escaped, cut where it is too long.
+/// Returns the line with control characters escaped, cut if it is too long.
 fn mended(text: &str) -> String {
     let line = text.strip_suffix('\n').unwrap_or(text);
     let mut out = String::with_capacity(line.len().min(LONGEST) + 64);
@@ -77,7 +77,7 @@ mod tests {
         String::from_utf8(line.0).unwrap()
     }
 
-    /// A webhook's answer, an expression's error or a header ended the line and began one of its own choice.
+    /// Regression: a webhook's response, an expression's error or a header could end the line and forge another one.
     #[test]
     fn what_is_logged_cannot_begin_a_line() {
         let forged = "error=no\n2026-01-01T00:00:00Z  INFO drydock: all is well\r\u{1b}[2J\u{9b}\n";

@@ -1,11 +1,11 @@
-//! Logs: lines on stderr, as containers keep them.
+//! Logs: lines on stderr, as is usual for containers.
 //!
 //! ```text
 //!   an event ──> EnvFilter (RUST_LOG, or -v) ──> Limit (so many a minute of each kind) ──> Line (bounded, escaped) ──> stderr
 //! ```
 //!
-//! What a line says, and how often, is in part the choice of whoever sends requests. Both are bounded here for every
-//! place that logs, in our crates and in those that we use.
+//! Clients can in part choose the content of lines and how often they are logged. Both are limited here for all code
+//! that logs, in our crates and in those that we use.
 
 mod limit;
 mod line;
@@ -22,15 +22,15 @@ use limit::Limit;
 use line::Lines;
 pub use verbosity::Verbosity;
 
-/// Starts logging what `RUST_LOG` asks for, or else what the level of `-v` stands for. Of one kind of line (one place in the
-/// code) at most 60 errors or warnings and 600 infos are written a minute; after that minute one line tells how many were
+/// Starts logging by the filter in `RUST_LOG`, or else by the level of `-v`. At most 60 errors or warnings, or 600
+/// infos, of one kind (one place in the code) are written in a minute; after that minute one line reports how many were
 /// left out.
 pub fn start(verbosity: Verbosity) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| verbosity::filter(verbosity.v));
     start_with(filter);
 }
 
-/// Starts logging warnings and errors alone.
+/// Starts logging by the filter in `RUST_LOG`, or else only warnings and errors.
 pub fn start_quietly() {
     start_with(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")));
 }
@@ -41,7 +41,7 @@ fn start_with(filter: EnvFilter) {
     std::panic::set_hook(Box::new(log_panic));
 }
 
-/// A panic is a line as any other: what a request brings about again and again does not fill the log.
+/// Logs a panic as a limited line, so that requests that cause panics cannot fill the log.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = Backtrace::capture();
@@ -86,7 +86,7 @@ mod tests {
         String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// Each request that failed wrote a line: whoever sent ten thousand wrote ten thousand.
+    /// Regression: each request that failed wrote a line, so ten thousand requests wrote ten thousand lines.
     #[test]
     fn failures_of_one_kind_do_not_fill_the_log_nor_hide_those_of_another() {
         let log = logged(|| {

@@ -1,4 +1,4 @@
-//! For tests: an authorizer whose host answers by a rule, and what that host was asked.
+//! For tests: an authorizer whose host answers by a rule and records its reviews.
 
 #![allow(clippy::unwrap_used, reason = "tests may fail")]
 
@@ -15,7 +15,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// What a host was asked about: the resource attributes of each review.
+/// The resource attributes of each review that a host received.
 #[derive(Clone, Default)]
 pub struct Asked(Arc<Mutex<Vec<Value>>>);
 
@@ -30,12 +30,12 @@ impl Asked {
     }
 }
 
-/// An authorizer by a host that allows by user and name.
+/// Creates an authorizer whose host decides by user and object name.
 pub fn host(rule: fn(&str, &str) -> bool) -> (Arc<Authorizer>, Asked) {
     host_by(move |spec| rule(spec["user"].as_str().unwrap(), name(&spec["resourceAttributes"])))
 }
 
-/// An authorizer by a host that allows by the review's spec.
+/// Creates an authorizer whose host decides by the review's spec.
 pub fn host_by(rule: impl Fn(&Value) -> bool + Clone + Send + 'static) -> (Arc<Authorizer>, Asked) {
     let asked = Asked::default();
     let told = asked.clone();

@@ -1,5 +1,5 @@
-//! Checks that need the host: who may ask for a pod's eviction or a node's maintenance, of how many nodes, and who may
-//! write which part of a request's status.
+//! Admission that needs the host: who may request a pod's eviction or a maintenance of nodes, how many nodes a
+//! maintenance may select, and who may write which part of a request's status.
 
 #[cfg(test)]
 mod asked;

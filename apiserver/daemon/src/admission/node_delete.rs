@@ -1,9 +1,9 @@
-//! Whoever writes a NodeMaintenance must be allowed to delete every node that it selects, before or after the change
-//! (KEP-4212, NodeMaintenance Admission): those that are there, and those that are to come.
+//! A user who writes a NodeMaintenance must be allowed to delete every node that it selects before or after the change,
+//! now or in the future (KEP-4212, NodeMaintenance Admission).
 //!
-//! A selector that names its nodes selects no others, ever: each is asked about, whether it exists or not. Any other may
-//! select any node one day, by a label that somebody gives it: that needs the right to delete nodes whatever their name.
-//! So nothing has to be asked again when nodes join or change.
+//! A selector that names its nodes never selects others: the right is checked for each name, whether the node exists or
+//! not. Any other selector may later select any node, by a label that the node gets: it needs the right to delete nodes
+//! of any name. So no right has to be checked again when nodes join or change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use drydock_server::auth::authz::{self, Authorizer};
 use drydock_server::request::user::User;
 use futures::future::try_join_all;
 
-/// Most node names that a refusal lists.
+/// Maximum number of node names that a refusal lists.
 const MOST_NAMED: usize = 10;
 
-/// Nodes that the host is asked about at a time.
+/// Number of nodes about which the host is asked at the same time.
 const AT_A_TIME: usize = 8;
 
-/// What a write needs the right to.
+/// The right that a write needs.
 #[derive(Debug, PartialEq)]
 enum Needed {
-    /// To update `nodemaintenances/finalizers`, as OwnerReferencesPermissionEnforcement of Kubernetes asks it of those who
-    /// keep an object by a finalizer: all that goes is ours.
+    /// To update `nodemaintenances/finalizers`, for a write that only removes our finalizer.
+    /// OwnerReferencesPermissionEnforcement of Kubernetes uses the same right.
     Release,
-    /// To delete nodes whatever their name.
+    /// To delete nodes of any name.
     AnyNode,
     /// To delete these nodes.
     Nodes(BTreeSet<String>),
@@ -39,17 +39,17 @@ enum Needed {
 #[derive(Debug, Default, PartialEq)]
 struct Denied {
     nodes: Vec<String>,
-    /// Whether there may be others, about which nobody was asked as the refusal has no room for them.
+    /// Whether there may be others, which the refusal does not list.
     maybe_more: bool,
 }
 
-/// The check.
+/// The admission check.
 pub struct NodeDelete {
     rights: Rights,
 }
 
 impl NodeDelete {
-    /// Asks `authorizer`.
+    /// Creates the check, which asks `authorizer`.
     pub fn new(authorizer: Arc<Authorizer>) -> Self {
         Self { rights: Rights(authorizer) }
     }
@@ -99,18 +99,18 @@ fn needed(operation: Operation, old: Option<&Object>, new: Option<&Object>) -> R
     Ok(Needed::Nodes(nodes))
 }
 
-/// The selector of a maintenance that is stored or has been validated.
+/// Returns the selector of a maintenance that is stored or has been validated.
 pub(super) fn selector_of(object: &Object) -> Result<NodeSelector, ApiError> {
     node_selector::of(object)
         .map_err(|why| ApiError::internal(format!("{} {:?}: {why}", NAMES.kind, object.name())))
 }
 
-/// Who may do what, by the host.
+/// Asks the host for rights.
 struct Rights(Arc<Authorizer>);
 
 impl Rights {
-    /// The nodes that `user` may not delete, as far as a refusal names them. The host is asked once without a name, and
-    /// name by name, a few at a time, only where that is denied.
+    /// Returns the nodes that `user` may not delete, at least as many as a refusal lists. The host is asked once
+    /// without a name, and by name, a few at a time, only if that is denied.
     async fn denied(
         &self,
         caller: &Caller,
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(denied(|_, _| true, 5000).await, (None, 1));
     }
 
-    /// A write of somebody who may delete no node cost as many reviews as there are nodes, one after another.
+    /// Regression: a write by a user who may delete no node cost one review for each node, one after another.
     #[tokio::test]
     async fn no_more_is_asked_than_a_refusal_names() {
         let (denied, asked) = denied(|_, _| false, 5000).await;
@@ -216,7 +216,8 @@ mod tests {
         json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["b"] }] })
     }
 
-    /// Nothing was asked where no node matched at the time: whoever could create the kind drained all nodes to come.
+    /// Regression: if no node matched at the time, no right was checked, and a user who could create the kind drained
+    /// all later nodes.
     #[test]
     fn nodes_that_are_named_are_asked_about_and_any_other_selector_needs_the_right_to_all() {
         let nodes = |names: &[&str]| Needed::Nodes(names.iter().map(|name| (*name).to_owned()).collect());
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(needed(Operation::Delete, Some(&any), None).unwrap(), Needed::AnyNode);
     }
 
-    /// Whatever could not be read selected no node, and was let through.
+    /// Regression: a selector that could not be decoded selected no node and was admitted.
     #[test]
     fn a_selector_that_cannot_be_read_is_an_error() {
         let odd = maintenance(&json!("a"), &[]);

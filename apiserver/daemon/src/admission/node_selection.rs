@@ -1,6 +1,6 @@
-//! What a maintenance selects at this moment: no more nodes than its status can name, else it is refused when it is asked
-//! for, because later nobody could tell how far it is (the limit is `node_maintenance::limits::MAX_NODES`). A selection
-//! of all nodes (KEP-4212, NodeMaintenance Admission) and a term that selects none get a warning.
+//! Checks the nodes that a maintenance selects at present. A write that makes it select more nodes than its status can
+//! list (`node_maintenance::limits::MAX_NODES`) is refused, because its progress could not be shown. A selection of all
+//! nodes (KEP-4212, NodeMaintenance Admission) and a term that selects none get a warning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::host::HostNodes;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
-/// Most empty terms that are warned of by one write: a selector may have any number of them.
+/// Maximum number of empty terms for which one write gets warnings; a selector may have any number of them.
 const MOST_EMPTY_TERMS: usize = 10;
 
 type Nodes = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The check.
+/// The admission check.
 pub struct NodeSelection {
     nodes: Arc<HostNodes>,
 }
 
 impl NodeSelection {
-    /// Selects among `nodes`.
+    /// Creates the check over `nodes`.
     pub fn new(nodes: Arc<HostNodes>) -> Self {
         Self { nodes }
     }
@@ -57,13 +57,13 @@ impl Admission for NodeSelection {
     }
 }
 
-/// The nodes that a maintenance selects.
+/// Returns the nodes that a selector selects.
 fn matching<'n>(selector: &NodeSelector, nodes: &'n Nodes) -> Vec<&'n str> {
     let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(selector, name, labels));
     selected.map(|(name, _)| name.as_str()).collect()
 }
 
-/// Paths of the terms without requirements, which select no node (core/v1, NodeSelectorTerm).
+/// Returns the paths of the terms without requirements, which select no node (core/v1, NodeSelectorTerm).
 fn empty_terms(selector: &NodeSelector) -> impl Iterator<Item = Path> {
     let path = Path::new("spec").child("nodeSelector").child("nodeSelectorTerms");
     let terms = selector.node_selector_terms.iter().enumerate();
@@ -71,8 +71,8 @@ fn empty_terms(selector: &NodeSelector) -> impl Iterator<Item = Path> {
     empty.map(move |(i, _)| path.index(i))
 }
 
-/// Whether the write asks for something that it did not ask for before. One that has come to select too many because the
-/// cluster grew can still be changed otherwise, and completed.
+/// Whether the write changes the selection or the stage, except to Complete. A maintenance that selects too many nodes
+/// because the cluster grew can still be completed, and changed in other fields.
 fn is_asked_for(new: &Object, old: Option<&Object>) -> bool {
     let field = |object: &Object, name: &str| object.0.get("spec").and_then(|s| s.get(name)).cloned();
     let stage = field(new, "stage");

@@ -1,5 +1,5 @@
-//! Whoever writes an EvictionRequest must be allowed to delete its pod
-//! (KEP-4563, EvictionRequest Validation on Admission: CREATE, UPDATE, DELETE).
+//! A user who writes an EvictionRequest must be allowed to delete its pod (KEP-4563, EvictionRequest Validation on
+//! Admission: CREATE, UPDATE, DELETE).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::{self, Authorizer};
 use drydock_server::request::user::User;
 
-/// The check; it does not concern subresources, which have rules of RBAC of their own.
+/// The admission check. It skips subresources, for which RBAC has rules of their own.
 pub struct PodDelete {
     authorizer: Arc<Authorizer>,
     unnamed: UnnamedReviewUsers,
 }
 
-/// Users, and groups of users, about whom the host is asked once for all pods of a namespace, and pod by pod only where
-/// that is denied. About everybody else it is asked pod by pod: an authorizer may deny one pod of those that it allows in
-/// general.
+/// Users and groups for whom the host is asked once for all pods of a namespace, and for single pods only if that is
+/// denied. For all other users it is asked for each pod, because an authorizer may deny a single pod while it allows
+/// pods in general.
 pub struct UnnamedReviewUsers(HashSet<String>);
 
 impl UnnamedReviewUsers {
-    /// Users and groups of these names.
+    /// Creates the set from names of users and groups.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().filter(|name| !name.is_empty()).collect())
     }
@@ -34,7 +34,7 @@ impl UnnamedReviewUsers {
 }
 
 impl PodDelete {
-    /// Asks `authorizer`.
+    /// Creates the check, which asks `authorizer`.
     pub fn new(authorizer: Arc<Authorizer>, unnamed: UnnamedReviewUsers) -> Self {
         Self { authorizer, unnamed }
     }
@@ -109,7 +109,8 @@ mod tests {
         may
     }
 
-    /// The namespace controller deletes every request of a namespace: a review for each held up whoever waited for it.
+    /// Regression: the namespace controller deletes every request of a namespace, and a review for each delayed
+    /// everything that waited for that.
     #[tokio::test]
     async fn the_host_is_asked_once_for_a_namespace_about_those_who_empty_it() {
         let (check, asked) = check(|_, _| true);

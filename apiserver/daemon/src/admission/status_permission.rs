@@ -1,7 +1,8 @@
-//! Whoever changes the status of an EvictionRequest needs the permission for what changes: as the interceptor whose entry
-//! it is, or to say whose turn it is and how the request ends (`drydock_api::eviction_request::permissions`).
+//! A user who changes the status of an EvictionRequest needs a permission for each changed part: that of the
+//! interceptor whose entry it is, or that to assign interceptors and to end the request
+//! (`drydock_api::eviction_request::permissions`).
 //!
-//! A review is about a user, a namespace and an interceptor, never about an object: the authorizer remembers it.
+//! A review is about a user, a namespace and an interceptor, not about an object, so that the authorizer can cache it.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
 use drydock_server::auth::authz::{self, Authorizer};
 
-/// The check. Writes to the object itself are looked at too: the managed fields that they bring may make somebody the
-/// owner of what is in the status.
+/// The admission check. It also checks writes to the main resource, because their managed fields may make a manager the
+/// owner of fields in the status.
 pub struct StatusPermission {
     authorizer: Arc<Authorizer>,
 }
 
 impl StatusPermission {
-    /// Asks `authorizer`.
+    /// Creates the check, which asks `authorizer`.
     pub fn new(authorizer: Arc<Authorizer>) -> Self {
         Self { authorizer }
     }
@@ -48,7 +49,7 @@ impl StatusPermission {
 impl Admission for StatusPermission {
     async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         let Some(new) = attributes.new else { return Ok(()) };
-        // A create has no status, but may bring managed fields of one.
+        // A created object has no status, but its managed fields may own fields of one.
         let nothing = Object::default();
         for (permission, field) in needed(new, attributes.old.unwrap_or(&nothing)) {
             self.require(attributes, permission, &field).await?;
@@ -60,11 +61,12 @@ impl Admission for StatusPermission {
 fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::Attributes {
     let (subresource, namespace, name) = match permission {
         Permission::Assignment => (ASSIGNMENT, "", ""),
-        // Whoever owns a namespace, with * on * in it, does not speak in the name of the cluster's own interceptors.
+        // Checked in the whole cluster: the owner of a namespace, with * on * in it, may not write for the interceptors
+        // of the cluster.
         Permission::Interceptor(name) if is_reserved(name) => (INTERCEPTOR, "", name),
         Permission::Interceptor(name) => (INTERCEPTOR, attributes.namespace, name),
     };
-    // Nobody is granted to create what is not served.
+    // No role grants `create` for a subresource that is not served.
     let verb = if attributes.operation == Operation::Create { "update" } else { attributes.verb };
     authz::Attributes {
         verb: verb.into(),
@@ -78,7 +80,7 @@ fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::A
     }
 }
 
-/// As kube-apiserver words it (pkg/registry/resource/utils.go, AuthorizedForBinding).
+/// Returns the requirement in kube-apiserver's words (pkg/registry/resource/utils.go, AuthorizedForBinding).
 fn requirement(question: &authz::Attributes, field: &Path) -> String {
     let authz::Attributes { verb, resource, subresource, name, .. } = question;
     let named = if name.is_empty() { String::new() } else { format!(", resourceName={name:?}") };
@@ -87,7 +89,7 @@ fn requirement(question: &authz::Attributes, field: &Path) -> String {
     )
 }
 
-/// What an admin can do about it.
+/// Returns how an administrator can grant the permission.
 fn grant(question: &authz::Attributes, permission: Permission<'_>) -> String {
     let authz::Attributes { group, resource, subresource, namespace, .. } = question;
     let rule = format!("--verb=update,patch --resource={resource}.{group}/{subresource}");

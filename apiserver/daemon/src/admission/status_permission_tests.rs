@@ -1,4 +1,4 @@
-//! What a host is asked about a write, and how a refusal reads.
+//! Tests of the reviews that a write needs, and of the message of a refusal.
 
 #![allow(clippy::unwrap_used)]
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::admission::asked::{Asked, caller, host_by};
 
-/// In the turn of `a.example.com`.
+/// A status in which `a.example.com` is active.
 fn stored() -> Value {
     json!({
         "targetInterceptors": [{"name": "a.example.com"}, {"name": "imperative-eviction.k8s.io"}],
@@ -34,7 +34,7 @@ fn object(name: &str, status: &Value) -> Object {
     Object::from_json(object.to_string().as_bytes()).unwrap()
 }
 
-/// A writer of statuses and the host that is asked about it.
+/// A writer of statuses, and the host that reviews its permissions.
 struct Writer {
     check: StatusPermission,
     groups: Vec<&'static str>,
@@ -114,8 +114,8 @@ async fn assignment_is_asked_about_in_the_whole_cluster_and_by_the_requests_own_
     assert_eq!(writer.asked.all(), expected);
 }
 
-/// The owner of a namespace, with * on * in it, wrote "all is well" into the entry of imperative-eviction, and the blocker
-/// of a pod that a budget kept was gone.
+/// Regression: the owner of a namespace, with * on * in it, wrote "all is well" into the entry of imperative-eviction,
+/// and the blocker of a pod that a budget protected disappeared.
 #[tokio::test]
 async fn an_interceptor_of_the_clusters_own_is_asked_about_in_the_whole_cluster() {
     let writer = Writer::allowed(|about| about["namespace"] == "demo");
@@ -126,7 +126,7 @@ async fn an_interceptor_of_the_clusters_own_is_asked_about_in_the_whole_cluster(
     assert_eq!(writer.asked.all(), [expected]);
 }
 
-/// Managed fields of a status could be made up when the object was made.
+/// Regression: the creator of an object could invent managed fields of the status.
 #[tokio::test]
 async fn a_create_that_brings_owners_of_a_status_needs_the_permission_too() {
     let writer = Writer::allowed(|_| false);

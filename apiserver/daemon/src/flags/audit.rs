@@ -48,7 +48,7 @@ pub struct AuditFlags {
 }
 
 impl AuditFlags {
-    /// What they ask for.
+    /// Returns the options of the audit log.
     pub fn options(&self) -> Options {
         let out = self.audit_log_path.clone().map(|path| match path.to_str() {
             Some("-") => Out::Stdout,
@@ -71,7 +71,7 @@ impl AuditFlags {
     }
 }
 
-/// Takes one of these names.
+/// Returns a parser that accepts one of these names.
 fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
     names: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {

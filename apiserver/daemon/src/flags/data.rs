@@ -1,4 +1,4 @@
-//! The commands for work on the data, by the names that operators know from etcd and k3s.
+//! The commands that work on the stored data, with names from etcd and k3s.
 
 use std::path::PathBuf;
 
@@ -91,7 +91,7 @@ pub enum Store {
 }
 
 impl DataCommand {
-    /// Flags that do not go together.
+    /// Returns what is wrong with the flags, if anything.
     pub fn contradiction(&self) -> Option<&'static str> {
         match self {
             Self::Migrate(migrate) if migrate.storage.etcd.etcd_servers.is_empty() => {

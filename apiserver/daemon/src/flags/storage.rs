@@ -1,4 +1,4 @@
-//! Where objects are kept: the same flags for serving and for every work on the data.
+//! The flags for where objects are kept. Serving and all commands that work on the data share them.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub struct StorageFlags {
 }
 
 impl StorageFlags {
-    /// etcd where its servers are named, the embedded store elsewhere.
+    /// Returns etcd if its servers are set, else the embedded store without a quota.
     pub fn place(&self) -> Place {
         match self.etcd.etcd_servers.is_empty() {
             true => Place::Embedded { folder: self.data_dir.data_dir.clone(), quota: None },

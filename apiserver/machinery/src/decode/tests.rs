@@ -250,7 +250,7 @@ fn deep_nesting_is_refused_and_not_fatal() {
     }
     let raw = format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{}}}]}}}}"#, deep("[", "]", 10_000));
     assert_eq!(json(&raw).unwrap_err().code(), 400);
-    // An unknown field is skipped, but not at any depth.
+    // An unknown field is skipped, but only up to the maximum depth.
     assert_eq!(json(&format!(r#"{{"x":{}}}"#, deep("[", "]", 9_000))).unwrap().strict_errors.len(), 1);
     assert!(refused(&format!(r#"{{"x":{}}}"#, deep("[", "]", 10_000))).contains("exceeded max depth"));
 }

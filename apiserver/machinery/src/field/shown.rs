@@ -21,8 +21,8 @@ pub fn is_full(errors: &[Error]) -> bool {
     errors.len() >= ERRORS_MAX
 }
 
-/// A value as an error shows it: strings quoted like Go's `%q`, other values as Go's JSON; at most [`SHOWN_MAX`]
-/// bytes.
+/// A value as an error shows it: strings quoted like Go's `%q`, other values as Go's JSON; at most [`SHOWN_MAX`] bytes
+/// of it, which escapes can make twice as long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(Arc<str>);
 

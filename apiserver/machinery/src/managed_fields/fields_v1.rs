@@ -37,7 +37,7 @@ impl Set {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let read = Reader { told: &mut told }.deserialize(&mut deserializer);
         match read.and_then(|read| deserializer.end().map(|()| read)) {
-            // The whole object itself is not written.
+            // The root is not written as a member (`.`).
             Ok((set, member)) => {
                 let exact = told.exact && member == set.is_empty();
                 Ok((set, exact))

@@ -1,10 +1,10 @@
-//! A write that changes only a time is not stored (apiserver handlers/fieldmanager equality.go).
+//! A write that changes only times of managed fields is not stored (apiserver handlers/fieldmanager equality.go).
 
 use serde_json::{Map, Value};
 
 use crate::object::{ManagedFieldsEntry, Object};
 
-/// Returns `new`, with the managed fields of `old` if the objects differ only in their times.
+/// Returns `new`, with the managed fields of `old` if the objects differ only in the times of these.
 pub fn ignore_timestamps(mut new: Object, old: &Object) -> Object {
     if same_otherwise(&new.0, &old.0) && same_entries(new.managed_fields(), old.managed_fields()) {
         new.share_managed_fields(old);

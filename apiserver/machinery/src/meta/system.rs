@@ -27,7 +27,7 @@ pub fn fill_system_fields(object: &mut Object, uid: &str, now: Now) {
 }
 
 /// Before an update, restores generation, creation and deletion from the stored object, whatever the client sent
-/// (rest.BeforeUpdate). Fills in an absent uid; another uid stays, and validation refuses it.
+/// (rest.BeforeUpdate). An absent uid or grace period is filled in; another one stays, and validation refuses it.
 pub fn carry_system_fields(new: &mut Object, old: &Object) {
     let stored = |field: &str| old.meta().and_then(|m| m.get(field)).cloned();
     new.set_meta("generation", stored("generation"));

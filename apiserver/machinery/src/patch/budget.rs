@@ -1,4 +1,4 @@
-//! Limits the cost of a JSON patch, which is independent of its length.
+//! Limits the cost of a JSON patch, because a short one can be expensive.
 
 use serde_json::Value;
 

@@ -271,7 +271,8 @@ impl Cache {
     async fn fetched(&self, scope: &Scope, at: ReadAt) -> Result<Snapshot, StorageError> {
         let (items, revision) = everything(&self.shared.store, scope, at).await?;
         let state = self.shared.state.load();
-        // No other reader shares these objects, so their age is set as if the cache had received as many bytes since.
+        // No other reader shares these objects, so all their bytes count from the start: `Age` counts the bytes
+        // received after `taken_in`, less those in the ring.
         let apart =
             items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
         let taken_in = state.snapshot.taken_in.saturating_sub(apart);

@@ -15,7 +15,7 @@ use crate::storage::Stored;
 
 /// Bytes that keeping one change costs besides its value: the tree paths that only its snapshot holds.
 const OVERHEAD: usize = 2_048;
-/// Number of changes that share a snapshot: at most so many does an exact read apply again.
+/// Number of changes after which a snapshot is kept: an exact read applies only about as many again.
 const TOGETHER: usize = 64;
 
 /// Recent changes, bounded by [`Config`].

@@ -31,7 +31,7 @@ pub(super) struct Snapshot {
     pub(super) epoch: u64,
     pub(super) revision: Revision,
     pub(super) objects: Objects,
-    /// Bytes that the cache had received by then; for a past state too few, by at most what the ring holds.
+    /// Bytes that the cache had received by then; for a past state too few, by up to the bytes in the ring.
     pub(super) taken_in: u64,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The task that follows the backend serves every reader of the cache, and clients choose how many watches there are.
 //! So this task wakes only one step of the watchers itself. The remaining groups take turns, so that a large group
-//! does not delay the others. A group that is to be woken while it is queued is woken once more, however often that
-//! happens.
+//! does not delay the others. If a queued group is to be woken again, it is woken once more afterwards, no matter how
+//! many changes there were.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -49,8 +49,8 @@ fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'stat
 }
 
 /// Returns whether a request was certainly not carried out, so that even a write may be sent again: no connection was
-/// made, or the member rejected the request because it knew no leader (etcd: api/v3rpc, the interceptor of unary
-/// calls), or it had no leader to propose the request to.
+/// made, or the member rejected the request because it knew no leader (etcd: api/v3rpc, where unary
+/// calls come in), or it had no leader to propose the request to.
 pub(super) fn is_not_carried_out(error: &Error) -> bool {
     let Error::GRpcStatus(status) = error else { return false };
     let refused = ["etcdserver: no leader", "raft proposal dropped"];

@@ -2,7 +2,7 @@
 //!
 //! A silent member may be lost or merely slow. So no request is canceled: a member may still answer after the read was
 //! sent to the next one, and the first answer counts. Once the read was sent to all members, or if there is only one,
-//! it waits for the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
+//! it waits for an answer until the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
 
 use std::pin::Pin;
 

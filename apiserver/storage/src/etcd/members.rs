@@ -54,7 +54,7 @@ impl Members {
         *self.chosen.borrow()
     }
 
-    /// Returns the member in use, or the next one after it that is not in `others`; at least one member must not be.
+    /// Returns the first member that is not in `others`, starting with the member in use. There must be one.
     pub fn chosen_beside(&self, others: &[MemberChoice]) -> MemberChoice {
         let (present, count) = (self.chosen(), self.count());
         let is_other = |chosen: &MemberChoice| others.iter().any(|other| other.0 % count == chosen.0 % count);

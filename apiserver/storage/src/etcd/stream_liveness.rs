@@ -69,8 +69,8 @@ impl StreamLiveness {
     }
 }
 
-/// Whether a response is the answer to a ping. The first response on a stream is about the stream's own watch, and is
-/// none.
+/// Whether a response is the answer to a ping. The first response on a stream never is: it is about the stream's own
+/// watch.
 pub(super) fn is_pong(response: &PbWatchResponse) -> bool {
     response.created && response.canceled && response.watch_id == NO_WATCH
 }

@@ -11,7 +11,7 @@ use crate::backend::{BackendError, Result, Write, WriteOutcome};
 /// How often a write is tried with a newer record of the prefix.
 const TRIES: usize = 5;
 
-/// A key, and the etcd revision of the last write that it must have.
+/// A key, and the mod revision that it must have in etcd.
 type Expected = (String, i64);
 
 impl Requests {

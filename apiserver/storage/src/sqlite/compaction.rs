@@ -2,7 +2,7 @@
 //!
 //! Every row names the row that it replaced, so compaction finds removable rows by walking the rows written since the
 //! last compaction, not the whole store. The row at the boundary stays even if it is a delete: a watch may start
-//! there and must see it (etcd's record: a delete missing when watching at the compaction revision).
+//! there and must see it (etcd once removed it, and a watch from the compaction revision missed the delete).
 
 use rusqlite::{Connection, params};
 

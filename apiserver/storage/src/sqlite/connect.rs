@@ -1,4 +1,4 @@
-//! Opens connections to a store: the writer's, the readers', and those of the maintenance commands.
+//! Opens connections to a store: the writer's, the readers', and those of the data commands.
 
 use std::path::Path;
 use std::time::Duration;

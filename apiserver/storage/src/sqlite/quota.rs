@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A delete takes space too, until compaction has removed what was deleted: the last half of the reserve is for
-//! deletes. Of the first half, one half (a quarter of the reserve) is for writes of the system ([`Priority`]), which
-//! no other write can use, and the other quarter is for writes that must succeed although ordinary creates and
-//! growing writes are refused. Pages that compaction has freed are reused; the file does not shrink.
+//! deletes. The first quarter of the reserve is for writes that make their value smaller and for those that must
+//! succeed although ordinary creates and growing writes are refused, the second quarter for writes of the system
+//! ([`Priority`]). Pages that compaction has freed are reused; the file does not shrink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

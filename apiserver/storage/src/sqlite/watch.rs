@@ -99,7 +99,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Answers a progress request after all events that the requester may know of have been sent.
+    /// Answers a progress request after all events that the caller may know of have been sent.
     async fn tell_progress(&mut self, head: Head) -> Result<(), Gone> {
         if head.round == self.round || head.revision < head.wanted.max(self.after.0) {
             return Ok(());

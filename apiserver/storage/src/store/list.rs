@@ -12,7 +12,7 @@ use crate::work_meter::WorkMeter;
 
 /// Maximum number of pairs read from the backend at once (Kubernetes: maxLimit is 10000).
 const LARGEST_BATCH: usize = 2_500;
-/// Maximum number of pairs of the first batch, whose size is unknown: a few MiB at most.
+/// Maximum number of pairs of the first batch, whose size is unknown.
 const FIRST_BATCH: usize = 50;
 /// Approximate maximum of bytes read from the backend at once.
 const LARGEST_BATCH_BYTES: usize = 8 << 20;

@@ -1,4 +1,4 @@
-//! What is kept of an eviction: what its node's message counts.
+//! The parts of an eviction that its node's message counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::messages::fields;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KnownEviction {
-    /// Empty while it is not known.
+    /// Empty while the node is not known.
     pub(super) node: Arc<str>,
     pub(super) state: EvictionState,
     pub(super) expected_finish_time: Option<Timestamp>,
@@ -31,7 +31,7 @@ impl KnownEviction {
     }
 }
 
-/// The eviction as readers see it.
+/// Returns the eviction as subscribers see it.
 pub(super) fn state(request: &EvictionRequest, heartbeat_deadline: Duration) -> State {
     let message = message(request, heartbeat_deadline);
     let attributes = Attributes {

@@ -1,4 +1,4 @@
-//! What is kept of a maintenance: its message, and its part of each node's message.
+//! The parts of a maintenance that are kept: its message, and its part of each node's message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::messages::maintenance::{is_draining, message};
 use crate::messages::{fields, node, timestamp};
 use crate::rate::{Pace, Rate};
 
-/// Creation and name: the order in which a node's message has the maintenances.
+/// Creation time and name. A node's message lists the maintenances in this order.
 pub(super) type Age = (Timestamp, Arc<str>);
 
 pub(super) struct KnownMaintenance {
@@ -31,7 +31,7 @@ pub(super) struct KnownMaintenance {
 }
 
 impl KnownMaintenance {
-    /// Takes over the rate of the same object's state `before`.
+    /// Takes over the rate of `before`, if that is an earlier state of the same object.
     pub(super) fn new(object: &NodeMaintenance, before: Option<&Self>, now: Timestamp) -> Self {
         let created = object.metadata.creation_timestamp.unwrap_or(Timestamp::MIN);
         let message = message(object, Pace::default());
@@ -57,7 +57,7 @@ impl KnownMaintenance {
         known
     }
 
-    /// Works the pace out anew.
+    /// Computes the pace again.
     pub(super) fn tell_pace(&mut self, now: Timestamp) {
         let left = self.message.pods_pending.saturating_add(self.message.pods_evicting);
         let leaves = (left > 0 && self.message.blocked < left).then_some(left);
@@ -88,7 +88,7 @@ fn attributes(object: &NodeMaintenance, progress: &BTreeMap<Arc<str>, Arc<NodePr
     }
 }
 
-/// Labels in the form that selectors read.
+/// Returns labels in the form that selectors match.
 pub(super) fn labels(labels: &BTreeMap<String, String>) -> Option<Map<String, Value>> {
     let pair = |(key, value): (&String, &String)| (key.clone(), Value::from(value.as_str()));
     (!labels.is_empty()).then(|| labels.iter().map(pair).collect())

@@ -1,5 +1,5 @@
-//! What is known of maintenances and evictions, and which entities a change of one of them touches. Pure: objects and
-//! the time go in, the new states of entities come out.
+//! The current maintenances and evictions, and the entities that a change of one of them changes. Does no I/O: objects
+//! and the time go in, the new states of entities come out.
 //!
 //! ```text
 //!   NodeMaintenance ──> maintenance, and each node whose part of its status has changed
@@ -29,24 +29,24 @@ use nodes::Nodes;
 /// An entity that may have changed.
 #[derive(Debug)]
 pub struct Update {
-    /// Which kind.
+    /// The kind.
     pub entity: Entity,
-    /// Which one.
+    /// The key.
     pub key: Arc<str>,
-    /// What it is now; none if it is gone.
+    /// The current state; `None` if it is gone.
     pub state: Option<State>,
 }
 
-/// An entity as readers see it.
+/// An entity as subscribers see it.
 #[derive(Debug)]
 pub struct State {
-    /// What filters look at.
+    /// The attributes that filters match.
     pub attributes: Attributes,
     /// The field `updated` of the response, encoded.
     pub event: Bytes,
 }
 
-/// Everything that is known.
+/// All maintenances, evictions and nodes.
 pub struct Facts {
     heartbeat_deadline: Duration,
     maintenances: HashMap<Arc<str>, KnownMaintenance>,
@@ -55,13 +55,13 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Nothing yet. An interceptor that is silent for `heartbeat_deadline` is passed over.
+    /// Creates it empty. An interceptor that is silent for `heartbeat_deadline` is passed over.
     pub fn new(heartbeat_deadline: Duration) -> Self {
         let (maintenances, evictions, nodes) = Default::default();
         Self { heartbeat_deadline, maintenances, evictions, nodes }
     }
 
-    /// Takes in a maintenance as it is now, or that it is gone. The first update is the maintenance's own.
+    /// Sets or, without an object, removes a maintenance. The first update is that of the maintenance.
     pub fn set_maintenance(
         &mut self,
         key: &Arc<str>,
@@ -77,7 +77,7 @@ impl Facts {
         std::iter::once(own).chain(touched.iter().map(|node| self.nodes.update(node))).collect()
     }
 
-    /// Takes in an eviction as it is now, or that it is gone. The first update is the eviction's own.
+    /// Sets or, without a request, removes an eviction. The first update is that of the eviction.
     pub fn set_eviction(&mut self, key: &Arc<str>, request: Option<&EvictionRequest>) -> Vec<Update> {
         let before = self.evictions.remove(key);
         let after = request.map(KnownEviction::new);
@@ -88,17 +88,17 @@ impl Facts {
         std::iter::once(own).chain(touched.iter().map(|node| self.nodes.update(node))).collect()
     }
 
-    /// A node as readers see it; none if no maintenance speaks of it.
+    /// Returns a node's message; `None` if no maintenance has a status of the node.
     pub fn node(&self, name: &str) -> Option<Node> {
         self.nodes.message(name)
     }
 
-    /// All nodes that maintenances speak of.
+    /// Returns all nodes of which a maintenance has a status.
     pub fn all_nodes(&self) -> Vec<Update> {
         self.nodes.all()
     }
 
-    /// The maintenances whose rate is told, with their rate as of `now`.
+    /// Returns the maintenances that have a rate, with their rate as of `now`.
     pub fn rates(&mut self, now: Timestamp) -> Vec<Update> {
         let rated = self.maintenances.iter_mut().filter(|(_, known)| known.has_rate());
         let update = |(key, known): (&Arc<str>, &mut KnownMaintenance)| {
@@ -108,7 +108,7 @@ impl Facts {
         rated.map(update).collect()
     }
 
-    /// How fast a maintenance goes, as it was told last.
+    /// Returns the pace of a maintenance that was sent last.
     pub fn pace(&self, maintenance: &str) -> Pace {
         self.maintenances.get(maintenance).map(KnownMaintenance::pace).unwrap_or_default()
     }

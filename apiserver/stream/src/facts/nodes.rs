@@ -1,4 +1,4 @@
-//! Nodes: what each maintenance says of them, and counts over the evictions of their pods.
+//! Nodes: the progress of each maintenance on them, and counts of the evictions of their pods.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ struct KnownNode {
     evictions: Counts,
 }
 
-/// Counts that evictions enter and leave.
+/// Counts of the evictions on a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counts {
     by_state: EvictionCounts,
-    /// How many interceptors expect to be done at a time.
+    /// The number of interceptors that expect to be done at each time.
     expected: BTreeMap<Timestamp, usize>,
 }
 
 impl Nodes {
-    /// Takes in what a maintenance says of its nodes; returns the nodes whose message may have changed.
+    /// Replaces the progress of a maintenance on its nodes; returns the nodes whose message may have changed.
     pub(super) fn set_progress(
         &mut self,
         before: Option<&KnownMaintenance>,
@@ -59,7 +59,7 @@ impl Nodes {
         touched
     }
 
-    /// Takes in an eviction; returns the nodes whose message may have changed.
+    /// Replaces an eviction; returns the nodes whose message may have changed.
     pub(super) fn set_eviction(
         &mut self,
         before: Option<&KnownEviction>,
@@ -78,7 +78,7 @@ impl Nodes {
         names.filter(|name| self.0.get(name).is_some_and(|node| !node.progress.is_empty())).collect()
     }
 
-    /// Changes a node, and forgets it once nothing is known of it. No node has the empty name.
+    /// Changes a node, and removes it once it is empty. An empty name stands for no node.
     fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut KnownNode)) {
         if name.is_empty() {
             return;
@@ -90,18 +90,18 @@ impl Nodes {
         }
     }
 
-    /// A node as it is now.
+    /// Returns a node's current state.
     pub(super) fn update(&self, name: &Arc<str>) -> Update {
         let told = self.0.get(name).filter(|node| !node.progress.is_empty());
         Update { entity: Entity::Node, key: name.clone(), state: told.map(|node| node.state(name)) }
     }
 
-    /// A node's message; none if no maintenance speaks of it.
+    /// Returns a node's message; `None` if no maintenance has a status of the node.
     pub(super) fn message(&self, name: &str) -> Option<Node> {
         self.0.get(name).filter(|node| !node.progress.is_empty()).map(|node| node.message(name))
     }
 
-    /// All nodes that maintenances speak of.
+    /// Returns all nodes of which a maintenance has a status.
     pub(super) fn all(&self) -> Vec<Update> {
         let told = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
         told.map(|(name, _)| self.update(name)).collect()
@@ -150,7 +150,7 @@ impl Counts {
         }
     }
 
-    /// The count of a state; none for requests that have ended.
+    /// The count of a state; `None` for requests that have ended.
     fn count(&mut self, state: EvictionState) -> Option<&mut i32> {
         match state {
             EvictionState::Pending => Some(&mut self.by_state.pending),
@@ -161,7 +161,7 @@ impl Counts {
         }
     }
 
-    /// When the last interceptor expects to be done.
+    /// Returns when the last interceptor expects to be done.
     fn last_expected(&self) -> Option<Timestamp> {
         self.expected.last_key_value().map(|(time, _)| *time)
     }

@@ -1,4 +1,4 @@
-//! What a change of an object touches.
+//! Tests of the entities that a change of an object changes.
 
 use drydock_api::node_maintenance::limits::MAX_OBJECT_BYTES;
 use drydock_proto::status::v1alpha1::watch_nodes_response::Event;
@@ -82,7 +82,7 @@ fn a_node_is_told_of_while_any_maintenance_speaks_of_it_the_oldest_first() {
     assert_eq!(names, ["b", "a"]);
     let updates = facts.set_maintenance(&other, None, now(0));
     assert_eq!(node(&updates).progress.len(), 1);
-    // Made anew under the same name it has another age.
+    // An object that is created again under the same name has another age.
     let updates = facts.set_maintenance(&one, Some(&maintenance("a", OLD, &[("n", 1)], 0)), now(0));
     assert_eq!(node(&updates).progress.len(), 1);
 }
@@ -126,10 +126,10 @@ fn a_rate_is_told_while_evictions_happen_and_fades() {
     assert_eq!(facts.pace("other"), Pace::default());
 }
 
-/// Clients of gRPC refuse a longer message, and the stream would end at it each time.
+/// gRPC clients refuse a longer message by default, so that the stream would end at it again and again.
 const LARGEST_MESSAGE: usize = 4 << 20;
 
-/// Maintenances of one node, each as large as its status may be.
+/// A maintenance of one node whose status is as large as it may be.
 fn large_maintenance(name: &str, node: &str) -> NodeMaintenance {
     let blocker = json!({"pod": {"namespace": "n".repeat(9_000), "name": "p"}, "reason": "Other", "message": "m".repeat(90_000)});
     let left = |n: usize| json!({"podType": "Default", "priority": n, "podSelector": {"matchLabels": {"a": "x".repeat(800)}}, "count": 1});

@@ -1,4 +1,4 @@
-//! Where a subscriber begins: with what there is, or after what it has been sent.
+//! Where a subscriber starts: with a snapshot, or after what it was sent before.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::views::Full;
 /// Where a subscriber begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// With what there is.
+    /// With a snapshot.
     Start,
     /// After a position of this hub.
     Position(Position),
-    /// After a revision, up to which another hub has sent everything.
+    /// After a revision up to which another hub sent everything.
     Revision(u64),
 }
 
-/// A subscription and where it begins.
+/// A subscription and where it starts.
 pub struct Attached {
     /// The subscription.
     pub subscription: Subscription,
-    /// Whose positions these are.
+    /// The id of the hub whose positions these are.
     pub hub: u64,
     /// Changes up to here are not sent.
     pub cursor: Position,
-    /// Removals up to here are not sent: the reader does not know these entities.
+    /// Removals up to here are not sent: the client does not have these entities.
     pub removals_after: Position,
-    /// How far the hub had come.
+    /// The hub's progress when the subscription was made.
     pub reached: Reached,
     follow: watch::Receiver<AllReached>,
 }
 
 impl Attached {
-    /// How far the hub has come.
+    /// Returns the hub's current progress.
     pub fn reached_now(&self) -> Reached {
         self.follow.borrow()[self.subscription.view().filter.entity.index()]
     }
@@ -47,9 +47,9 @@ impl Attached {
 /// Why there is no subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The removals from the revision up to this one must be known first.
+    /// The removals between the revision and this one must first be added to the hub.
     NeedsHistory(u64),
-    /// What was removed since is not known any more.
+    /// The hub does not know all removals since then.
     Expired,
     /// Too many different filters.
     Full(Full),
@@ -88,21 +88,21 @@ impl Core {
         Ok(Attached { subscription, hub: self.id, cursor, removals_after, reached, follow })
     }
 
-    /// The position from which on everything is sent to who comes from another hub.
+    /// Returns the cursor of a subscriber to which another hub sent everything up to `revision`.
     fn cursor_of(&self, entity: Entity, revision: u64) -> Result<Position, Refusal> {
         let index = &self.indexes[entity.index()];
         let known_since = index.known_since();
         match entity {
-            // Nothing is known to be sent.
+            // It is not known what was sent, or removals since then were dropped.
             _ if revision == 0 || index.has_dropped_after(revision) => return Err(Refusal::Expired),
-            // What cannot be read now may have been told of, and is not among the removals.
+            // An object that cannot be decoded may have been sent before, and is not among the removals.
             _ if self.has_unreadable(entity) => return Err(Refusal::Expired),
             _ if revision >= known_since => {}
-            // What a node left between two states of a maintenance is in neither.
+            // History has no removals of nodes: these come from changes of maintenances.
             Entity::Node => return Err(Refusal::Expired),
             Entity::Maintenance | Entity::Eviction => return Err(Refusal::NeedsHistory(known_since)),
         }
-        // Each hub has rates of its own: maintenances are sent anew.
+        // Hubs compute different rates, so all maintenances are sent again.
         let sends_all = entity == Entity::Maintenance;
         Ok(if sends_all { Position::START } else { Position::after_revision(revision) })
     }

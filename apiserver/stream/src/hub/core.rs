@@ -1,4 +1,4 @@
-//! The state of a hub, without its watches: events go in, views change.
+//! The state of a hub without its watches. Events are applied to its views.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::token::Position;
 use crate::view::View;
 use crate::views::Views;
 
-/// Below it are the serials of removals from before the start.
+/// Lower serials are those of removals from before the hub's start.
 const FIRST_SERIAL: u64 = 1 << 32;
 
-/// Of which kinds there is something that cannot be read.
+/// The kinds of which some objects cannot be decoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unreadable {
     maintenances: bool,
@@ -29,7 +29,8 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    /// Takes in the updates that an object which is there has made: its own is the first, the others are nodes.
+    /// Records whether an existing object could be decoded. The first of the updates that it caused is its own, the
+    /// others are those of nodes.
     pub(super) fn note(&mut self, source: Source, updates: &[Update]) {
         let is_unreadable = updates.first().is_some_and(|update| update.state.is_none());
         match source {
@@ -38,7 +39,7 @@ impl Unreadable {
         }
     }
 
-    /// Whether entities of a kind may be missing for it.
+    /// Whether entities of a kind may be missing for this reason.
     fn concerns(self, entity: Entity) -> bool {
         match entity {
             Entity::Maintenance => self.maintenances,
@@ -51,13 +52,13 @@ impl Unreadable {
 /// The two watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Of NodeMaintenances.
+    /// The watch of NodeMaintenances.
     Maintenances,
-    /// Of EvictionRequests.
+    /// The watch of EvictionRequests.
     Evictions,
 }
 
-/// How far a kind of entities has come.
+/// The progress of one kind of entities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// Every change up to here is in the views.
@@ -66,20 +67,20 @@ pub struct Reached {
     pub floor: u64,
 }
 
-/// How far each kind has come, by [`Entity::index`].
+/// The progress of each kind, by [`Entity::index`].
 pub type AllReached = [Reached; 3];
 
 /// The state of a hub.
 pub struct Core {
-    /// Says whose positions its tokens have.
+    /// The hub's id, which its tokens contain.
     pub id: u64,
     pub(super) facts: Facts,
     pub(super) indexes: [Index; 3],
     pub(super) views: Views,
     serial: u64,
-    /// Numbers removals from before its start, which come before everything else of their revision.
+    /// The last serial of a removal from before the start. These come before all other changes of their revision.
     pub(super) past_serial: u64,
-    /// What there was at its start that could not be read. An earlier hub may have told of it.
+    /// Objects that could not be decoded. An earlier hub may have sent them.
     unreadable: Unreadable,
     /// Revisions up to which each watch is processed.
     maintenances: u64,
@@ -87,12 +88,12 @@ pub struct Core {
     /// The newest revision that any entity may contain.
     high: u64,
     reached: watch::Sender<AllReached>,
-    /// Views that changed since their subscribers were woken, by their place in memory: each once.
+    /// Views that changed since their subscribers were woken, by address, so that each is woken once.
     touched: HashMap<usize, Arc<View>>,
 }
 
 impl Core {
-    /// Of facts that were read at these revisions.
+    /// Creates the state from facts that were read at these revisions.
     pub(super) fn new(
         config: &Config,
         reached: watch::Sender<AllReached>,
@@ -125,29 +126,29 @@ impl Core {
         }
     }
 
-    /// Follows how far each kind has come.
+    /// Returns a receiver of the progress of each kind.
     pub(super) fn follow(&self) -> watch::Receiver<AllReached> {
         self.reached.subscribe()
     }
 
-    /// How far a kind has come.
+    /// Returns the progress of a kind.
     pub(super) fn reached(&self, entity: Entity) -> Reached {
         self.reached.borrow()[entity.index()]
     }
 
-    /// What it holds.
+    /// Returns what the hub holds, for the metrics.
     pub fn held(&self) -> Held {
         let (views, view_entities) = self.views.size();
         Held { views, view_entities, entity_bytes: self.indexes.iter().map(Index::bytes).sum() }
     }
 
-    /// Whether an earlier hub may have told of entities of a kind that this one cannot read, and so never removes.
+    /// Whether an earlier hub may have sent entities of a kind that this one cannot decode, and so never removes.
     pub(super) fn has_unreadable(&self, entity: Entity) -> bool {
         self.unreadable.concerns(entity)
     }
 
-    /// Takes in an object as it is now, or that it is gone; returns the cost as [`Views::apply`] does. Subscribers are woken by
-    /// [`Self::publish`].
+    /// Applies an object's new state or its removal; returns the cost as [`Views::apply`] does. [`Self::publish`] wakes
+    /// the subscribers.
     pub fn take(&mut self, source: Source, stored: &Stored, is_there: bool, now: Timestamp) -> usize {
         self.high = self.high.max(stored.revision.0);
         let updates = updates(&mut self.facts, source, stored, is_there, now);
@@ -157,7 +158,7 @@ impl Core {
         self.apply_all(updates)
     }
 
-    /// Tells the rates of drains as of `now`.
+    /// Applies the rates of drains as of `now`.
     pub fn tell_rates(&mut self, now: Timestamp) {
         let updates = self.facts.rates(now);
         self.apply_all(updates);
@@ -171,8 +172,8 @@ impl Core {
         updates.into_iter().map(apply).sum()
     }
 
-    /// Gives an entity the next position; returns the cost as [`Views::apply`] does. `revision` is the newest one that it may
-    /// contain.
+    /// Applies an update at the next position; returns the cost as [`Views::apply`] does. `revision` is the newest that
+    /// the entity may contain.
     pub(super) fn apply(&mut self, update: Update, revision: u64, floor: u64) -> usize {
         let index = &mut self.indexes[update.entity.index()];
         self.serial += 1;
@@ -183,7 +184,7 @@ impl Core {
         })
     }
 
-    /// Says that a watch was processed up to a revision.
+    /// Records that a watch was processed up to a revision.
     pub fn processed(&mut self, source: Source, revision: u64) {
         let known = match source {
             Source::Maintenances => &mut self.maintenances,
@@ -201,7 +202,7 @@ impl Core {
         }
     }
 
-    /// Says how far each kind has come, then wakes the subscribers of views that have changed.
+    /// Publishes the progress of each kind, then wakes the subscribers of views that have changed.
     pub fn publish(&mut self) {
         let position = Position { revision: self.high, serial: self.serial };
         let reached = Entity::ALL.map(|entity| Reached { position, floor: self.floor(entity) });
@@ -216,7 +217,7 @@ impl Core {
     }
 }
 
-/// What changes with an object. One that cannot be read is taken for gone: it is not among ours.
+/// Returns the updates that a change of an object causes. An object that cannot be decoded counts as removed.
 pub(super) fn updates(
     facts: &mut Facts,
     source: Source,
@@ -237,7 +238,7 @@ pub(super) fn updates(
     }
 }
 
-/// The object as its type.
+/// Decodes an object. Logs a warning and returns `None` if that fails.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(stored: &Stored) -> Option<T> {
     let read = drydock_api::decode(&stored.object_not_kept());
     read.inspect_err(|errors| {

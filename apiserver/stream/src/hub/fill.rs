@@ -1,4 +1,4 @@
-//! How a hub begins: what there is, in the order of its last changes.
+//! How a hub is filled: with all objects, in the order of their last changes.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ pub struct Stores {
 /// A watch whose initial events have been read.
 pub(super) struct Following {
     pub(super) watcher: Box<dyn Watcher>,
-    /// Events that came with the last initial ones.
+    /// Events that came in one batch with the last initial ones.
     pub(super) rest: Vec<WatchEvent>,
     revision: u64,
 }
 
-/// Reads everything and opens both watches.
+/// Opens both watches and reads their initial events.
 pub(super) async fn fill(
     stores: &Stores,
     config: &Config,
@@ -38,7 +38,7 @@ pub(super) async fn fill(
 ) -> Result<(Core, Following, Following), StorageError> {
     let facts = Facts::new(config.heartbeat_deadline);
     let mut filling = Filling { facts, config, found: Vec::new(), unreadable: Unreadable::default() };
-    // Evictions first: no node is told of before its maintenances are known.
+    // Evictions first: reading them updates no node while no maintenance is known.
     let evictions = filling.read(Source::Evictions, &stores.evictions).await?;
     let maintenances = filling.read(Source::Maintenances, &stores.maintenances).await?;
     let Filling { facts, mut found, unreadable, .. } = filling;
@@ -49,11 +49,11 @@ pub(super) async fn fill(
     let mut work = WorkMeter::default();
     for (revision, update) in found {
         work.worked(update.state.as_ref().map_or(0, |state| state.event.len())).await;
-        // All that has changed before it comes before it.
+        // Every earlier change has a lower position.
         core.apply(update, revision, revision.saturating_sub(1));
     }
     for update in nodes {
-        // When a node changed last is not known: no revision says what of them was sent.
+        // The revision of a node's last change is not known, so no revision tells which nodes were sent.
         core.apply(update, revisions.0.max(revisions.1), 0);
     }
     core.publish();
@@ -63,7 +63,7 @@ pub(super) async fn fill(
 struct Filling<'c> {
     facts: Facts,
     config: &'c Config,
-    /// Each object with the revision of its last change.
+    /// The update of each object, with the revision of its last change.
     found: Vec<(u64, Update)>,
     unreadable: Unreadable,
 }
@@ -94,7 +94,7 @@ impl Filling<'_> {
     fn take(&mut self, source: Source, stored: &Stored) {
         let updates = updates(&mut self.facts, source, stored, true, (self.config.clock)());
         self.unreadable.note(source, &updates);
-        // The object's own: nodes come when everything is known.
+        // Only the object's own update: nodes are applied when all objects are known.
         self.found.extend(updates.into_iter().next().map(|update| (stored.revision.0, update)));
     }
 }

@@ -10,12 +10,12 @@ use super::request::Request;
 use crate::filter::{Entity, Filter};
 use crate::rate::Pace;
 
-/// A hub that runs, or that ran.
+/// A handle to a hub, which may have ended.
 #[derive(Clone)]
 pub struct Handle {
-    /// Says whose positions a token has.
+    /// The hub's id, which its tokens contain.
     pub id: u64,
-    /// How far each kind has come.
+    /// The progress of each kind.
     pub reached: watch::Receiver<AllReached>,
     requests: mpsc::Sender<Request>,
 }
@@ -34,12 +34,12 @@ impl Handle {
         self.requests.is_closed()
     }
 
-    /// Whether it answers at once.
+    /// Whether the hub is filled. Until then it does not answer.
     pub fn is_filled(&self) -> bool {
         *self.reached.borrow() != AllReached::default()
     }
 
-    /// Subscribes a user, once the hub has seen everything up to a revision. None if the hub has ended.
+    /// Subscribes a user, once the hub has processed everything up to `at_least`. Returns `None` if the hub has ended.
     pub async fn attach(
         &self,
         filter: Filter,
@@ -50,12 +50,12 @@ impl Handle {
         self.ask(|reply| Request::Attach { filter, user, from, at_least, reply }).await
     }
 
-    /// Gives it removals after `since`. None if the hub has ended.
+    /// Adds removals after `since` to the hub. Returns `None` if the hub has ended.
     pub async fn add_history(&self, entity: Entity, since: u64, removed: Vec<(Arc<str>, u64)>) -> Option<()> {
         self.ask(|reply| Request::History { entity, since, removed, reply }).await
     }
 
-    /// How fast a maintenance goes. None if the hub has ended.
+    /// Returns the pace of a maintenance; `None` if the hub has ended.
     pub async fn pace(&self, maintenance: String) -> Option<Pace> {
         self.ask(|reply| Request::Pace { maintenance, reply }).await
     }

@@ -1,12 +1,12 @@
-//! The hub: what turns two watches into the logs that subscribers read.
+//! The hub turns two watches into the logs that subscribers read.
 //!
 //! ```text
 //!   watch of maintenances ─┐            ┌─> Index (each kind) ─> Views ─> subscribers, by their own cursors
 //!   watch of evictions ────┴─> Facts ───┘
 //! ```
 //!
-//! It runs only while somebody subscribes. It never starts over: when a watch ends, the hub ends, and its subscribers go
-//! to the next one with their tokens, as clients do that come from another replica.
+//! It ends when it had no subscribers for a while. It also ends when a watch ends: its subscribers then attach to the
+//! next hub with their tokens, like clients that come from another replica.
 
 pub mod attach;
 pub mod core;

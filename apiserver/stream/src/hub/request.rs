@@ -1,4 +1,4 @@
-//! What callers ask of a hub, and when that is answered.
+//! The requests to a hub, and when they are answered.
 
 use std::sync::Arc;
 
@@ -9,33 +9,33 @@ use super::core::Core;
 use crate::filter::{Entity, Filter};
 use crate::rate::Pace;
 
-/// What a hub is asked.
+/// A request to a hub.
 pub enum Request {
-    /// To subscribe a user.
+    /// Subscribes a user.
     Attach {
-        /// To what.
+        /// What the user subscribes to.
         filter: Filter,
-        /// Who.
+        /// The user.
         user: Arc<str>,
-        /// From where on.
+        /// Where the subscription starts.
         from: Resume,
-        /// The snapshot has everything up to this revision.
+        /// It is answered once the hub has processed everything up to this revision.
         at_least: u64,
         /// The answer.
         reply: oneshot::Sender<Result<Attached, Refusal>>,
     },
-    /// To take in removals from before its start.
+    /// Adds removals from before the hub's start.
     History {
-        /// Of which kind.
+        /// The kind of entities.
         entity: Entity,
-        /// All of them after this revision, up to where the hub knows them.
+        /// `removed` has all removals after this revision, up to the one from which on the hub knows them.
         since: u64,
         /// Keys with the revisions at which they were removed.
         removed: Vec<(Arc<str>, u64)>,
-        /// Says that it is done.
+        /// Notified when it is done.
         reply: oneshot::Sender<()>,
     },
-    /// How fast a maintenance goes.
+    /// Reads the pace of a maintenance.
     Pace {
         /// Its name.
         maintenance: String,
@@ -45,7 +45,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether nobody waits for the answer any more.
+    /// Whether the caller has stopped waiting for the answer.
     pub(super) fn is_given_up(&self) -> bool {
         match self {
             Self::Attach { reply, .. } => reply.is_closed(),
@@ -66,7 +66,7 @@ impl Core {
 
     /// Answers a request.
     pub(super) fn serve(&mut self, request: Request) {
-        // Whoever does not wait for the answer any more has no subscription.
+        // If the caller has stopped waiting, its subscription is dropped.
         match request {
             Request::Attach { filter, user, from, reply, .. } => {
                 let _ = reply.send(self.attach(filter, &user, from));

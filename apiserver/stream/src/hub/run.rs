@@ -17,19 +17,20 @@ use super::request::Request;
 use crate::config::Config;
 use crate::metrics::{Held, Metrics};
 
-/// Requests that wait; more of them wait with their callers.
+/// Maximum number of requests in the channel, and of requests that wait for a newer state.
 const QUEUE: usize = 256;
-/// How often progress without events is told, and idle views are looked for.
+/// How often progress without events is published, and idle views are dropped.
 const TICK: Duration = Duration::from_secs(1);
-/// How often progress is looked at while somebody waits for it.
+/// How often progress is checked while requests wait for it.
 const PROGRESS_POLL: Duration = Duration::from_millis(2);
-/// How long requests are answered before changes are taken in; one answer may take longer.
+/// How long requests are answered before changes are applied again; a single answer may take longer.
 const TURN: Duration = Duration::from_millis(5);
-/// First and longest wait before storage is read again that could not be.
+/// First and longest wait between attempts to read storage.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// What a unit of [`Views::apply`](crate::views::Views::apply)'s cost stands for in bytes of a [`WorkMeter`].
+/// Bytes that a [`WorkMeter`] counts for each unit of the cost that [`Views::apply`](crate::views::Views::apply)
+/// returns.
 const COST: usize = 32;
-/// How often it is tried.
+/// Number of attempts to read storage after the first.
 const TRIES: usize = 20;
 
 /// Starts a hub. Must be called within a Tokio runtime.
@@ -82,7 +83,7 @@ struct Hub {
     config: Config,
     metrics: Metrics,
     requests: mpsc::Receiver<Request>,
-    /// When somebody subscribed last.
+    /// When a view was last seen with subscribers.
     used: Instant,
     rates_told: Instant,
     /// Requests that need a newer state.
@@ -90,10 +91,10 @@ struct Hub {
 }
 
 impl Hub {
-    /// Follows both watches until nobody has subscribed for long.
+    /// Follows both watches until there were no subscribers for the idle timeout.
     ///
     /// # Errors
-    /// What a watch ended with.
+    /// The error that a watch ended with.
     async fn follow(&mut self, maintenances: Following, evictions: Following) -> Result<(), StorageError> {
         let (mut first, mut second) = (maintenances.watcher, evictions.watcher);
         self.take(Source::Maintenances, maintenances.rest, first.progress().0).await?;
@@ -130,7 +131,7 @@ impl Hub {
         }
     }
 
-    /// Answers the requests that can be answered, in their order, for a [`TURN`]: then changes have their turn.
+    /// Answers the requests that can be answered, in order, for a [`TURN`]. The others wait until changes were applied.
     fn serve(&mut self) {
         let began = Instant::now();
         for request in std::mem::take(&mut self.waiting) {
@@ -177,7 +178,7 @@ impl Hub {
 }
 
 impl Drop for Hub {
-    /// Subscribers go to the next hub, also after a panic.
+    /// Ends all views, also after a panic, so that subscribers attach to the next hub.
     fn drop(&mut self) {
         self.requests.close();
         self.core.views.end();
@@ -185,11 +186,11 @@ impl Drop for Hub {
     }
 }
 
-/// The newest state of each object in a batch, in the order of their changes, and whether it is there. The logs keep no
-/// older one either; a hub that is late makes it up by this.
+/// Returns the newest state of each object in a batch, in the order of their changes, and whether the object exists.
+/// Logs keep no older states either, and a hub that is late catches up by skipping them.
 ///
 /// # Errors
-/// What the watch failed with.
+/// The error that the watch failed with.
 fn newest(events: Vec<WatchEvent>) -> Result<Vec<(Arc<Stored>, bool)>, StorageError> {
     let mut changes = Vec::with_capacity(events.len());
     for event in events {
@@ -207,7 +208,7 @@ fn newest(events: Vec<WatchEvent>) -> Result<Vec<(Arc<Stored>, bool)>, StorageEr
     Ok(newest)
 }
 
-/// A watcher that says nothing more has failed.
+/// The events of a watcher that has ended: it has failed.
 fn over() -> Vec<WatchEvent> {
     vec![WatchEvent::Failed(StorageError::NotReady)]
 }

@@ -1,33 +1,33 @@
-//! How large a message may become. Clients of gRPC take 4 MiB unless they are told otherwise, and an object may say the same
-//! at greater length, or many objects of the same node.
+//! Limits of the size of messages. gRPC clients accept 4 MiB by default; an object, or all objects that concern one
+//! node, may be larger.
 
 use prost::Message;
 
-/// Most bytes of a text for people: as many as Kubernetes lets the message of a condition have.
+/// Maximum bytes of a text for people, as of the message of a condition in Kubernetes.
 const TEXT: usize = 32 << 10;
-/// Most bytes of a name, beyond which no object of Kubernetes has one.
+/// Maximum bytes of a name in Kubernetes.
 const NAME: usize = 253;
-/// Most bytes of what is left, by entry of the plan.
+/// Maximum bytes of the list of pods left by plan entry.
 pub(super) const LEFT: usize = 256 << 10;
-/// Most bytes of what all maintenances say of a node.
+/// Maximum bytes of the progress of all maintenances on a node.
 pub(super) const PROGRESS: usize = 3 << 20;
 
-/// A text for people, cut where it is too long.
+/// Returns a text for people, cut if it is too long.
 pub(super) fn text(text: &str) -> String {
     text[..text.floor_char_boundary(TEXT)].to_owned()
 }
 
-/// A name, cut where it can be none.
+/// Returns a name, cut if it is too long for one.
 pub(super) fn name(name: &str) -> String {
     name[..name.floor_char_boundary(NAME)].to_owned()
 }
 
-/// Whether something of this name can be.
+/// Whether a name is not too long for one.
 pub fn is_name(name: &str) -> bool {
     name.len() <= NAME
 }
 
-/// The first of these messages, as many as have at most so many bytes together.
+/// Returns as many of the first messages as have at most `most` bytes together.
 pub(super) fn first<M: Message>(messages: impl IntoIterator<Item = M>, most: usize) -> Vec<M> {
     let mut bytes = 0;
     let has_room = |message: &M| {

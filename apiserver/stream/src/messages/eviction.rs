@@ -1,4 +1,4 @@
-//! An EvictionRequest as readers see it, from the request alone.
+//! An EvictionRequest as subscribers see it, made from the request alone.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use super::{timestamp, words};
 
-/// The message of a request. An interceptor that is silent for `heartbeat_deadline` is passed over.
+/// Returns the message of a request. An interceptor that is silent for `heartbeat_deadline` is passed over.
 pub fn message(request: &EvictionRequest, heartbeat_deadline: Duration) -> Eviction {
     let (status, pod) = (&request.status, request.status.pod_info.as_ref());
     let ended = ended(request);
@@ -44,7 +44,7 @@ pub fn state_of(request: &EvictionRequest) -> EvictionState {
     words::eviction_state(state(request))
 }
 
-/// When the active interceptor expects to be done, of a request that has not ended.
+/// Returns when the active interceptor expects to be done; `None` if the request has ended.
 pub fn expected_finish_time(request: &EvictionRequest) -> Option<Timestamp> {
     active(request)?.expected_finish_time
 }
@@ -53,7 +53,7 @@ fn reference(maintenance: maintenances::MaintenanceReference) -> MaintenanceRefe
     MaintenanceReference { name: maintenance.name, reason: maintenance.reason }
 }
 
-/// The condition that ended the request. One that is both is evicted.
+/// Returns the condition that ended the request: `Evicted`, if `Canceled` is true as well.
 fn ended(request: &EvictionRequest) -> Option<&Condition> {
     let is_true = |name| find_condition(&request.status.conditions, name).filter(|found| found.is_true());
     is_true(EVICTED).or_else(|| is_true(CANCELED))
@@ -63,7 +63,7 @@ fn words_of(ended: &Condition) -> String {
     if ended.message.is_empty() { ended.reason.clone() } else { ended.message.clone() }
 }
 
-/// What the active interceptor of a request that has not ended reports.
+/// Returns what the active interceptor reports; `None` if the request has ended.
 fn active(request: &EvictionRequest) -> Option<&InterceptorStatus> {
     request.active_interceptor_status().filter(|_| !request.is_finished())
 }

@@ -1,4 +1,5 @@
-//! Fields of the responses of all three Watch methods, which have the same numbers, encoded once for all readers.
+//! Fields of the responses of the three Watch methods, encoded once for all subscribers. The field numbers of the three
+//! are equal.
 
 use bytes::{Bytes, BytesMut};
 use drydock_proto::status::v1alpha1::{EvictionKey, MaintenanceKey, NodeKey};
@@ -18,12 +19,12 @@ pub const HEARTBEAT: Bytes = Bytes::from_static(&[6 << 3 | 2, 0]);
 /// Tag of the field `resume_token`.
 pub const RESUME_TOKEN: u8 = 1 << 3 | 2;
 
-/// The field `updated`.
+/// Encodes the field `updated`.
 pub fn updated(message: &impl Message) -> Bytes {
     field(UPDATED, message)
 }
 
-/// The field `removed`.
+/// Encodes the field `removed`.
 pub fn removed(entity: Entity, key: &str) -> Bytes {
     match entity {
         Entity::Maintenance => field(REMOVED, &MaintenanceKey { name: key.to_owned() }),

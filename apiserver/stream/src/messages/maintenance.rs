@@ -1,4 +1,4 @@
-//! A NodeMaintenance as readers see it: its own fields, and sums over its nodes.
+//! A NodeMaintenance as subscribers see it: its own fields, and sums over its nodes.
 
 use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{bounds, count, plan, timestamp, words};
 use crate::rate::Pace;
 
-/// The message of a maintenance. `pace` is what its past tells, which the object does not have.
+/// Returns the message of a maintenance. `pace` comes from its earlier states, which the object does not contain.
 pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
     let (spec, status) = (&object.spec, &object.status);
     let nodes = &status.node_statuses;
@@ -48,14 +48,14 @@ pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
     }
 }
 
-/// The entry with which pods leave now, and its index; none outside the stage Drain.
+/// Returns the plan entry whose pods are evicted now, and its index; `None` outside the stage Drain.
 fn current_entry(object: &NodeMaintenance) -> Option<(PlanEntry, i32)> {
     let index = object.status.drain_plan_position?;
     let entry = object.spec.drain_plan.get(usize::try_from(index).ok()?)?;
     is_draining(object).then(|| (plan::entry(entry), index))
 }
 
-/// Whether pods are asked to leave.
+/// Whether the maintenance evicts pods.
 pub fn is_draining(object: &NodeMaintenance) -> bool {
     object.spec.stage == node_maintenance::Stage::Drain
 }
@@ -69,7 +69,7 @@ fn outcomes(outcomes: &node_maintenance::NodeMaintenanceOutcomes) -> Outcomes {
     }
 }
 
-/// What has blocked longest over all nodes; what has no time comes last.
+/// Returns the oldest blockers of all nodes; those without a time come last.
 fn oldest_blockers(nodes: &[NodeMaintenanceNodeStatus]) -> Vec<Blocker> {
     let mut all: Vec<_> = nodes
         .iter()
@@ -79,7 +79,7 @@ fn oldest_blockers(nodes: &[NodeMaintenanceNodeStatus]) -> Vec<Blocker> {
     all.into_iter().take(MAX_BLOCKERS).map(|(node, found)| blocker(node, found)).collect()
 }
 
-/// A blocker on a node.
+/// Returns the message of a blocker on a node.
 pub(super) fn blocker(node: &str, blocker: &node_maintenance::Blocker) -> Blocker {
     Blocker {
         node: bounds::name(node),

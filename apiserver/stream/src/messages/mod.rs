@@ -1,4 +1,4 @@
-//! What readers of the stream see, made from our objects: pure functions, one module a message.
+//! Makes the messages of the stream from our objects: pure functions, one module for each message.
 
 pub mod eviction;
 pub mod fields;
@@ -12,12 +12,12 @@ mod words;
 use drydock_proto::prost_types;
 use jiff::Timestamp;
 
-/// The same moment in protobuf.
+/// Converts a time to protobuf.
 pub fn timestamp(time: Timestamp) -> prost_types::Timestamp {
     prost_types::Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() }
 }
 
-/// A count as the messages have it: sums beyond the range stay at its end.
+/// Returns the sum of counts, which saturates.
 fn count(of: impl Iterator<Item = i32>) -> i32 {
     of.fold(0, i32::saturating_add)
 }

@@ -1,4 +1,4 @@
-//! A node as readers see it: what each maintenance says of it, and counts over the evictions of its pods.
+//! A node as subscribers see it: the progress of each maintenance on it, and counts of the evictions of its pods.
 
 use drydock_api::node_maintenance::{MAX_BLOCKERS, NodeMaintenance, NodeMaintenanceNodeStatus};
 use drydock_api::text::number;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{bounds, maintenance, plan, timestamp, words};
 
-/// The message of a node. `progress` is in the order of the maintenances' age.
+/// Returns the message of a node. `progress` is ordered by the age of the maintenances.
 pub fn message<'p>(
     name: &str,
     progress: impl ExactSizeIterator<Item = &'p NodeProgress>,
@@ -23,7 +23,7 @@ pub fn message<'p>(
     }
 }
 
-/// What a maintenance says of one of its nodes.
+/// Returns the progress of a maintenance on one of its nodes.
 pub fn progress(object: &NodeMaintenance, status: &NodeMaintenanceNodeStatus) -> NodeProgress {
     let node = &status.node_ref.name;
     let blockers = status.blockers.iter().take(MAX_BLOCKERS);

@@ -8,7 +8,7 @@ use drydock_proto::status::v1alpha1::{PlanEntry, PodsLeft};
 
 use super::{bounds, words};
 
-/// An entry of a plan.
+/// Returns the message of a plan entry.
 pub(super) fn entry(entry: &DrainPlanEntry) -> PlanEntry {
     plan_entry(entry.pod_type, entry.pod_priority, entry.pod_selector.as_ref())
 }
@@ -22,7 +22,7 @@ fn plan_entry(
     PlanEntry { pod_type: words::pod_type(pod_type).into(), priority, label_selector }
 }
 
-/// What is left on one node, as its status has it.
+/// Returns the pods left on one node, from its status.
 pub(super) fn left(left: &[node_maintenance::PodsLeft]) -> Vec<PodsLeft> {
     let left = left.iter().map(|left| PodsLeft { entry: Some(entry_of(left)), count: left.count });
     bounds::first(left, bounds::LEFT)
@@ -32,7 +32,7 @@ fn entry_of(left: &node_maintenance::PodsLeft) -> PlanEntry {
     plan_entry(left.pod_type, left.priority, left.pod_selector.as_ref())
 }
 
-/// The sums over several nodes, in the order of the plan; entries that it does not have come last.
+/// Returns the pods left on several nodes, in the order of the plan; entries that are not in the plan come last.
 pub(super) fn sums<'a>(
     plan: &[DrainPlanEntry],
     left: impl Iterator<Item = &'a node_maintenance::PodsLeft>,
@@ -54,7 +54,7 @@ fn order(entry: &PlanEntry) -> (i32, i32, String) {
     (entry.pod_type, entry.priority, entry.label_selector.clone())
 }
 
-/// A label selector in Kubernetes' text form. An operator that it has no form for stands as it is, and selects nothing.
+/// Formats a label selector as text, as Kubernetes does. An unknown operator, which selects nothing, is copied.
 fn selector_text(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
     let expressions = selector.match_expressions.iter().map(|requirement| {

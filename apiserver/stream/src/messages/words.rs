@@ -1,4 +1,5 @@
-//! Words of our objects as enum values. A word that this server does not know has a value that says so.
+//! Converts values of our objects to protobuf enums. A value that this server does not know becomes `Unspecified` or
+//! `Other`.
 
 use drydock_api::eviction_request::blocked::{
     KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SEVERAL_BUDGETS, SHORT_NOW,
@@ -25,12 +26,12 @@ pub(super) fn pod_type(pod_type: node_maintenance::PodType) -> PodType {
     }
 }
 
-/// The type of a pod as an EvictionRequest's podInfo writes it.
+/// Converts the pod type in an EvictionRequest's podInfo.
 pub(super) fn pod_type_of(text: &str) -> PodType {
     node_maintenance::PodType::parse(text).map_or(PodType::Unspecified, pod_type)
 }
 
-/// The state that the table of `kubectl get` shows, too.
+/// Converts the state that `kubectl get` shows too.
 pub(super) fn eviction_state(text: &str) -> EvictionState {
     match text {
         "Pending" => EvictionState::Pending,

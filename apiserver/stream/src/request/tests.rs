@@ -1,4 +1,4 @@
-//! Paths, messages and what calls read.
+//! Tests of paths, messages, and the objects that calls read.
 
 use drydock_proto::prost_types::Duration as ProtoDuration;
 use tonic::Code;

@@ -1,24 +1,24 @@
-//! What a subscriber's cursor finds in the log of its view. Pure.
+//! Finds what follows a subscriber's cursor in the log of its view. Does no I/O.
 
 use std::sync::Arc;
 
 use crate::log::{Entry, Log};
 use crate::token::Position;
 
-/// What the view has for a cursor.
+/// What follows a cursor in a view.
 pub enum Next {
     /// The next entry.
     Entry(Arc<Entry>),
-    /// What comes next belongs to the next batch.
+    /// The next entry belongs to the next batch.
     Later,
     /// The cursor is at the end.
     Nothing,
-    /// Removals were dropped that the reader has not seen.
+    /// Removals were dropped that the client was not sent.
     FellBehind,
 }
 
-/// What comes after a cursor. Removals up to `removals_after` are passed over; with a `batch`, what comes after it
-/// is [`Next::Later`].
+/// Returns what follows a cursor. Removals up to `removals_after` are skipped. An entry after the end of the `batch`,
+/// if there is one, is [`Next::Later`].
 pub fn next(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
     if log.horizon() > cursor.max(removals_after) {
         return Next::FellBehind;

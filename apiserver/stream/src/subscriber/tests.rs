@@ -1,4 +1,4 @@
-//! What is held for a subscriber whose reader does not read.
+//! Tests of what a subscriber keeps in memory while its client does not read.
 
 use std::sync::Weak;
 
@@ -39,7 +39,7 @@ async fn nothing_is_held_of_changes_that_newer_ones_replaced_while_nobody_read()
         let update = Update { entity: Entity::Eviction, key: "shop/uid".into(), state: Some(state) };
         let change = index.apply(update, Position { serial, ..position }, 0).unwrap();
         changes.push(Arc::downgrade(&change.entry));
-        // As the hub does it.
+        // As the hub does.
         let view = subscriber.attached.subscription.view();
         assert!(view.apply(&change));
         view.wake();

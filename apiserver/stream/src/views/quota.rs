@@ -1,7 +1,7 @@
-//! How many views there may be, and whose views end where there is no room for another.
+//! Limits of the views, and whose views end if there is no room for another.
 //!
-//! A view counts for its readers in equal parts. What is short, views, entities or terms, is taken from the user who has most
-//! of it, and given only to users who would still have less.
+//! A view counts in equal parts for the users who subscribe to it. If views, entities or terms are short, the user with
+//! the largest share loses views, but only for a user whose share would still be smaller.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,24 +14,24 @@ use crate::filter::Filter;
 use crate::log::Log;
 use crate::view::View;
 
-/// Most views that end at once to make room.
+/// Maximum number of views that end at once to make room.
 const MOST_ENDED: usize = 64;
 
-/// How many different filters may be followed.
+/// Limits of the different filters.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewLimits {
-    /// Most views in all.
+    /// Maximum number of views.
     pub views: usize,
-    /// Most views that one user reads.
+    /// Maximum number of views of one user.
     pub views_of_user: usize,
-    /// Most entities over all views, about 150 bytes each. Removals are not counted: a view has no more of them than it
-    /// had entities, and a few.
+    /// Maximum number of entities in all views, about 150 bytes each. Removals do not count: a view has hardly more of
+    /// them than it had entities.
     pub entries: usize,
-    /// Most entities over all views that one user reads.
+    /// Maximum number of entities in all views of one user who has more than one.
     pub entries_of_user: usize,
-    /// Most terms of label selectors over all views: each is asked about each change.
+    /// Maximum number of label selector terms in all views: each is evaluated for each change.
     pub terms: usize,
-    /// Most terms over all views that one user reads.
+    /// Maximum number of terms in all views of one user who has more than one.
     pub terms_of_user: usize,
 }
 
@@ -48,16 +48,16 @@ impl Default for ViewLimits {
     }
 }
 
-/// Why there is no further view.
+/// Why a further view is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// The user has too many.
+    /// The user would exceed a limit.
     User,
-    /// All users together have too many.
+    /// All users together would exceed a limit.
     All,
 }
 
-/// What views take, or the share of a user in it.
+/// What views use, or a user's share of that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     views: f64,
@@ -65,7 +65,7 @@ pub(super) struct Usage {
     terms: f64,
 }
 
-/// What there is too much of.
+/// The limit that is exceeded.
 #[derive(Clone, Copy, Debug)]
 enum Short {
     Views,
@@ -74,12 +74,12 @@ enum Short {
 }
 
 impl Usage {
-    /// What a view of a filter takes that has so many entities.
+    /// Returns the usage of a view with this filter and number of entities.
     pub(super) fn new(filter: &Filter, entries: usize) -> Self {
         Self { views: 1.0, entries: entries as f64, terms: filter.terms() as f64 }
     }
 
-    /// What a view takes.
+    /// Returns the usage of a view.
     pub(super) fn of_view(view: &View) -> Self {
         Self::new(&view.filter, view.read(Log::live))
     }
@@ -92,13 +92,13 @@ impl Usage {
         }
     }
 
-    /// The share of each of so many readers.
+    /// Returns the share of each of `readers` users.
     fn shared_by(self, readers: usize) -> Self {
         let parts = readers as f64;
         Self { views: self.views / parts, entries: self.entries / parts, terms: self.terms / parts }
     }
 
-    /// What exceeds a limit, if anything does.
+    /// Returns the first limit that is exceeded, if any.
     fn short(self, views: usize, entries: usize, terms: usize) -> Option<Short> {
         let is_over = |used: f64, most: usize| used > most as f64;
         match () {
@@ -129,31 +129,31 @@ impl std::iter::Sum for Usage {
 }
 
 impl Views {
-    /// Refuses a user who reads too much to read one more view, which takes `new`.
+    /// Fails if a user would exceed a limit with one more view, which uses `new`.
     pub(super) fn check_user(&self, user: &str, new: Usage) -> Result<(), Full> {
         let limits = &self.limits;
         let read = self.by_filter.values().filter(|view| view.is_read_by(user));
         let all = read.map(|view| Usage::of_view(view)).sum::<Usage>() + new;
-        // A single view may select more than that, and have a longer selector.
+        // A user's only view may exceed the user's limits of entities and terms.
         let (entries, terms) = (new.entries as usize, new.terms as usize);
         let entries = limits.entries_of_user.max(entries);
         let short = all.short(limits.views_of_user, entries, limits.terms_of_user.max(terms));
         short.map_or(Ok(()), |_| Err(Full::User))
     }
 
-    /// Makes room for a new view of a user, which takes `new`.
+    /// Makes room for a new view of a user, which uses `new`.
     pub(super) fn make_room(&mut self, user: &str, new: Usage) -> Result<(), Full> {
         if self.fit(new, Some(user)) { Ok(()) } else { Err(Full::All) }
     }
 
-    /// Ends views if what they select has grown beyond the bound. Their subscribers attach again, and are told that there is
-    /// no room.
+    /// Ends views if all together have grown beyond a limit. Their subscribers attach again, and get an error if there
+    /// is no room.
     pub(super) fn shrink(&mut self) {
         self.fit(Usage::default(), None);
     }
 
-    /// Ends views until `new` has room beside them: those that nobody reads, then those of whoever has most. For a new view
-    /// of a user only views of those end who have more than the user would have. Returns whether there is room.
+    /// Ends views until there is room for `new`: first those without subscribers, then those of the user with the
+    /// largest share, if it is larger than the share that `user` would have. Returns whether there is room.
     fn fit(&mut self, new: Usage, user: Option<&str>) -> bool {
         if self.short_of(new).is_none() {
             return true;
@@ -172,13 +172,13 @@ impl Views {
         self.short_of(new).is_none()
     }
 
-    /// What there is too little room for, with so much more.
+    /// Returns the first limit that all views exceed together with `new`, if any.
     fn short_of(&self, new: Usage) -> Option<Short> {
         let all = self.by_filter.values().map(|view| Usage::of_view(view)).sum::<Usage>() + new;
         all.short(self.limits.views, self.limits.entries, self.limits.terms)
     }
 
-    /// What each user takes: a view counts for its readers in equal parts.
+    /// Returns the share of each user. A view counts in equal parts for the users who subscribe to it.
     fn shares(&self) -> HashMap<Arc<str>, Usage> {
         let mut shares: HashMap<Arc<str>, Usage> = HashMap::new();
         for view in self.by_filter.values() {
@@ -192,7 +192,7 @@ impl Views {
         shares
     }
 
-    /// Ends a view of a user: one that fewest others read, and of those the largest.
+    /// Ends one of a user's views: of those with the fewest users, the largest.
     fn end_largest_of(&mut self, user: &str) {
         let views = self.by_filter.values().filter(|view| view.is_read_by(user));
         let largest = views.max_by_key(|view| (Reverse(view.users().len()), view.read(Log::live))).cloned();
@@ -203,7 +203,7 @@ impl Views {
     }
 }
 
-/// The user who takes most of what is short.
+/// Returns the user with the largest share of what is short.
 fn greediest(shares: HashMap<Arc<str>, Usage>, short: Short) -> Option<(Arc<str>, Usage)> {
     shares.into_iter().max_by(|(_, one), (_, other)| one.of(short).total_cmp(&other.of(short)))
 }

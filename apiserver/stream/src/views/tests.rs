@@ -1,4 +1,4 @@
-//! Who gets a view, and whose views end.
+//! Tests of which users get a view, and whose views end.
 
 use super::*;
 use crate::filter::Entity;
@@ -25,7 +25,7 @@ fn whoever_has_fewer_views_gets_room_from_whoever_has_most() {
     let mut new = open(&mut views, "new", "e").unwrap();
     assert_eq!(greedy.iter_mut().filter_map(|it| it.has_ended().then_some(())).count(), 1);
     assert!(!modest.has_ended() && !new.has_ended());
-    // Whoever was ended does not end others in turn.
+    // A user whose view was ended cannot end the views of others in turn.
     assert_eq!(open(&mut views, "greedy", "f").err(), Some(Full::All));
     let _second = open(&mut views, "new", "f");
     assert!(!modest.has_ended() && !new.has_ended());

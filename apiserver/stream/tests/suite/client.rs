@@ -1,4 +1,5 @@
-//! A client: it calls as the server does, reads gRPC frames, and keeps what the .proto file says a client keeps.
+//! A client: it calls the service as the server does, reads gRPC frames, and keeps the state that the .proto file
+//! describes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use prost::Message;
 use tonic::{Code, Status};
 
-/// How long anything may take before a test says that it never came. Not a measurement.
+/// How long a test waits for a response before it fails. Not a measurement.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The request of a Watch.
@@ -24,7 +25,7 @@ pub enum Watch {
     Evictions(WatchEvictionsRequest),
 }
 
-/// What a response says, whatever the method.
+/// The content of a response of any method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Updated(String, Bytes),
@@ -230,7 +231,7 @@ impl Client {
         Self::resume(stream, watch, Kept::default()).await
     }
 
-    /// Goes on with what was kept.
+    /// Resumes with the state that was kept.
     pub async fn resume(stream: &StatusStream, watch: &Watch, kept: Kept) -> Result<Self, Status> {
         Self::of_user(stream, "tester", watch, kept).await
     }
@@ -247,13 +248,13 @@ impl Client {
         Ok(Self { watch, frames, kept })
     }
 
-    /// The next response, not yet taken in.
+    /// Reads the next response without applying it.
     pub async fn read(&mut self) -> (Bytes, Said) {
         let message = tokio::time::timeout(PATIENCE, self.frames.next()).await.expect("a response comes");
         self.watch.read(message.unwrap().expect("the stream goes on"))
     }
 
-    /// The next response but heartbeats.
+    /// The next response that is not a heartbeat.
     pub async fn said(&mut self) -> Said {
         tokio::time::timeout(PATIENCE, self.said_at_last()).await.expect("more than heartbeats")
     }
@@ -279,7 +280,7 @@ impl Client {
         }
     }
 
-    /// The next responses up to and with the marker, in words.
+    /// The next responses up to and including the marker, in words.
     pub async fn until_complete(&mut self) -> Vec<String> {
         let mut words = vec![self.words().await];
         while words.last().is_some_and(|last| last != "complete") {

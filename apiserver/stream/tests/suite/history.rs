@@ -1,5 +1,5 @@
-//! Random writes, and clients with different filters that read, are slow, leave and come back on the same hub, a new one
-//! or another replica. In the end each has what the model says; and a client that breaks the contract is found out.
+//! Random writes, and clients with different filters that read, fall behind, leave, and resume on the same hub, a new
+//! one or another replica. In the end each must have the state of the model. Runs with an injected fault must fail.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::watches::watches;
 use crate::world::World;
 
 const STEPS: usize = 250;
-/// So many heartbeats in a row without the right state are a fault.
+/// This number of heartbeats in a row without the right state is a fault.
 const HEARTBEATS: usize = 50;
 const HEARTBEATS_OF_FAULT: usize = 6;
 const NAMESPACES: [&str; 2] = ["a", "b"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const MAINTENANCES: [&str; 3] = ["m1", "m2", "m3"];
 
-/// What may go wrong between server and client.
+/// Faults that are injected between server and client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     LostRemoval,
@@ -45,7 +45,7 @@ async fn every_client_ends_up_with_what_the_model_says() {
         run.all().await.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
         ways.add(run.ways);
     }
-    // Otherwise nothing was tried.
+    // Otherwise the test would show nothing.
     let Ways { same, restarted, replica, expired } = ways;
     assert!(same > 20 && restarted > 20 && replica > 20 && expired > 5, "{ways:?}");
 }
@@ -80,7 +80,7 @@ async fn assert_found(fault: Fault) {
     panic!("{fault:?} was not found");
 }
 
-/// How clients came back.
+/// How often clients resumed in each way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ways {
     same: usize,
@@ -104,7 +104,7 @@ struct Run {
     model: Model,
     version: u64,
     fault: Option<Fault>,
-    /// The one that restarts, and another replica.
+    /// The stream that restarts, and that of another replica.
     streams: [Arc<StatusStream>; 2],
     of_replica: Arc<Shaky>,
     clients: Vec<Reader>,
@@ -115,9 +115,9 @@ struct Run {
 struct Reader {
     watch: Watch,
     client: Client,
-    /// Which stream it reads.
+    /// The index of the stream that it reads.
     at: usize,
-    /// How eagerly it reads, of 10.
+    /// How often it reads, of 10 times.
     eager: u32,
     versions: BTreeMap<String, u64>,
     held: BTreeMap<String, (Bytes, Said)>,
@@ -141,7 +141,7 @@ impl Run {
         Self { world, random, model, version: 0, fault, streams, of_replica, clients, ways }
     }
 
-    /// Does everything.
+    /// Runs all steps.
     ///
     /// # Errors
     /// What is wrong with a client.
@@ -149,7 +149,7 @@ impl Run {
         for step in 0..STEPS {
             self.write().await;
             if step % 100 == 99 {
-                // The process restarts, and its hub knows nothing of the time before.
+                // The process restarts, so its new hub knows no earlier changes.
                 self.streams[0] = self.world.restarted();
             }
             self.shake();
@@ -173,7 +173,7 @@ impl Run {
         [self.world.maintenances.clone(), self.world.evictions.clone(), self.of_replica.clone()]
     }
 
-    /// Watches fall behind one another, catch up, and now and then end.
+    /// Lets watches fall behind each other, catch up, and sometimes end.
     fn shake(&mut self) {
         for storage in self.storages() {
             match self.random.random_range(0..100) {
@@ -267,7 +267,7 @@ impl Run {
         self.model.maintenances.insert(name.to_owned(), state);
     }
 
-    /// Reads what there is, for a moment.
+    /// Reads for a moment.
     async fn read(&mut self, n: usize) -> Result<(), String> {
         for _ in 0..self.random.random_range(1..20) {
             let Ok((token, said)) = timeout(Duration::from_millis(1), self.clients[n].client.read()).await
@@ -279,7 +279,7 @@ impl Run {
         Ok(())
     }
 
-    /// The client leaves, and comes back somewhere.
+    /// The client leaves, and resumes on one of the streams.
     async fn come_back(&mut self, n: usize) {
         let reader = &mut self.clients[n];
         if self.fault == Some(Fault::TokenTooFar)
@@ -288,7 +288,7 @@ impl Run {
             reader.client.kept.token = token;
         }
         let kept = std::mem::take(&mut reader.client.kept);
-        // A snapshot has every acknowledged write: it would wait.
+        // A snapshot waits for every acknowledged write, so no watch may be held back.
         self.release();
         let reader = &mut self.clients[n];
         let to = self.random.random_range(0..2);
@@ -313,7 +313,7 @@ impl Run {
         reader.at = to;
     }
 
-    /// Reads until the client has what it must have.
+    /// Reads until the client has the state of the model.
     async fn settle(&mut self, n: usize) -> Result<(), String> {
         let most = if self.fault.is_some() { HEARTBEATS_OF_FAULT } else { HEARTBEATS };
         let reader = &mut self.clients[n];
@@ -337,10 +337,10 @@ impl Run {
 }
 
 impl Reader {
-    /// Takes a response in, as the fault lets it.
+    /// Applies a response, unless the fault changes it.
     ///
     /// # Errors
-    /// What no server may say.
+    /// A response that no server may send.
     fn take(&mut self, fault: Option<Fault>, model: &Model, token: Bytes, said: Said) -> Result<(), String> {
         match (fault, &said) {
             (Some(Fault::LostRemoval), Said::Removed(_)) => {
@@ -373,7 +373,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What is said of a key never goes back.
+    /// The versions of a key never go back.
     fn check(&mut self, said: &Said) -> Result<(), String> {
         match said {
             Said::Started => self.versions.clear(),

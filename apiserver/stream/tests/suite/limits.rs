@@ -1,4 +1,4 @@
-//! Bounds: filters, their entities, the size of a request, and what is left when everybody is gone.
+//! Limits of filters, their entities and the size of a request, and what is left when all clients are gone.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic_types::StatusExt;
 use crate::client::{Client, Kept, Watch, call};
 use crate::world::World;
 
-/// A configuration whose heartbeats come soon.
+/// A configuration with frequent heartbeats.
 pub fn quick() -> Config {
     Config { heartbeat: Duration::from_millis(100), ..Config::default() }
 }
@@ -37,7 +37,7 @@ async fn one_user_cannot_take_all_filters_and_equal_filters_count_once() {
     assert!(refused(open("one", "c").await).starts_with("you watch with too many"));
     let third = open("other", "c").await.unwrap();
     assert!(refused(open("other", "d").await).starts_with("the server follows"));
-    // What others read can be read, too; and the place of who has gone is free.
+    // A filter of other users can be used too, and a stream that ended leaves room.
     open("other", "a").await.unwrap();
     drop(third);
     open("other", "d").await.unwrap();
@@ -56,7 +56,7 @@ async fn entities_in_views_are_bounded() {
     let _b = Client::open(&world.stream, &of_namespace("b")).await.unwrap();
 }
 
-/// Each term is asked about each change, by the only task of the hub.
+/// Each term is evaluated for each change, in the hub's only task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn terms_of_selectors_are_bounded_for_a_user_and_for_all() {
     let views = ViewLimits { terms: 6, terms_of_user: 4, ..ViewLimits::default() };
@@ -73,7 +73,7 @@ async fn terms_of_selectors_are_bounded_for_a_user_and_for_all() {
     assert_eq!(first.end().await.code(), Code::ResourceExhausted);
 }
 
-/// Filters that select little may come to select much.
+/// Filters that select few entities may select many later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn views_that_grow_beyond_the_bound_end_the_streams_of_whoever_has_most() {
     let views = ViewLimits { entries: 12, entries_of_user: 8, ..ViewLimits::default() };

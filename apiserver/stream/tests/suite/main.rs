@@ -1,4 +1,4 @@
-//! The status stream over real storage, as a server calls it and as a client reads it.
+//! Tests of the status stream over real storage, called as by the server and read as by a client.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! What a client must end up with, written from the comments of the .proto file alone: nothing of the stream is used.
+//! The state that a client must have in the end. Written from the comments of the .proto file alone, without code of
+//! the stream.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use prost::Message;
 
 use crate::client::Watch;
 
-/// An EvictionRequest, as far as the model goes.
+/// The modelled part of an EvictionRequest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelEviction {
     pub version: u64,
@@ -19,7 +20,7 @@ pub struct ModelEviction {
     pub maintenances: Vec<String>,
 }
 
-/// A NodeMaintenance, as far as the model goes: blocked pods by node.
+/// The modelled part of a NodeMaintenance: blocked pods by node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelMaintenance {
     pub version: u64,

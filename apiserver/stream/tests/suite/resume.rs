@@ -1,4 +1,4 @@
-//! Streams that go on: on the same hub, after a restart, on another replica, and after they were too slow.
+//! Streams that resume: on the same hub, after a restart, on another replica, and after they were too slow.
 
 use drydock_proto::status::v1alpha1::{Node, WatchMaintenancesRequest, WatchNodesRequest};
 use drydock_stream::{Config, TombstoneLimit};
@@ -9,7 +9,7 @@ use tonic_types::StatusExt;
 use crate::client::{Client, Kept, Watch};
 use crate::world::{World, on_node, speaks_of};
 
-/// What a client keeps that has read the snapshot.
+/// The state of a client that has read the snapshot.
 async fn snapshot(world: &World, watch: &Watch) -> Kept {
     let mut client = Client::open(&world.stream, watch).await.unwrap();
     client.until_complete().await;
@@ -47,7 +47,7 @@ async fn what_left_the_filter_meanwhile_is_removed_even_if_it_changed_again_late
     for stream in [world.stream.clone(), world.restarted(), world.replica().await] {
         let mut client = Client::resume(&stream, &watch, kept.clone()).await.unwrap();
         assert_eq!(client.until_complete().await, ["-shop/a", "complete"]);
-        // The view is there by now: who comes next must be told as well.
+        // The view exists by now: a client that uses it must get the removal too.
         let mut client = Client::resume(&stream, &watch, kept.clone()).await.unwrap();
         world.put_eviction("shop/a", on_node("n3", false)).await;
         assert_eq!(client.until_complete().await, ["-shop/a", "complete"]);
@@ -89,7 +89,7 @@ async fn maintenances_are_sent_anew_by_another_hub_and_nodes_begin_anew() {
     let nodes = Watch::Nodes(WatchNodesRequest::default());
     let of_maintenances = snapshot(&world, &maintenances).await;
     let of_nodes = snapshot(&world, &nodes).await;
-    // Nothing has happened: any hub can go on.
+    // Nothing has changed, so any hub can resume.
     let restarted = world.restarted();
     let mut client = Client::resume(&restarted, &nodes, of_nodes.clone()).await.unwrap();
     assert_eq!(client.until_complete().await, ["complete"]);
@@ -167,7 +167,7 @@ async fn streams_go_on_when_a_watch_ends() {
     let mut of_nodes = Client::open(&world.stream, &nodes).await.unwrap();
     of_evictions.until_complete().await;
     of_nodes.until_complete().await;
-    // What happens while the watch says nothing is what the next hub must know from history.
+    // The next hub can know only from history what changes while the watch is silent.
     world.evictions.hold(true);
     world.delete_eviction("shop/a").await;
     world.put_eviction("shop/d", on_node("n1", true)).await;
@@ -214,7 +214,7 @@ async fn the_token_of_a_change_says_nothing_of_the_next_one() {
     assert_eq!(words[words.len() - 2..], ["+shop/f", "complete"]);
 }
 
-/// The view was made after the exit, and the entity changed again after that.
+/// The view was made after the entity left the filter, and the entity changed again after that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exit_from_before_a_view_was_made_is_told_although_the_entity_changed_since() {
     let world = three_evictions().await;
@@ -230,7 +230,7 @@ async fn an_exit_from_before_a_view_was_made_is_told_although_the_entity_changed
     }
 }
 
-/// It is not among the removals that storage knows: a client would have kept it for ever.
+/// Storage has no removal of it, so a client would keep it forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_can_be_read_no_more_is_forgotten_by_whoever_resumes_at_the_next_hub() {
     let world = three_evictions().await;
@@ -246,7 +246,7 @@ async fn what_can_be_read_no_more_is_forgotten_by_whoever_resumes_at_the_next_hu
     assert!(Client::resume(&restarted, &watch, anew.kept).await.is_ok(), "this hub has told of nothing else");
 }
 
-/// A replica of a newer version may have told of what this one cannot read, which is told of as removed by nobody.
+/// A replica of a newer version may have sent an entity that this one cannot decode. No hub would send its removal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hub_that_meets_what_it_cannot_read_takes_nobody_over() {
     let world = three_evictions().await;

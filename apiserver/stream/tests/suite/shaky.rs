@@ -1,4 +1,4 @@
-//! Storage whose watches can be held back, and made to fail.
+//! Storage whose watches can be held back and made to fail.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ struct State {
     failures: usize,
 }
 
-/// A cache whose watches do as they are told.
+/// A cache whose watches a test controls.
 pub struct Shaky {
     cache: Arc<Cache>,
     state: watch::Sender<State>,
@@ -33,12 +33,12 @@ impl Shaky {
         Arc::new(Self { cache, state: watch::Sender::new(State::default()) })
     }
 
-    /// Its watches deliver nothing for as long as they are held.
+    /// While they are held, its watches deliver nothing.
     pub fn hold(&self, is_held: bool) {
         self.state.send_modify(|state| state.is_held = is_held);
     }
 
-    /// All its present watches fail.
+    /// Makes all its present watches fail.
     pub fn fail(&self) {
         self.state.send_modify(|state| state.failures += 1);
     }
@@ -47,7 +47,7 @@ impl Shaky {
 struct ShakyWatcher {
     inner: Box<dyn Watcher>,
     state: watch::Receiver<State>,
-    /// Rings when the state changes.
+    /// Completes when the state changes.
     changed: Pin<Box<dyn Future<Output = ()> + Send>>,
     failures: usize,
 }

@@ -1,4 +1,4 @@
-//! What one stream tells, on a hub that runs.
+//! Tests of the messages of one stream on a running hub.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
@@ -96,7 +96,7 @@ async fn a_node_is_told_from_both_kinds() {
     world.put_maintenance("m", speaks_of(&["n1"], 2)).await;
     assert_eq!(client.words().await, "+n1");
     world.put_eviction("shop/a", on_node("n1", false)).await;
-    // The eviction may have been seen before the maintenance.
+    // The hub may have seen the eviction before the maintenance.
     while !matches!(client.said().await, Said::Updated(..)) {}
     world.delete_maintenance("m").await;
     while client.kept.entities.contains_key("n1") {

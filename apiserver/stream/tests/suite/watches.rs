@@ -4,7 +4,7 @@ use drydock_proto::status::v1alpha1::{WatchMaintenancesRequest, WatchNodesReques
 
 use crate::client::Watch;
 
-/// One of each.
+/// Returns one of each.
 pub fn watches() -> Vec<Watch> {
     let maintenances = |change: fn(&mut WatchMaintenancesRequest)| {
         let mut request = WatchMaintenancesRequest::default();

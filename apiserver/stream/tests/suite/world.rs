@@ -1,4 +1,4 @@
-//! Real storage: two caches over one SQLite store, and short ways to write.
+//! Real storage: two caches over one SQLite store, and helpers that write.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl World {
         Self { backend, maintenances, evictions, stream, config, _directory: directory }
     }
 
-    /// A stream of another replica: with caches of its own over the same store.
+    /// A stream of another replica, which has its own caches over the same store.
     pub async fn replica(&self) -> Arc<StatusStream> {
         self.shaky_replica().await.0
     }
@@ -52,7 +52,7 @@ impl World {
         (StatusStream::new(maintenances, evictions.clone(), self.config.clone()), evictions)
     }
 
-    /// A stream whose hub has not run yet, over the same caches.
+    /// A new stream over the same caches, without a hub yet.
     pub fn restarted(&self) -> Arc<StatusStream> {
         StatusStream::new(self.maintenances.clone(), self.evictions.clone(), self.config.clone())
     }
@@ -95,7 +95,7 @@ async fn caches(backend: &Arc<dyn Backend>) -> (Arc<Shaky>, Arc<Shaky>) {
     (Shaky::new(maintenances), Shaky::new(evictions))
 }
 
-/// Changes an object, or makes it.
+/// Changes an object, or creates it.
 async fn put(
     storage: &dyn Storage,
     key: &str,
@@ -134,7 +134,7 @@ pub fn labelled(key: &str, value: &str) -> impl Fn(&mut Value) + Send + Sync + u
     move |object| object["metadata"]["labels"] = json!({(key.as_str()): value})
 }
 
-/// Lets a maintenance speak of these nodes, with so many pods pending on each.
+/// Gives a maintenance a status of these nodes, with `pending` pods on each.
 pub fn speaks_of(nodes: &[&str], pending: i64) -> impl Fn(&mut Value) + Send + Sync + use<> {
     let status = |node: &&str| json!({"nodeRef": {"name": node}, "podsPendingEvacuation": pending, "podsEvacuating": 0});
     let nodes: Vec<Value> = nodes.iter().map(status).collect();

@@ -103,7 +103,7 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     }
     let mut ordered = order.iter();
     for item in patch {
-        // Of the items with a directive, all but deletions count as items that must not be left over.
+        // An item with another directive is not compared, but must not come after the end of the order.
         if has_directive(item, "delete") && key.is_some() {
             continue;
         }

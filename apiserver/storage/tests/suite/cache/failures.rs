@@ -87,8 +87,8 @@ async fn a_cache_of_which_a_part_has_ended_is_not_alive() {
 }
 
 /// Regression: one damaged value kept the cache from ever being filled. The whole resource was not served, and
-/// without our API the host deletes no namespace. Only lists of its own namespace fail, because clients would take
-/// its absence for a deletion.
+/// without our API the host deletes no namespace. Now only reads of it, of its namespace and of all namespaces fail,
+/// because clients would take its absence for a deletion.
 #[tokio::test]
 async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
     let (gate, directory) = gated().await;

@@ -1,4 +1,4 @@
-//! The behaviour tests of [`Storage`], written once and run on the store and on the cache over each backend.
+//! The behaviour tests of `Storage`, written once and run on the store and on the cache over each backend.
 
 mod harness;
 pub mod lists;
