@@ -39,7 +39,7 @@ pub(crate) struct RequestMetrics {
     left_out: Gauge,
 }
 
-/// What one scrape shows.
+/// The series of one scrape.
 #[derive(Default)]
 struct RequestCounts {
     active: RequestGauges<OfInterceptor>,
@@ -48,7 +48,7 @@ struct RequestCounts {
     of_pod: RequestGauges<OfInterceptor>,
 }
 
-/// The room of one scrape.
+/// How many more series one scrape may have.
 struct SeriesRoom {
     left: usize,
     left_out: usize,

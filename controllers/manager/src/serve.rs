@@ -48,7 +48,7 @@ async fn serve_within(port: Port, paths: ServedPaths, stop: CancellationToken, b
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// What is served by path: probes to everybody, without reasons; anything else to whom the gate lets through. The paths
+/// The paths of the port: probes for every caller, without reasons; anything else for callers that are authorized. The paths
 /// of single checks, which tell reasons, are not served.
 pub struct ServedPaths {
     /// What probes are answered.

@@ -9,7 +9,7 @@ use crate::planned_maintenance::PlannedMaintenance;
 use crate::targets::{DrainTargets, TargetKey};
 use crate::types::{CountedPod, DrainingMaintenance, TargetsByNode};
 
-/// A node with what is left on it.
+/// A node with the pods that are left on it, by class.
 #[derive(Debug, Default)]
 pub(crate) struct PlannedNode {
     pub(crate) name: String,
@@ -21,7 +21,7 @@ pub(crate) struct PlannedNode {
     keys: usize,
 }
 
-/// Everything of one planning.
+/// The state of one planning.
 #[derive(Debug, Default)]
 pub(crate) struct Planning {
     pub(crate) catalog: Catalog,
