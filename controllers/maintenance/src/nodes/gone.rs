@@ -16,7 +16,7 @@ use drydock_runtime::Node;
 
 use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::conditions::drained_up_to;
-use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
+use crate::nodes::gone_tally::{GoneNodesTally, LEFT_UNDRAINED};
 use crate::world::{WorldView, selects};
 
 /// The label that the kubelet sets to the name of its node, unless its flags say otherwise.

@@ -28,7 +28,7 @@ use crate::blockers::Blockers;
 use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::gone::{GoneNodes, is_drained};
-use crate::nodes::tally::GoneNodesTally;
+use crate::nodes::gone_tally::GoneNodesTally;
 use crate::requests::outcomes::Outcomes;
 use crate::world::WorldView;
 use crate::world::recorded::{self, LeftOut};
