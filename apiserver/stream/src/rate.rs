@@ -23,12 +23,12 @@ pub struct Pace {
 
 /// The recent values of one count.
 #[derive(Clone, Debug, Default)]
-pub struct Rate {
+pub struct DrainRate {
     /// Times, and the count from then on, oldest first. The first sample may be older than the window.
     samples: VecDeque<(Timestamp, i32)>,
 }
 
-impl Rate {
+impl DrainRate {
     /// Records the count as of `now`. If the count or the clock went back, earlier samples are dropped.
     pub fn record(&mut self, now: Timestamp, evicted: i32) {
         match self.samples.back().copied() {
@@ -83,8 +83,8 @@ mod tests {
         Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
-    fn steady() -> Rate {
-        let mut rate = Rate::default();
+    fn steady() -> DrainRate {
+        let mut rate = DrainRate::default();
         (0..=60).for_each(|n| rate.record(at(n * 2), n as i32));
         rate
     }
@@ -106,14 +106,14 @@ mod tests {
 
     #[test]
     fn there_is_none_without_a_basis() {
-        let mut rate = Rate::default();
+        let mut rate = DrainRate::default();
         assert_eq!(rate.per_minute(at(0)), None);
         rate.record(at(0), 500);
         assert_eq!(rate.per_minute(at(100)), None, "what was evicted before is not known");
         rate.record(at(101), 502);
         assert_eq!(rate.per_minute(at(102)), None, "two evictions are no rate");
         assert_eq!(steady().pace(at(120), None).finish_time, None, "nothing can leave");
-        let mut short = Rate::default();
+        let mut short = DrainRate::default();
         (0..9).for_each(|n| short.record(at(n), n as i32 * 10));
         assert_eq!(short.per_minute(at(9)), None, "nine seconds are too few");
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn samples_are_bounded() {
-        let mut rate = Rate::default();
+        let mut rate = DrainRate::default();
         (0..100_000).for_each(|n| rate.record(at(n / 10), n as i32));
         assert!(rate.samples.len() <= 62, "{}", rate.samples.len());
         assert_eq!(rate.per_minute(at(9999)).unwrap().round(), 600.0);

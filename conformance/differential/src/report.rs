@@ -6,7 +6,7 @@ use crate::area::Area;
 use crate::compare::Mismatch;
 use crate::differences::DIFFERENCES;
 use crate::injected::InjectedDifference;
-use crate::request::RequestBody;
+use crate::request::SentBody;
 use crate::sequence::{Sequence, SequenceStep};
 use crate::setup::{ServerRoute, ServerSetup};
 use crate::suite::SequenceOutcome;
@@ -69,7 +69,7 @@ fn print_requests(sequence: &Sequence) {
         _ => None,
     });
     for (at, request) in asked.enumerate() {
-        let RequestBody::Text(text) = &request.body else { continue };
+        let SentBody::Text(text) = &request.body else { continue };
         println!("  sent {at}: {} {}", request.title(), text.chars().take(BODY).collect::<String>());
     }
 }

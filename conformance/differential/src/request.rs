@@ -18,14 +18,14 @@ pub struct SequenceRequest {
     /// Beside those that every request has.
     pub headers: Vec<(String, String)>,
     /// Its bytes.
-    pub body: RequestBody,
+    pub body: SentBody,
     /// Whether it comes without any certificate.
     pub anonymous: bool,
 }
 
 /// What is sent.
 #[derive(Clone, Debug, Default)]
-pub enum RequestBody {
+pub enum SentBody {
     /// No body.
     #[default]
     None,
@@ -80,14 +80,14 @@ impl SequenceRequest {
     /// A body of text.
     #[must_use]
     pub fn body(mut self, type_: &str, text: impl Into<String>) -> Self {
-        self.body = RequestBody::Text(text.into());
+        self.body = SentBody::Text(text.into());
         self.content_type(type_)
     }
 
     /// A body of bytes.
     #[must_use]
     pub fn bytes(mut self, type_: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        self.body = RequestBody::Bytes(bytes.into());
+        self.body = SentBody::Bytes(bytes.into());
         self.content_type(type_)
     }
 

@@ -1,4 +1,4 @@
-//! What is to be done about an EvictionRequest, from what it says, what is known of its pod, and the time.
+//! Decides what is to be done about an EvictionRequest, from the request, its pod, and the time.
 //!
 //! ```text
 //!  new ──valid──▶ target[0] active ──turn over──▶ target[1] active ──▶ ...
@@ -30,7 +30,7 @@ use crate::labels;
 /// Most wrong entries of a pod's annotations that get an event: there may be thousands.
 const MAX_WARNINGS: usize = 20;
 
-/// What the decisions depend on besides.
+/// The settings of the machine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// How long an interceptor may be silent; the same as the API server's.
@@ -57,7 +57,7 @@ impl Default for Config {
     }
 }
 
-/// What is known of the target pod, by its name and UID.
+/// The target pod as the cache has it, by its name and UID.
 #[derive(Clone, Copy, Debug)]
 pub enum TargetPod<'a> {
     /// It is there.
@@ -70,7 +70,7 @@ pub enum TargetPod<'a> {
     Replaced(&'a str),
 }
 
-/// What is to be done. Nothing at all is the default.
+/// The writes and events that a step decides on; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestDecision {
     /// The status to write, if it is to change.

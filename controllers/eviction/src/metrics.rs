@@ -39,16 +39,16 @@ pub(crate) struct RequestMetrics {
     left_out: Gauge,
 }
 
-/// What one scrape shows.
+/// The series of one scrape.
 #[derive(Default)]
-struct RequestCounts {
+struct EvictionRequestCounts {
     active: RequestGauges<OfInterceptor>,
     processed: RequestGauges<OfInterceptor>,
     requesters: RequestGauges<OfRequester>,
     of_pod: RequestGauges<OfInterceptor>,
 }
 
-/// The room of one scrape.
+/// How many more series one scrape may have.
 struct SeriesRoom {
     left: usize,
     left_out: usize,
@@ -94,14 +94,15 @@ impl RequestMetrics {
 
     /// Shows these requests in at most so many series.
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
-        let (counted, mut room) = (RequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
+        let (counted, mut room) =
+            (EvictionRequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
         let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
         series::each(requests, |request| {
             let before = room.left;
             counted.count(&request, aggregate, &mut room);
             before - room.left
         });
-        let RequestCounts { active, processed, requesters, of_pod } = counted;
+        let EvictionRequestCounts { active, processed, requesters, of_pod } = counted;
         self.active.replace(active);
         self.processed.replace(processed);
         self.requesters.replace(requesters);
@@ -110,7 +111,7 @@ impl RequestMetrics {
     }
 }
 
-impl RequestCounts {
+impl EvictionRequestCounts {
     fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut SeriesRoom) {
         if room.left == 0 && !aggregate {
             room.left_out += values(request);

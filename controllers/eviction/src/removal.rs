@@ -24,7 +24,7 @@ use crate::surplus::SurplusRequests;
 /// Requests that are removed at a time.
 const PARALLEL: usize = 8;
 
-/// What removes. Clones share the queue.
+/// The queue of removals. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Removals {
     context: ControllerContext,

@@ -1,4 +1,4 @@
-//! What an interceptor says of itself: its whole entry, by server-side apply, within the rules of its times.
+//! The entry of an interceptor in the status of a request: written whole, by server-side apply, within the rules of its times.
 //!
 //! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
 

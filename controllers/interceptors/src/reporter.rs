@@ -27,7 +27,7 @@ pub(crate) struct Reporter {
     memories: Mutex<HashMap<ObjectKey, LastReport>>,
 }
 
-/// What is remembered of a request.
+/// The last report about a request, until the cache shows it.
 struct LastReport {
     /// UID of the request: one that was made anew under the name has none of the entries that were written to the one before,
     /// which may have gone while the watch was broken off.
@@ -40,7 +40,7 @@ struct LastReport {
     notice: OwnerNotice,
 }
 
-/// Whom a report concerns.
+/// The readers of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// Readers of the request alone: what blocks is a matter of the node or of the DaemonSet.

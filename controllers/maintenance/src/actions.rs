@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::observed::asked_again::AskedAgain;
 
-/// What an action is about: there is one action at a time for each.
+/// The subject of an action: there is one action at a time for each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     /// `spec.unschedulable` and our annotation of a node.
@@ -39,7 +39,7 @@ impl fmt::Display for Task {
     }
 }
 
-/// A write. It carries what it was decided on, for preconditions.
+/// A write, with the versions that it was decided on as preconditions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Sets the node's `unschedulable` (none leaves it) and our annotation (none removes it).
@@ -119,7 +119,7 @@ impl Action {
     }
 }
 
-/// What is to be done with a request.
+/// A change of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestChange {
     /// Asks for the eviction of a pod.
@@ -147,8 +147,8 @@ pub enum RequestChange {
     },
 }
 
-/// With whom the write of a request takes turns: maintenances with each other, and within each its nodes. What no
-/// maintenance wants takes turns by namespace.
+/// The flow of a request's write: maintenances are served in turn, and within each its nodes; requests that no maintenance
+/// wants are served in turn by namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestFlow {
     /// The maintenance for which it is written, empty if there is none.
@@ -206,7 +206,7 @@ impl EventDraft {
     }
 }
 
-/// Whom or what an event is about, by name.
+/// The object that an event is about, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSubject {
     /// A node.

@@ -1,4 +1,4 @@
-//! The decision: from what is seen and remembered to what should be written. Pure but for its memory.
+//! Decides what is to be written, from the caches and from its own memory. Pure but for that memory.
 
 use jiff::Timestamp;
 
@@ -19,7 +19,7 @@ use crate::world::World;
 use crate::world::WorldView;
 use crate::{release, requests, status};
 
-/// What is remembered between steps. A new one picks up what matters from the objects.
+/// The memory between steps. A new one restores what matters from the objects.
 #[derive(Clone, Debug, Default)]
 pub struct MachineMemory {
     pub(crate) uncordon_conflicts: UncordonConflicts,

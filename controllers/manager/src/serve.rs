@@ -28,27 +28,27 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// A port that is bound, and what it is served with.
-pub struct Port {
+pub struct BoundPort {
     listener: TcpListener,
     tls: ServerConfig,
 }
 
 /// Binds the port; the error names it and the flag to change.
-pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<Port> {
+pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<BoundPort> {
     let tls = server_config(serving.certificate()?)?;
-    Ok(Port { listener: serve::bind(address).await?, tls })
+    Ok(BoundPort { listener: serve::bind(address).await?, tls })
 }
 
 /// Serves until `stop`.
-pub async fn serve(port: Port, paths: ServedPaths, stop: CancellationToken) {
+pub async fn serve(port: BoundPort, paths: ServedPaths, stop: CancellationToken) {
     serve_within(port, paths, stop, BOUNDS).await;
 }
 
-async fn serve_within(port: Port, paths: ServedPaths, stop: CancellationToken, bounds: Bounds) {
+async fn serve_within(port: BoundPort, paths: ServedPaths, stop: CancellationToken, bounds: Bounds) {
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// What is served by path: probes to everybody, without reasons; anything else to users whom the host authorizes. The paths
+/// The paths of the port: probes for every caller, without reasons; anything else for callers that are authorized. The paths
 /// of single checks, which tell reasons, are not served.
 pub struct ServedPaths {
     /// What probes are answered.

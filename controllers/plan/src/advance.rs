@@ -1,4 +1,4 @@
-//! Cursors run to their fixed point.
+//! Moves the cursors of all maintenances to their fixed point.
 
 use drydock_api::node_maintenance::PodType;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(planning: &mut Planning) -> Vec<ForcedAdvance> {
     }
 }
 
-/// What the rules ask of each maintenance, at one moment.
+/// Which pods each maintenance still waits for, at one moment.
 pub(crate) struct DrainProgress {
     /// The first type of the targeted pods that are left on its nodes. It is finished if there is none of which it speaks.
     first_left: Vec<Option<PodType>>,

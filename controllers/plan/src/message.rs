@@ -164,6 +164,6 @@ pub(crate) fn fast_forwarded_by<'a>(
     (!ahead.is_empty()).then(|| lowest(planning.maintenances_on(node).filter(has)))
 }
 
-fn lowest<'a>(drains: impl Iterator<Item = &'a PlannedMaintenance>) -> Option<&'a PlannedMaintenance> {
-    drains.min_by_key(|d| (d.rank(), d.age))
+fn lowest<'a>(maintenances: impl Iterator<Item = &'a PlannedMaintenance>) -> Option<&'a PlannedMaintenance> {
+    maintenances.min_by_key(|d| (d.rank(), d.age))
 }

@@ -1,4 +1,4 @@
-//! A maintenance with its place in its plan.
+//! A maintenance with its cursor, which is its place in its plan.
 
 use drydock_api::node_maintenance::PodType;
 

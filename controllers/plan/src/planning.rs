@@ -9,7 +9,7 @@ use crate::planned_maintenance::PlannedMaintenance;
 use crate::targets::{DrainTargets, TargetKey};
 use crate::types::{CountedPod, DrainingMaintenance, TargetsByNode};
 
-/// A node with what is left on it.
+/// A node with the pods that are left on it, by class.
 #[derive(Debug, Default)]
 pub(crate) struct PlannedNode {
     pub(crate) name: String,
@@ -21,7 +21,7 @@ pub(crate) struct PlannedNode {
     keys: usize,
 }
 
-/// Everything of one planning.
+/// The state of one planning.
 #[derive(Debug, Default)]
 pub(crate) struct Planning {
     pub(crate) catalog: Catalog,
@@ -202,8 +202,8 @@ impl Planning {
     }
 
     /// These maintenances take their next entry each.
-    pub(crate) fn step(&mut self, drains: &[usize]) {
-        for id in drains {
+    pub(crate) fn step(&mut self, maintenances: &[usize]) {
+        for id in maintenances {
             let Some(planned) = self.maintenances.get_mut(*id) else { continue };
             let Some(tier) = planned.step() else { continue };
             // Nothing else than what the entry speaks of can have changed.
@@ -238,8 +238,8 @@ impl Planning {
             let Some(node) = self.nodes.get(id).filter(|node| node.maintenances.len() > 1) else { continue };
             let missed = node.classes.keys().filter(|class| !self.targets(node, class));
             let shares = |class: &Class| {
-                let drains = self.maintenances_draining(node, class.pod_type);
-                let shares = drains.map(|planned| planned.reached.share(class, &self.catalog));
+                let draining = self.maintenances_draining(node, class.pod_type);
+                let shares = draining.map(|planned| planned.reached.share(class, &self.catalog));
                 let shares = shares.collect::<Option<Vec<Tier>>>().filter(|tiers| !tiers.is_empty());
                 shares.map(|tiers| (class.pod_type, tiers))
             };

@@ -6,7 +6,7 @@ use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use crate::catalog::{Catalog, Class, SelectorId, Tier};
 
-/// What drain targets speak of: a pod type, and a selector or none.
+/// The key of a drain target: a pod type, and a selector or none.
 pub(crate) type TargetKey = (PodType, Option<SelectorId>);
 
 /// The highest priority targeted for each key; never lowered.
@@ -91,7 +91,7 @@ impl DrainTargets {
     }
 }
 
-/// What a maintenance has reached: the highest priority for each key among the entries up to its cursor.
+/// The priorities that a maintenance has reached: the highest for each key among the entries up to its cursor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReachedPriorities(HashMap<TargetKey, i32>);
 

@@ -1,4 +1,4 @@
-//! What a planning is given, and what it returns.
+//! The input of a planning, and its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a failed call means for the caller, worked out once.
+//! Classifies failed calls by what the caller has to do.
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -15,10 +15,10 @@ use tracing::{debug, warn};
 use crate::error;
 use crate::queue::{QueueKey, WorkQueue};
 
-/// What is to happen with a key after work that did not fail.
+/// When a key is worked on again after work that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Nothing, until something changes.
+    /// Not before something adds it.
     Never,
     /// The key is to be looked at again after this.
     After(Duration),
@@ -26,7 +26,7 @@ pub enum Requeue {
     WithBackoff,
 }
 
-/// What work failed with.
+/// The error of failed work.
 pub trait WorkError: Error + Send + 'static {
     /// The call that failed, if one did: a server that asks for less is given the time that it asks for.
     fn call(&self) -> Option<&kube::Error>;

@@ -26,19 +26,19 @@ const ENDING: Duration = Duration::from_secs(1);
 
 /// An open response and what it keeps until it has been sent: its seat, for one.
 pub(super) struct OpenResponse<G> {
-    pub(super) account: Account,
+    pub(super) account: ResponseAccount,
     pub(super) guard: Mutex<Option<G>>,
 }
 
 /// An open response, whatever it keeps.
 pub(super) trait Tracked: Send + Sync {
-    fn account(&self) -> &Account;
+    fn account(&self) -> &ResponseAccount;
     /// Gives back what it keeps: its time is up, and the transport may never take the rest.
     fn give_back(&self);
 }
 
 impl<G: Send> Tracked for OpenResponse<G> {
-    fn account(&self) -> &Account {
+    fn account(&self) -> &ResponseAccount {
         &self.account
     }
 
@@ -49,7 +49,7 @@ impl<G: Send> Tracked for OpenResponse<G> {
 }
 
 /// The account of an open response.
-pub(super) struct Account {
+pub(super) struct ResponseAccount {
     /// The user, where it is known.
     pub(super) user: Option<Arc<User>>,
     pub(super) connection: Arc<Connection>,
@@ -73,12 +73,12 @@ pub(super) struct Account {
     /// Whether the body waits for the transport to take what it was given.
     waits: AtomicBool,
     body: AtomicWaker,
-    watched: Mutex<Progress>,
+    watched: Mutex<SendProgress>,
 }
 
 /// The progress of a response, for the sweep alone.
 #[derive(Clone, Copy)]
-struct Progress {
+struct SendProgress {
     /// Grows with every piece that the transport is given or takes.
     progress: u64,
     since: Instant,
@@ -105,7 +105,7 @@ pub(super) struct Look {
     pub(super) ending: bool,
 }
 
-impl Account {
+impl ResponseAccount {
     /// The account of a response that is sent on `connection` by the task that calls this.
     pub(super) fn open(
         (shared, slot): (Arc<Shared>, usize),
@@ -131,7 +131,7 @@ impl Account {
             is_idle: AtomicBool::new(true),
             waits: AtomicBool::new(false),
             body: AtomicWaker::new(),
-            watched: Mutex::new(Progress { progress: 0, since: Instant::now(), ended: None }),
+            watched: Mutex::new(SendProgress { progress: 0, since: Instant::now(), ended: None }),
         }
     }
 
@@ -204,7 +204,7 @@ impl Account {
         if watched.progress != progress {
             (watched.progress, watched.since) = (progress, now);
         }
-        let Progress { since, ended, .. } = *watched;
+        let SendProgress { since, ended, .. } = *watched;
         let ending = ended.is_some_and(|(_, at)| now.saturating_duration_since(at) < ENDING);
         Look { unread, since, ended: ended.map(|(what, _)| what), ending }
     }
@@ -254,7 +254,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for ResponseAccount {
     fn drop(&mut self) {
         self.shared.free(self.base + self.frames.load(Relaxed));
         self.shared.leave(self.slot);

@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::Notify;
 
 use super::body::ResponseBody;
-use super::open_response::{Account, OpenResponse, Tracked};
+use super::open_response::{OpenResponse, ResponseAccount, Tracked};
 use super::{Connection, Streaming};
 use crate::metrics::Sizes;
 use crate::request::user::User;
@@ -133,7 +133,7 @@ impl OpenResponses {
         let deadline = ends.map_or(deadline, |ends| ends + LATE);
         let open_response = Arc::new_cyclic(|open_response: &Weak<OpenResponse<G>>| {
             let place = (self.0.clone(), self.0.enter(open_response.clone()));
-            let account = Account::open(place, (user, connection), deadline, streaming);
+            let account = ResponseAccount::open(place, (user, connection), deadline, streaming);
             OpenResponse { account, guard: Mutex::new(Some(guard)) }
         });
         response.map(|body| ResponseBody::new(body, open_response, sizes))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::open_response::{Account, Ended, Look, Tracked};
+use super::open_response::{Ended, Look, ResponseAccount, Tracked};
 use super::open_responses::{Shared, Why};
 use super::shedding::{Row, to_shed};
 use super::{Connection, OpenResponses};
@@ -79,7 +79,7 @@ impl Shared {
     }
 
     /// Resets the stream, or closes the connection if that was done before.
-    fn end(&self, account: &Account, look: &Look, now: Instant, reason: &'static str) {
+    fn end(&self, account: &ResponseAccount, look: &Look, now: Instant, reason: &'static str) {
         match look.ended {
             None => account.end(now),
             Some(_) => account.close_connection(now),

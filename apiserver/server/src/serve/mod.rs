@@ -115,7 +115,7 @@ pub async fn serve<A: RequestHandler>(
         permit::allowed_connections(bounds.connections),
         bounds.connections_per_address,
     );
-    let port = Arc::new(Port {
+    let port = Arc::new(SharedPort {
         tls: Arc::new(tls),
         handshakes: Handshakes::new(bounds.connections_per_address),
         handler,
@@ -153,7 +153,7 @@ pub async fn serve<A: RequestHandler>(
 }
 
 /// What every connection of a port has in common.
-struct Port<A> {
+struct SharedPort<A> {
     tls: Arc<ServerConfig>,
     handshakes: Handshakes,
     handler: Arc<A>,
@@ -161,7 +161,7 @@ struct Port<A> {
     bounds: Bounds,
 }
 
-impl<A: RequestHandler> Port<A> {
+impl<A: RequestHandler> SharedPort<A> {
     /// Serves one connection until it ends or loses its permit.
     async fn serve(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {

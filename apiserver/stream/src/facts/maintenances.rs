@@ -14,7 +14,7 @@ use crate::filter::Attributes;
 use crate::messages::bounds::is_name;
 use crate::messages::maintenance::{is_draining, message};
 use crate::messages::{fields, node, timestamp};
-use crate::rate::{Pace, Rate};
+use crate::rate::{DrainRate, Pace};
 
 /// Creation time and name. A node's message lists the maintenances in this order.
 pub(super) type Age = (Timestamp, Arc<str>);
@@ -25,7 +25,7 @@ pub(super) struct KnownMaintenance {
     pub(super) progress: BTreeMap<Arc<str>, Arc<NodeProgress>>,
     message: Maintenance,
     attributes: Attributes,
-    rate: Rate,
+    rate: DrainRate,
     pace: Pace,
     is_going: bool,
 }
@@ -40,8 +40,9 @@ impl KnownMaintenance {
             let name = status.node_ref.name.as_str().into();
             (name, Arc::new(node::progress(object, status)))
         });
-        let mut rate =
-            before.filter(|b| b.message.uid == message.uid).map_or_else(Rate::default, |b| b.rate.clone());
+        let mut rate = before
+            .filter(|b| b.message.uid == message.uid)
+            .map_or_else(DrainRate::default, |b| b.rate.clone());
         rate.record(now, object.status.outcomes.evicted);
         let progress: BTreeMap<_, _> = progress.collect();
         let mut known = Self {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use answer::{Content, RecordedAnswer};
 
-use crate::request::{RequestBody, SequenceRequest};
+use crate::request::{SentBody, SequenceRequest};
 use crate::sequence::{Sequence, SequenceStep};
 use crate::setup::{ServerRoute, ServerSetup};
 use crate::template::TemplateScope;
@@ -138,9 +138,9 @@ impl SequenceRun<'_> {
             built = built.header(name, scope.fill(value));
         }
         let body = match &request.body {
-            RequestBody::None => Vec::new(),
-            RequestBody::Text(text) => scope.fill(text).into_bytes(),
-            RequestBody::Bytes(bytes) => bytes.clone(),
+            SentBody::None => Vec::new(),
+            SentBody::Text(text) => scope.fill(text).into_bytes(),
+            SentBody::Bytes(bytes) => bytes.clone(),
         };
         let client = self.setup.client(&self.sequence.target, self.door, request.anonymous);
         client

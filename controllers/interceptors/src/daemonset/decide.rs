@@ -1,4 +1,4 @@
-//! What is to be done about one request that has daemonset.apps.k8s.io among its interceptors. Pure.
+//! Decides what is to be done about one request that has daemonset.apps.k8s.io among its interceptors. Pure.
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
@@ -10,7 +10,7 @@ use super::deletions::{DeletionTime, Deletions};
 use super::targets::NodeTargets;
 use crate::target_pod::responsible;
 
-/// What is to be done.
+/// What is to be done about the pod of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PodAction {
     /// Nothing: it is not our turn, or the pod is not covered.

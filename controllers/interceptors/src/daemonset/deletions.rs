@@ -22,7 +22,7 @@ const SKEW: SignedDuration = SignedDuration::from_secs(10);
 /// Entries from which on the forgotten ones are dropped.
 const MANY: usize = 4096;
 
-/// What was deleted lately.
+/// The last deletion of each DaemonSet's pods by node, while it is recent.
 #[derive(Debug, Default)]
 pub(crate) struct Deletions {
     /// By node, then by namespace and UID of the DaemonSet.

@@ -1,4 +1,4 @@
-//! What the host would answer to the eviction of a pod, guessed from the PodDisruptionBudgets in the cache. The host
+//! Predicts from the PodDisruptionBudgets in the cache whether the host will allow the eviction of a pod. The host
 //! decides.
 
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
 /// selectors of up to a megabyte.
 const MAX_COMPARISONS: usize = 10_000;
 
-/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between, or when
+/// A prediction of the host's answer. Two are equal when the budget that covers the pod has not changed in between, or when
 /// the same two were found to cover it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetCheck {
@@ -25,7 +25,7 @@ pub(crate) enum BudgetCheck {
     Several([ObjectKey; 2]),
 }
 
-/// The one budget that covers a pod, as it was seen.
+/// The one budget that covers a pod, at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CoveringBudget {
     /// Which.
@@ -70,7 +70,7 @@ pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<A
     covering
 }
 
-/// Guesses from the budgets that cover the pod.
+/// Predicts from the budgets that cover the pod.
 pub(crate) fn check(pod: &Pod, covering: &[Arc<PodDisruptionBudget>]) -> BudgetCheck {
     let budget = match covering {
         [] => return BudgetCheck::Allows(None),

@@ -1,4 +1,4 @@
-//! An eviction that was refused: what is said of it to people and to programs. Pure.
+//! The last refusal of an eviction: its message for people and its `blocked` for programs. Pure.
 
 use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{
@@ -10,7 +10,7 @@ use drydock_runtime::ObjectKey;
 use super::budget_check::BudgetCheck;
 use super::eviction_result::{EvictionResult, named_budget, named_webhook};
 
-/// The last refusal. Races that are lost and evictions that are throttled after it change nothing of it.
+/// The last refusal of an eviction. Lost races and throttled evictions after it do not change it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LastRefusal {
     result: EvictionResult,

@@ -1,4 +1,5 @@
-//! What to do about one request whose turn is ours, from the pod, its budgets, what was tried, and the time. Pure.
+//! Decides the next step for one request in the turn of imperative eviction, from the pod, its budgets, the attempts so far,
+//! and the time. Pure.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const RACE: ExponentialBackoff =
 /// How long an accepted eviction may take to show in the cache before it is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// What was tried for a request. Lost at a restart.
+/// The attempts to evict the pod of a request. Lost at a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Attempts {
     /// Evictions that were blocked.
@@ -107,7 +108,7 @@ impl Attempts {
     }
 }
 
-/// What to do.
+/// The next step for a request: a report, an eviction, or a wait.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NextStep {
     /// What to report, if anything is to be.
@@ -118,7 +119,7 @@ pub(crate) struct NextStep {
     pub(crate) wake: Option<Timestamp>,
 }
 
-/// Plans. `pod` is none when the pod is gone or terminal.
+/// Decides the next step. `pod` is none when the pod is gone or terminal.
 pub(crate) fn next_step(
     pod: Option<&Pod>,
     check: &BudgetCheck,

@@ -37,7 +37,7 @@ pub(super) struct ImperativeReconciler {
     reporter: Reporter,
 }
 
-/// What was seen of a request's surroundings.
+/// The pod of a request, and what its budgets allow.
 pub(super) struct PodAndBudgets {
     pub(super) pod: Option<Arc<Pod>>,
     pub(super) check: BudgetCheck,

@@ -18,7 +18,7 @@ const WOKEN: usize = 64;
 /// often as they like, and each look of each pod at the budgets of a namespace costs.
 const ALL_WOKEN: Duration = Duration::from_secs(1);
 
-/// What is remembered of one request.
+/// The attempts of one request, and what it waits for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrackedRequest {
     pub(crate) attempts: Attempts,

@@ -17,7 +17,7 @@ use super::{NAME, run};
 /// Far more than anything here takes.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
-/// What the host was asked: evictions by the pod's name, and reports by the request's and their message.
+/// The calls that the host got: evictions by the pod's name, and reports by the request's and their message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HostCalls {
     Eviction(String),

@@ -64,7 +64,7 @@ impl WorkError for Error {
     }
 }
 
-/// What the taint and the deletion of pods know together.
+/// State that the taint and the deletion of pods share.
 pub(crate) struct Shared {
     /// Which pods were deleted, and which DaemonSets put new ones there.
     pub(crate) deletions: Mutex<Deletions>,

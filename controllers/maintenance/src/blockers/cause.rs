@@ -16,7 +16,7 @@ use crate::requests::failures::{RequestFailures, targets_another_pod};
 use crate::requests::returns::PodReturns;
 use crate::world::{STAYS_OWN, WorldView};
 
-/// What is remembered beside it that explains why pods are there.
+/// The memories that explain why pods are still there.
 pub(crate) struct CauseContext<'m> {
     pub(crate) failures: &'m RequestFailures,
     pub(crate) returns: &'m PodReturns,

@@ -27,7 +27,7 @@ pub(crate) use cause::{BlockCause, CauseContext};
 use owner::Owners;
 use shown::{ShownBlocker, show};
 
-/// What blocks, with memory of since when.
+/// The blockers of all nodes, and since when each blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blockers {
     /// By node, the longest blocked first.
@@ -50,7 +50,7 @@ pub(crate) struct BlockedPods<'b> {
     pub(crate) is_due: bool,
 }
 
-/// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
+/// The blockers shown before, by node and UID of the pod; the UID is empty if the node itself blocks.
 type ShownBefore<'b> = HashMap<(&'b str, &'b str), &'b ShownBlocker>;
 
 impl Blockers {

@@ -1,4 +1,4 @@
-//! A blocker as it is shown, after what was shown of the same pod before.
+//! A blocker in the status, which keeps its time and its words from the one before.
 
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
@@ -16,7 +16,7 @@ use crate::world::WorldView;
 /// those of anybody.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
 
-/// A blocker as it is shown.
+/// A blocker in the status of a maintenance.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownBlocker {
     /// With the whole message.
@@ -29,7 +29,7 @@ pub(crate) struct ShownBlocker {
     pub(super) pod_type: PodType,
 }
 
-/// What the words are about, beside the reason.
+/// The cause of a message, beside the reason: while it is the same, the words stay for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockerKey {
     /// Who or what it is that blocks.

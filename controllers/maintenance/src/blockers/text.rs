@@ -11,7 +11,7 @@ const LEAST_WORDS: usize = 128;
 /// Phrase that introduces our commands; removed from foreign text.
 const PHRASE: &str = "to go on";
 
-/// What a message is made of.
+/// The parts of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockerText {
     /// Why the pod does not leave. Parts of it may be words of others.

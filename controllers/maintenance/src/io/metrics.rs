@@ -118,7 +118,7 @@ impl MaintenanceGauges {
     }
 }
 
-/// What is shown next.
+/// The series of the next scrape.
 #[derive(Default)]
 struct NextSeries {
     pending: Series,

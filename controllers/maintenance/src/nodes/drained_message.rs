@@ -5,7 +5,7 @@ use drydock_api::node_maintenance::PodType;
 
 const SPEAKS: &str = "Pods up to type ";
 
-/// What the condition says beside its status.
+/// The parts of the message of a node's condition Drained.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DrainedText {
     /// The type up to which it speaks.

@@ -16,13 +16,13 @@ use drydock_runtime::Node;
 
 use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::conditions::drained_up_to;
-use crate::nodes::tally::{GoneNodesTally, LEFT_UNDRAINED};
+use crate::nodes::gone_tally::{GoneNodesTally, LEFT_UNDRAINED};
 use crate::world::{WorldView, selects};
 
 /// The label that the kubelet sets to the name of its node, unless its flags say otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
-/// What is known of the nodes of each maintenance in Drain.
+/// The nodes of each maintenance in Drain, those that have left the cluster among them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GoneNodes {
     /// By its UID and the last type of the pods that are counted: its own, and Default.

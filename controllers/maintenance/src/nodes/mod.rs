@@ -4,5 +4,5 @@ pub(crate) mod conditions;
 pub(crate) mod cordon;
 mod drained_message;
 pub(crate) mod gone;
-pub(crate) mod tally;
+pub(crate) mod gone_tally;
 pub(crate) mod uncordoned;

@@ -20,7 +20,7 @@ use crate::world::WorldView;
 /// How long the pods of other nodes wait for the first attempt to cordon a node.
 const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
 
-/// What is remembered of nodes under maintenance that are not cordoned, by name.
+/// Nodes under maintenance that are not cordoned, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NotCordoned {
     /// Since when they are there without an attempt to cordon them.

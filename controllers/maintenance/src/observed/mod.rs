@@ -1,4 +1,4 @@
-//! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
+//! Changes between two plannings: a planning sees the caches of its moment, and not what came and went before.
 
 pub(crate) mod asked_again;
 pub(crate) mod request_transition;
@@ -16,7 +16,7 @@ use crate::{CORDONED_BY, REQUESTER};
 
 pub(crate) use request_transition::RequestTransition;
 
-/// What watches and writes note for the next planning.
+/// Collects changes from watches and writes for the next planning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObservedChanges {
     since: Arc<Mutex<ChangesSince>>,
@@ -24,7 +24,7 @@ pub(crate) struct ObservedChanges {
     pub(crate) refusals: Arc<Refusals>,
 }
 
-/// What has happened since the last planning.
+/// The changes since the last planning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangesSince {
     /// Requests that lost our requester, by namespace and name.

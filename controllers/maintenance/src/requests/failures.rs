@@ -20,8 +20,8 @@ use crate::world::WorldView;
 const AGAIN: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
 
-/// What is remembered of pods that are to leave. After a restart failed validations are learnt anew from the requests that
-/// are there; pods whose requests were withdrawn are asked for once more.
+/// The failures of requests, for pods that are to leave. After a restart failed validations are learnt anew from the
+/// requests that are there; pods whose requests were withdrawn are asked for once more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestFailures {
     /// By UID of the pod.
@@ -50,7 +50,7 @@ pub(crate) struct RequestFailure {
     pub(crate) again: Timestamp,
 }
 
-/// A request that has come to nothing.
+/// A request that has failed.
 struct FailedRequest<'a> {
     cause: FailureCause,
     /// UID of the request.

@@ -1,4 +1,4 @@
-//! What became of the requests of each maintenance, counted: the requests are removed some time after their end.
+//! Counts the outcomes of the requests of each maintenance: the requests are removed some time after their end.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -28,11 +28,11 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
 
-/// What is known of nodes that are being drained, by node.
+/// Pods that workloads have put back, by node that is being drained.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodReturns(HashMap<String, NodeReturns>);
 
-/// What is known of a node.
+/// The workloads with pods on one node.
 #[derive(Clone, Debug)]
 struct NodeReturns {
     /// When it was seen first: what is there then was there before.

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use super::StatusBuilder;
 use crate::actions::EventDraft;
 use crate::nodes::conditions::{ConfirmedEmpty, of_type_suffix};
-use crate::nodes::tally::GoneNodesTally;
+use crate::nodes::gone_tally::GoneNodesTally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
 

@@ -28,7 +28,7 @@ use crate::blockers::Blockers;
 use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::gone::{GoneNodes, is_drained};
-use crate::nodes::tally::GoneNodesTally;
+use crate::nodes::gone_tally::GoneNodesTally;
 use crate::requests::outcomes::Outcomes;
 use crate::world::WorldView;
 use crate::world::recorded::{self, LeftOut};
@@ -43,7 +43,7 @@ const MAX_BLOCKERS_IN_ALL: usize = 1000;
 /// Reason of a condition about pods that leave, once the maintenance is complete.
 const COMPLETED: &str = "Completed";
 
-/// What the statuses are made from, beside the view.
+/// The memories that statuses are made from, beside the view.
 pub(crate) struct StatusSources<'m> {
     pub(crate) blockers: &'m Blockers,
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
@@ -52,7 +52,7 @@ pub(crate) struct StatusSources<'m> {
     pub(crate) emptied: &'m ConfirmedEmpty,
 }
 
-/// What is remembered of statuses.
+/// The memory of statuses between steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatusMemory {
     pub(crate) settled: Settled,

@@ -1,4 +1,4 @@
-//! What is seen: one consistent-enough look into the caches.
+//! One look into the caches, consistent enough for a step.
 
 pub(crate) mod recorded;
 mod view;

@@ -1,4 +1,4 @@
-//! What a kind must tell about itself to be watched and stored.
+//! The trait of kinds that are watched and stored, and the two kinds of our own.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::cacheable::{Cacheable, ObjectKey};
 
-/// What happened to an object: `old` is absent when it is new, `new` when it is gone.
+/// A change of an object: `old` is absent when it is new, `new` when it is gone.
 #[derive(Debug)]
 pub struct ObjectChange<T> {
     /// The object before.

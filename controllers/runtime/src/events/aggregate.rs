@@ -26,7 +26,7 @@ const REMEMBERED: usize = 4096;
 /// Before the message of the last of the events that were combined, as client-go has it.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// What to write.
+/// A write of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EventWrite {
     pub(super) event: RecordedEvent,

@@ -83,7 +83,7 @@ pub struct EventRecorder {
     dropped: Counter,
 }
 
-/// What recorders and the writer share.
+/// The queue between the recorders and the writer.
 #[derive(Default)]
 struct EventQueue {
     waiting: Mutex<EventBacklog>,

@@ -1,4 +1,4 @@
-//! What to do about a Lease, decided from what was seen of it.
+//! Decides about a Lease from the one that was read and from when it last changed.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ use crate::metrics::{Metrics, QueueMetrics};
 
 use state::QueueState;
 
-/// What a queue asks of its keys. Logs show them as they display.
+/// The key of a work queue. Logs show it by `Display`.
 pub trait QueueKey: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
     /// With whom the key takes turns: a group such as its namespace, and a group within that one; none if it is of no
     /// group.
