@@ -1,4 +1,4 @@
-//! Rules of design/controllers.md, 'Drain targets', beyond the seed's snapshots.
+//! Rules of drain targets beyond the snapshots of KEP-4212.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

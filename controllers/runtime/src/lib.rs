@@ -1,9 +1,9 @@
 //! What every controller stands on: the client, host caches, work queues, the lease, events and metrics.
 //!
 //! ```text
-//! API server ──watch──> cache::Store ──Change──> handler ──key──> queue::Queue ──> worker ──write──> API server
-//!                                                                     ^ delayed adds, retries │
-//!                                                                     └────────────────────────┘
+//! API server ──watch──> cache::Store ──ObjectChange──> handler ──key──> queue::WorkQueue ──> worker ──write──> API server
+//!                                                                             ^ delayed adds, retries │
+//!                                                                             └───────────────────────┘
 //! ```
 //!
 //! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of its queue, and runs

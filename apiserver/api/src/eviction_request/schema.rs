@@ -1,5 +1,4 @@
-//! The schema of EvictionRequest: the fields, protobuf numbers and descriptions of KEP-4563, with the changes that
-//! design/api.md decides.
+//! The schema of EvictionRequest: the fields, protobuf numbers and descriptions of KEP-4563, with a few changes.
 //!
 //! The KEP uses the protobuf numbers 2 and 4 twice in InterceptorStatus; here completionTime and message have the
 //! next free ones. `kubectl explain` prints the descriptions.

@@ -1,5 +1,4 @@
-//! The schema of NodeMaintenance: the fields and descriptions of KEP-4212, with the changes that design/api.md
-//! decides.
+//! The schema of NodeMaintenance: the fields and descriptions of KEP-4212, with a few changes.
 //!
 //! The KEP gives no protobuf numbers. They are assigned here, in the order of its structs.
 

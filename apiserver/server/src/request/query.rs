@@ -32,16 +32,16 @@ impl Query {
     /// A boolean parameter: present means true, except as `false` or `0`
     /// (k8s.io/apimachinery/pkg/runtime/converter.go, Convert_Slice_string_To_bool).
     pub fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(truth)
+        self.get(name).is_some_and(parse_bool)
     }
 
     /// Like [`Query::flag`], telling an absent parameter apart.
     pub fn optional_flag(&self, name: &str) -> Option<bool> {
-        self.get(name).map(truth)
+        self.get(name).map(parse_bool)
     }
 }
 
-fn truth(value: &str) -> bool {
+fn parse_bool(value: &str) -> bool {
     !matches!(value.to_ascii_lowercase().as_str(), "false" | "0")
 }
 

@@ -7,7 +7,7 @@ use super::text;
 use crate::setup::ServerRoute;
 
 /// Not compared. The first are of the connection or follow from the body's length and the moment; of the others, the
-/// host's priority and fairness is switched on and ours has none (wire.md, chain).
+/// host's priority and fairness is switched on and ours has none (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain).
 const NOT_COMPARED: [&str; 6] = [
     "connection",
     "content-length",
@@ -17,7 +17,7 @@ const NOT_COMPARED: [&str; 6] = [
     "x-kubernetes-pf-prioritylevel-uid",
 ];
 
-/// The host puts its own in front of those of an aggregated server (wire.md).
+/// The host puts its own in front of those of an aggregated server (kube-aggregator pkg/apiserver/handler_proxy.go).
 const TWICE_THROUGH_THE_AGGREGATOR: [&str; 2] = ["audit-id", "cache-control"];
 
 /// Headers by name, each with its values in order.

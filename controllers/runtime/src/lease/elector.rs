@@ -22,7 +22,7 @@ pub enum LeadershipEnd {
     Lost,
 }
 
-/// One contender.
+/// A candidate for a Lease.
 pub struct Elector {
     api: Api<Lease>,
     config: LeaseConfig,
@@ -32,7 +32,7 @@ pub struct Elector {
 }
 
 impl Elector {
-    /// A contender that tells `handle` how it stands.
+    /// Returns a candidate that reports through `handle` whether it holds the Lease.
     pub fn new(client: &Client, config: LeaseConfig, handle: LeaseHandle) -> Self {
         let api = Api::namespaced(client.clone(), &config.namespace);
         Self { api, config, handle, seen: LastLease::default(), held: None }

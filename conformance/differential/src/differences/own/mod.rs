@@ -15,15 +15,16 @@ pub(super) fn all() -> Vec<Difference> {
     groups.into_iter().flat_map(|(sequence, source, fields)| each(sequence, source, fields)).collect()
 }
 
-const STRUCTS: &str = "the structs of a compiled-in kind are always there, and nobody owns them by themselves (wire.md: Seen on a live 1.36.3)";
+const STRUCTS: &str = "the structs of a compiled-in kind are always there, and nobody owns them by themselves (seen on kube-apiserver 1.36.3)";
 const AGES: &str = "the printers of compiled-in kinds give ages the type string, custom resources date (k8s.io/kubernetes pkg/printers, k8s.io/apiextensions-apiserver pkg/registry/customresource/tableconvertor)";
-const NAMES: &str = "we say what the name is that of (api.md, kubectl columns)";
-const CELLS: &str = "no JSON path makes of an object what the column shows, or what it shows where there is nothing (api.md, kubectl columns)";
-const ITEMS: &str = "items of lists of a compiled-in kind carry no kind and no version of their own (wire.md: Seen on a live 1.36.3)";
+const NAMES: &str = "we say what the name is that of";
+const CELLS: &str =
+    "no JSON path makes of an object what the column shows, or what it shows where there is nothing";
+const ITEMS: &str = "items of lists of a compiled-in kind carry no kind and no version of their own (seen on kube-apiserver 1.36.3)";
 const CONTINUE: &str =
     "metav1.ListMeta leaves out an empty continue; the list of a custom resource is unstructured and has it";
 const NULL: &str = "metadata of an empty list of custom resources has null for its items, that of compiled-in kinds an empty list, as PodDisruptionBudgets show";
-const WORDS: &str = "the words of compiled-in kinds (wire.md: Content negotiation, List and watch)";
+const WORDS: &str = "the words of compiled-in kinds (seen on kube-apiserver 1.36.3)";
 const KINDS: &str =
     "a body of another kind meets the decoder of a compiled-in kind, and the validation of a custom resource";
 const TYPES: &str =
