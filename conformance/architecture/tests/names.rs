@@ -25,7 +25,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Age",
     "Answer",
     "Ask",
-    "Asked",
     "Attributes",
     "Authorizer",
     "Batch",

@@ -55,7 +55,7 @@ impl EtcdFlags {
     }
 }
 
-/// Both.
+/// Flags of both backends.
 #[derive(Clone, Debug, Args)]
 pub struct StorageFlags {
     /// etcd

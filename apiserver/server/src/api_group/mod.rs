@@ -200,15 +200,15 @@ impl ApiGroup {
             lists: self.lists.clone(),
             fencing_token: None,
         };
-        match self.admit(&mut request, &method, body).await {
+        match self.read_request(&mut request, &method, body).await {
             Ok(body) if body.len() > LARGE_BODY => self.serve_large(request, body).await,
-            Ok(body) => answered(&request, handlers::serve(&request, &body).await),
+            Ok(body) => answered(&request, handlers::dispatch(&request, &body).await),
             Err(error) => answered(&request, Err(error)),
         }
     }
 
-    /// Reads the body of a request that is served.
-    async fn admit(
+    /// Reads the fencing token and the body of a request.
+    async fn read_request(
         &self,
         request: &mut RequestContext,
         method: &http::Method,
@@ -229,7 +229,7 @@ impl ApiGroup {
     async fn serve_large(&self, request: RequestContext, body: RequestBody) -> Response<Body> {
         let request = Arc::new(request);
         let of_request = request.clone();
-        let answer = async move { handlers::serve(&of_request, &body).await };
+        let answer = async move { handlers::dispatch(&of_request, &body).await };
         let served = self.offload.run(&request.user, request.level, request.caller.deadline(), answer).await;
         answered(&request, served.unwrap_or_else(Err))
     }
@@ -242,8 +242,8 @@ impl ApiGroup {
         else {
             return Ok(None);
         };
-        let admitted = tokens.admit(request.level, &request.user, &request.headers).await;
-        admitted.map_err(|refusal| match refusal {
+        let accepted = tokens.accept(request.level, &request.user, &request.headers).await;
+        accepted.map_err(|refusal| match refusal {
             FencingRefusal::Malformed(error) => error,
             FencingRefusal::Stranger(why) => {
                 let names = request.resource.kind.names();

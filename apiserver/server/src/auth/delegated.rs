@@ -43,13 +43,14 @@ impl DelegatedAuth {
     /// The refusal of a request, unless its user may do what it does.
     pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
         let info = RequestInfo::parse(&request.method, &request.uri);
-        let admitted = tokio::time::timeout(LIMIT, self.admit(request, &Attributes::from(&info), peer)).await;
+        let authorized =
+            tokio::time::timeout(LIMIT, self.authorize(request, &Attributes::from(&info), peer)).await;
         let late = || Err(ApiError::service_unavailable("the host has not said in time who may do this"));
-        let refused = admitted.unwrap_or_else(|_| late()).err()?;
+        let refused = authorized.unwrap_or_else(|_| late()).err()?;
         Some(encode::refusal(&refused, &request.headers, &info.query))
     }
 
-    async fn admit(&self, request: &Parts, attributes: &Attributes, peer: &Peer) -> Result<(), ApiError> {
+    async fn authorize(&self, request: &Parts, attributes: &Attributes, peer: &Peer) -> Result<(), ApiError> {
         let origin = peer.origin(Instant::now() + LIMIT);
         let token = token::bearer(&request.headers).ok_or_else(ApiError::unauthorized)?;
         let caller = Caller::new(self.tokens.review(token, &origin).await?, origin);

@@ -1,9 +1,9 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
-//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> [admit] -> single health checks,
+//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> [access] -> single health checks,
 //! metrics, the API
 
-mod admit;
+mod access;
 mod deadline;
 pub mod health;
 
@@ -32,7 +32,7 @@ use crate::request::spans;
 use crate::request::user::User;
 use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
 use crate::wire::{body, encode};
-pub(crate) use admit::{Admitted, NotAdmitted};
+pub(crate) use access::{AccessDenied, GrantedAccess};
 
 /// The steps that a request passes through.
 pub struct Chain {
@@ -71,7 +71,7 @@ pub enum ResponseGuard {
 
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
-    pub async fn serve(
+    pub async fn handle_request(
         &self,
         request: http::Request<Body>,
         peer: &Peer,
@@ -84,7 +84,8 @@ impl Chain {
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.context(&request, &info, &audit_id, peer)).unwrap_or_default();
         let authenticated = OnceLock::new();
-        let asked = Asked { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
+        let asked =
+            PendingRequest { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
         let (mut response, guard) = match AssertUnwindSafe(answer).catch_unwind().await {
@@ -100,7 +101,7 @@ impl Chain {
         self.deliver(
             response,
             guard,
-            Answered { info: &info, audit_id: &audit_id, code, applies, started, by, user, peer },
+            RequestOutcome { info: &info, audit_id: &audit_id, code, applies, started, by, user, peer },
         )
     }
 
@@ -109,7 +110,7 @@ impl Chain {
         &self,
         mut response: Response<Body>,
         guard: ResponseGuard,
-        of: Answered<'_>,
+        of: RequestOutcome<'_>,
     ) -> Response<ResponseBody<ResponseGuard>> {
         audit::headers::write_audit_id(response.headers_mut(), of.audit_id);
         let took = of.started.elapsed();
@@ -127,11 +128,11 @@ impl Chain {
     async fn answer(
         &self,
         request: http::Request<Body>,
-        asked: Asked<'_>,
+        asked: PendingRequest<'_>,
         deadline: Result<Duration, ApiError>,
     ) -> (Response<Body>, ResponseGuard) {
         let (mut parts, body) = request.into_parts();
-        let Asked { info, audit, .. } = &asked;
+        let PendingRequest { info, audit, .. } = &asked;
         // A probe needs no user, no seat and no review: a client that fills the server, or cuts it off from the host,
         // must not have it restarted or taken out of service.
         if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
@@ -146,11 +147,11 @@ impl Chain {
             }
         };
         let sent = body.size_hint().upper();
-        let admitted = self.authenticate_and_authorize(&mut parts, sent, &asked, deadline);
-        let admitted = tokio::time::timeout_at(deadline.into(), admitted);
-        let (caller, Admitted { user, level, seats, .. }) =
-            match admitted.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
-                Ok(admitted) => admitted,
+        let granted = self.authenticate_and_authorize(&mut parts, sent, &asked, deadline);
+        let granted = tokio::time::timeout_at(deadline.into(), granted);
+        let (caller, GrantedAccess { user, level, seats, .. }) =
+            match granted.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+                Ok(granted) => granted,
                 Err(error) => {
                     audit.status(&error.status);
                     return (encode::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
@@ -162,7 +163,7 @@ impl Chain {
         if info.path == "/metrics" {
             return (self.metrics.expose(&parts.headers), ResponseGuard::Seats(seats));
         }
-        let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
+        let (PendingRequest { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
         let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
         self.handle(request, &info, seats).await
     }
@@ -200,14 +201,14 @@ impl Chain {
         &self,
         parts: &mut http::request::Parts,
         sent: Option<u64>,
-        asked: &Asked<'_>,
+        asked: &PendingRequest<'_>,
         by: Instant,
-    ) -> Result<(Caller, Admitted), ApiError> {
-        let Asked { info, audit, peer, authenticated } = asked;
+    ) -> Result<(Caller, GrantedAccess), ApiError> {
+        let PendingRequest { info, audit, peer, authenticated } = asked;
         let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
         let (attributes, work) = ([Attributes::from(&**info)], Work { info, also: &[], body: sent });
-        let admitted = self.admit(&caller, &mut parts.headers, &attributes, work, audit, by).await;
-        Ok((caller, admitted.map_err(|refused| refused.error)?))
+        let granted = self.grant_access(&caller, &mut parts.headers, &attributes, work, audit, by).await;
+        Ok((caller, granted.map_err(|refused| refused.error)?))
     }
 
     /// The request as metrics show it: without a resource that is not served, which would be a series.
@@ -225,7 +226,7 @@ impl Chain {
 }
 
 /// A request on its way through the chain.
-struct Asked<'a> {
+struct PendingRequest<'a> {
     info: Arc<RequestInfo>,
     audit: AuditContext,
     peer: &'a Peer,
@@ -234,7 +235,7 @@ struct Asked<'a> {
 }
 
 /// An answer, as logs and metrics show it.
-pub(crate) struct Answered<'a> {
+pub(crate) struct RequestOutcome<'a> {
     /// What was asked for.
     pub(crate) info: &'a RequestInfo,
     pub(crate) audit_id: &'a str,

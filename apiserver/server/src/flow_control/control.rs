@@ -90,7 +90,7 @@ impl FlowControl {
 
     /// Takes the seats of a user's request that has this much time, and waits for them if it has to. `listed_bytes`
     /// returns about how many bytes a list reads, counted no further than its second argument. Cancel safe.
-    pub async fn admit(
+    pub async fn acquire(
         self: &Arc<Self>,
         of: PriorityLevel,
         user: &User,

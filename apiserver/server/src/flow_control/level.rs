@@ -121,7 +121,7 @@ impl<W> LevelQueues<W> {
     }
 
     /// The first request of a flow gets its seats.
-    pub fn serve(&mut self, flow: FlowKey) -> Option<(W, u32)> {
+    pub fn grant_next(&mut self, flow: FlowKey) -> Option<(W, u32)> {
         let first = self.change(flow, |flow| flow.queue.pop_front())?;
         self.waiting -= 1;
         self.take(flow, first.seats);

@@ -40,7 +40,7 @@ impl ReplacedBytes {
     ///
     /// # Errors
     /// How long it has to wait before it may be worth another try.
-    pub fn admit(&self, flow: &str, room: u64, now: Instant) -> Result<(), Duration> {
+    pub fn check(&self, flow: &str, room: u64, now: Instant) -> Result<(), Duration> {
         let state = &mut *self.0.lock();
         state.forget(now);
         let written = state.flows.get(state.known(flow)).copied().unwrap_or_default();
@@ -109,7 +109,7 @@ mod tests {
     /// Writes 10 bytes at a time until it is refused; returns how many.
     fn flood(written: &ReplacedBytes, flow: &str, now: Instant) -> u64 {
         let mut bytes = 0;
-        while written.admit(flow, ROOM, now).is_ok() {
+        while written.check(flow, ROOM, now).is_ok() {
             written.note(flow, 10, now);
             bytes += 10;
         }
@@ -130,9 +130,9 @@ mod tests {
         written.note("a", 100 * ROOM, now);
         written.note("b", 10, now + secs(3));
         let now = now + secs(3);
-        assert_eq!(written.admit("a", ROOM, now), Err(secs(27)));
-        assert!(written.admit("b", ROOM, now).is_ok() && written.admit("c", ROOM, now).is_ok());
-        assert!(written.admit("a", ROOM, now + secs(27)).is_ok(), "its bytes are forgotten");
+        assert_eq!(written.check("a", ROOM, now), Err(secs(27)));
+        assert!(written.check("b", ROOM, now).is_ok() && written.check("c", ROOM, now).is_ok());
+        assert!(written.check("a", ROOM, now + secs(27)).is_ok(), "its bytes are forgotten");
         let state = written.0.lock();
         assert_eq!((state.slots.len(), state.flows.len(), state.total), (1, 1, 10));
     }
@@ -144,7 +144,7 @@ mod tests {
             written.note(&flow.to_string(), 10, now);
         }
         assert_eq!(written.0.lock().flows.len(), FLOWS + 1);
-        assert!(written.admit("5000", ROOM, now).is_err());
+        assert!(written.check("5000", ROOM, now).is_err());
         written.note("", 0, now + COUNTS);
         assert!(written.0.lock().total == 0);
     }

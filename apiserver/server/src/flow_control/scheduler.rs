@@ -121,18 +121,18 @@ impl<W> Scheduler<W> {
             return;
         }
         for level in 0..LEVELS {
-            self.serve(level, Scarce::Owed, served);
+            self.grant(level, Scarce::Owed, served);
         }
         for level in 0..LEVELS {
             if self.scarce == Scarce::Nothing {
-                self.serve(level, Scarce::Borrowed, served);
+                self.grant(level, Scarce::Borrowed, served);
             }
         }
     }
 
     /// Serves the requests of a level in order, with seats of its own share or with borrowed ones as well, while there
     /// are such seats for the next one.
-    fn serve(&mut self, index: usize, seats: Scarce, served: &mut Vec<Served<W>>) {
+    fn grant(&mut self, index: usize, seats: Scarce, served: &mut Vec<Served<W>>) {
         loop {
             let free = self.free(index);
             let Some(level) = self.levels.get_mut(index) else { return };
@@ -145,7 +145,7 @@ impl<W> Scheduler<W> {
                 self.scarce = self.scarce.max(seats);
                 return;
             }
-            let Some((waiter, seats)) = level.serve(head.flow) else { return };
+            let Some((waiter, seats)) = level.grant_next(head.flow) else { return };
             self.waiting -= 1;
             served.push((waiter, Claim { level: index, flow: head.flow, seats }));
         }

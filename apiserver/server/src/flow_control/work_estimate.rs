@@ -33,7 +33,8 @@ pub struct Listed {
 }
 
 impl Work<'_> {
-    /// Seats, at least 1 and at most `widest`, of a request that lists about so many bytes of objects, if it lists.
+    /// Returns the seats of the request, from 1 to `widest`. `listed_bytes` is about how many bytes of objects it lists; `None`
+    /// for a request that lists nothing.
     pub fn seats(&self, widest: u32, listed_bytes: Option<usize>) -> u32 {
         let bytes = match listed_bytes {
             Some(bytes) => bytes,

@@ -13,7 +13,7 @@ use hyper::body::Body as _;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::admit::AdmittedStream;
+use super::access::GrantedStream;
 use super::body::{Deadline, EndedBody, Ending};
 use super::call::Call;
 use super::routes::Route;
@@ -37,10 +37,10 @@ impl Call<'_> {
         &self,
         grpc: &Grpc,
         mut answer: Response<Body>,
-        stream: AdmittedStream,
+        stream: GrantedStream,
         seats: Seats,
     ) -> Response<Body> {
-        let AdmittedStream { ending, open, bytes, certificate_end, messages } = stream;
+        let GrantedStream { ending, open, bytes, certificate_end, messages } = stream;
         let deadline = earliest(self.client_deadline, certificate_end);
         let streaming = answer.extensions_mut().remove::<Streaming>().unwrap_or_default();
         streaming.keep(seats, self.by);

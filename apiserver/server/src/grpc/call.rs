@@ -13,14 +13,14 @@ use futures::FutureExt;
 use http::{Request, Response, StatusCode, request};
 use tracing::Instrument;
 
-use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
+use super::access::{GrantedCall, ReadCall, impersonation_headers};
 use super::answer::{check, client_timeout, unary};
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status};
 use crate::audit::{self, AuditContext};
 use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
-use crate::chain::{self, Admitted, Answered, Chain, ResponseGuard};
+use crate::chain::{self, Chain, GrantedAccess, RequestOutcome, ResponseGuard};
 use crate::flow_control::Work;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
@@ -110,7 +110,7 @@ impl Chain {
         };
         let user = call.authenticated.take();
         let (info, audit_id, by) = (call.info(), &*audit_id, call.by);
-        let answered = Answered { info, audit_id, code, applies: false, started, by, user, peer };
+        let answered = RequestOutcome { info, audit_id, code, applies: false, started, by, user, peer };
         self.deliver(response, guard, answered)
     }
 
@@ -131,9 +131,9 @@ impl Chain {
             let end = Instant::now() + time;
             (call.client_deadline, call.by) = (Some(end), call.by.min(end));
         }
-        let admitted = tokio::time::timeout_at(call.by.into(), self.admit_call(grpc, &mut parts, body, call));
-        let AdmittedCall { route, user, seats, request, stream } =
-            admitted.await.unwrap_or_else(|_| Err(self.late(call)))?;
+        let granted = tokio::time::timeout_at(call.by.into(), self.grant_call(grpc, &mut parts, body, call));
+        let GrantedCall { route, user, seats, request, stream } =
+            granted.await.unwrap_or_else(|_| Err(self.late(call)))?;
         let answer = grpc.routes.call(route, &user, request);
         let answer = tokio::time::timeout_at(call.by.into(), answer).await.map_err(|_| self.late(call))?;
         if let Some(stream) = stream {
@@ -144,13 +144,13 @@ impl Chain {
     }
 
     /// Everything that is asked before a call is answered.
-    async fn admit_call(
+    async fn grant_call(
         &self,
         grpc: &Grpc,
         parts: &mut request::Parts,
         body: Body,
         call: &Call<'_>,
-    ) -> Result<AdmittedCall, Refusal> {
+    ) -> Result<GrantedCall, Refusal> {
         let (token, peer) = (Credential::shown(&parts.headers), call.peer);
         let (caller, proved_by) =
             self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated).await?;
@@ -167,12 +167,12 @@ impl Chain {
         let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
         let work = Work { info: call.info(), also, body: Some(bytes as u64) };
-        let Admitted { user, mode, seats, .. } =
-            self.admit(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
+        let GrantedAccess { user, mode, seats, .. } =
+            self.grant_access(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
         let stream = match route.streams() {
             true => {
                 let impersonated = mode.map(|mode| (mode, impersonation));
-                Some(self.admit_stream(grpc, &caller, &user, impersonated, credential, attributes)?)
+                Some(self.grant_stream(grpc, &caller, &user, impersonated, credential, attributes)?)
             }
             false => None,
         };
@@ -181,7 +181,7 @@ impl Chain {
             _ => body,
         };
         let request = Request::from_parts(parts.clone(), body);
-        Ok(AdmittedCall { route, user, seats, request, stream })
+        Ok(GrantedCall { route, user, seats, request, stream })
     }
 
     fn late(&self, call: &Call<'_>) -> Refusal {

@@ -19,7 +19,7 @@
 //! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
 //! 512 different questions that are reviewed for them.
 
-mod admit;
+mod access;
 mod answer;
 mod body;
 mod call;
@@ -133,7 +133,7 @@ impl RequestHandler for Mux {
         match self.grpc.as_ref().filter(|_| is_call(&request)) {
             // Boxed: its state is larger than that of other requests, which would all make room for it.
             Some(grpc) => Box::pin(self.chain.serve_call(grpc, request, peer)).await,
-            None => self.chain.serve(request, peer).await,
+            None => self.chain.handle_request(request, peer).await,
         }
     }
 

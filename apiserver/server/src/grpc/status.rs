@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::Refusal;
-use crate::chain::NotAdmitted;
+use crate::chain::AccessDenied;
 
 /// Longest message, in bytes. Clients take 8 KiB of headers, and percent-encoding makes three bytes of one.
 const LONGEST: usize = 2048;
@@ -36,10 +36,10 @@ impl From<ApiError> for Refusal {
     }
 }
 
-impl From<NotAdmitted> for Refusal {
+impl From<AccessDenied> for Refusal {
     /// An anonymous user without the right gets UNAUTHENTICATED: with a name it might have the right.
-    fn from(refused: NotAdmitted) -> Self {
-        let NotAdmitted { error, is_anonymous } = refused;
+    fn from(refused: AccessDenied) -> Self {
+        let AccessDenied { error, is_anonymous } = refused;
         match is_anonymous {
             true => Self { status: Status::unauthenticated(error.to_string()), error },
             false => error.into(),

@@ -72,7 +72,7 @@ pub struct RequestContext {
     pub recent_frames: Arc<RecentFrames>,
     /// What each flow has put into the history lately.
     pub replaced_bytes: Arc<ReplacedBytes>,
-    /// Of the objects that lists have read from the store.
+    /// The memory budget for objects that lists read from the store.
     pub lists: Arc<FairBudget>,
 }
 

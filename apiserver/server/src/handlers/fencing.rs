@@ -49,7 +49,7 @@ impl FencingTokens {
     }
 
     /// The token of an authorized write, if its headers carry one.
-    pub async fn admit(
+    pub async fn accept(
         &self,
         level: PriorityLevel,
         user: &User,

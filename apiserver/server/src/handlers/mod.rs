@@ -34,7 +34,7 @@ pub fn takes_body(verb: &Verb) -> bool {
 }
 
 /// Answers a request on a resource.
-pub async fn serve(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
+pub async fn dispatch(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
     check_name(&request.info.name)?;
     match request.info.verb {
         Verb::Get => get::get(request).await,

@@ -47,7 +47,7 @@ pub async fn watch(request: &RequestContext) -> Result<Response<Body>, ApiError>
         initial,
         selector,
     };
-    Ok(watch::serve(watch_options))
+    Ok(watch::response(watch_options))
 }
 
 /// Needed only where the watch starts at no version and without what is there.

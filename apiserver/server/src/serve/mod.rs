@@ -130,7 +130,7 @@ pub async fn serve<A: RequestHandler>(
         match accepted {
             Ok((stream, from)) => {
                 let (port, permit) = (port.clone(), Arc::new(permits.take(from.ip())));
-                connections.spawn(async move { port.serve(stream, &permit).await });
+                connections.spawn(async move { port.serve_connection(stream, &permit).await });
                 // It has a turn before so many others are accepted that it loses its permit again.
                 tokio::task::yield_now().await;
             }
@@ -163,7 +163,7 @@ struct SharedPort<A> {
 
 impl<A: RequestHandler> SharedPort<A> {
     /// Serves one connection until it ends or loses its permit.
-    async fn serve(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
+    async fn serve_connection(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
             if let Some((stream, client)) = self.establish(stream, permit).await {
                 converse(stream, client, &self.handler, permit, &self.stop, self.bounds).await;

@@ -67,7 +67,7 @@ pub struct WatchOptions {
 const PIECE: usize = 16 * 1024;
 
 /// The response that streams a watch.
-pub fn serve(options: WatchOptions) -> Response<Body> {
+pub fn response(options: WatchOptions) -> Response<Body> {
     let media_type = match options.view.output.format {
         Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",

@@ -59,7 +59,7 @@ async fn other_tasks_run_while_a_watch_frames_what_it_has_to_decode() {
         (Format::Protobuf, Transform::None),
     ] {
         let kind = kind();
-        let mut body = serve(options(&kind, Output { format, pretty: false, transform })).into_body();
+        let mut body = response(options(&kind, Output { format, pretty: false, transform })).into_body();
         let (mut before, mut most, mut yields) = (0, 0, 0);
         loop {
             match poll!(pin!(body.frame())) {
@@ -83,7 +83,7 @@ async fn a_watched_table_tells_ages_at_the_time_of_each_event() {
     thread_local!(static SECONDS: Cell<i64> = const { Cell::new(0) });
     let clock = || Now::from_second(SECONDS.replace(SECONDS.get() + 1)).unwrap();
     let output = Output { format: Format::Json, pretty: false, transform: Transform::Table("v1") };
-    let body = serve(WatchOptions { clock, ..options(&kind(), output) }).into_body();
+    let body = response(WatchOptions { clock, ..options(&kind(), output) }).into_body();
     let shown = body.collect().await.unwrap().to_bytes();
     let events = serde_json::Deserializer::from_slice(&shown).into_iter::<Value>();
     let times: Vec<_> = events.map(|event| event.unwrap()["object"]["rows"][0]["cells"][1].clone()).collect();
@@ -93,7 +93,7 @@ async fn a_watched_table_tells_ages_at_the_time_of_each_event() {
 #[tokio::test]
 async fn plain_json_is_framed_without_a_yield() {
     let (kind, output) = (kind(), Output { format: Format::Json, pretty: false, transform: Transform::None });
-    let mut body = serve(options(&kind, output)).into_body();
+    let mut body = response(options(&kind, output)).into_body();
     while let Poll::Ready(frame) = poll!(pin!(body.frame())) {
         if frame.is_none() {
             return;

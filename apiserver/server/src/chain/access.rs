@@ -19,10 +19,10 @@ use crate::flow_control::{PriorityLevel, Seats, Work};
 use crate::request::user::User;
 
 /// A request that may be answered.
-pub(crate) struct Admitted {
+pub(crate) struct GrantedAccess {
     /// As whom it is answered.
     pub(crate) user: Arc<User>,
-    /// In which way the caller may act as that user; none as itself.
+    /// The way in which the caller may impersonate that user; `None` without impersonation.
     pub(crate) mode: Option<ImpersonationMode>,
     pub(crate) level: PriorityLevel,
     /// The seats taken for the answer.
@@ -30,13 +30,13 @@ pub(crate) struct Admitted {
 }
 
 /// Why a request may not be answered.
-pub(crate) struct NotAdmitted {
+pub(crate) struct AccessDenied {
     pub(crate) error: ApiError,
     /// Whether the user is anonymous and has no right to it: an authenticated one might.
     pub(crate) is_anonymous: bool,
 }
 
-impl From<ApiError> for NotAdmitted {
+impl From<ApiError> for AccessDenied {
     fn from(error: ApiError) -> Self {
         Self { error, is_anonymous: false }
     }
@@ -59,13 +59,13 @@ impl Chain {
         Ok((caller, proved_by))
     }
 
-    /// Admits a request of a caller that asks for all of `attributes`, or for what every authenticated user may have.
-    /// Headers that name whom the caller acts as are taken off.
+    /// Grants a caller access to all of `attributes`, or to what every authenticated user may have if there are none. Removes
+    /// the impersonation headers.
     ///
     /// # Errors
-    /// 500 if it must be logged and cannot be, 403 if the caller may not act as the user or the user may not have one of
-    /// them, 401 if an anonymous user asks for what every authenticated one may have, 429 if there are no seats.
-    pub(crate) async fn admit(
+    /// 500 if the audit event must be logged and cannot be; 403 if the caller may not impersonate the user, or the user may
+    /// not have one of the attributes; 401 for an anonymous user without attributes; 429 if no seats become free in time.
+    pub(crate) async fn grant_access(
         &self,
         caller: &Caller,
         headers: &mut HeaderMap,
@@ -73,17 +73,20 @@ impl Chain {
         work: Work<'_>,
         audit: &AuditContext,
         by: Instant,
-    ) -> Result<Admitted, NotAdmitted> {
+    ) -> Result<GrantedAccess, AccessDenied> {
         audit.received(&caller.user, work.info).await?;
         let impersonated = self.act_as(caller, headers, attributes, audit).await?;
         let user = impersonated.as_ref().map_or(&caller.user, |impersonated| &impersonated.user).clone();
         let level = self.flow_control.level_of(&user);
         let seats = self.seats(level, &user, work, by).await?;
         self.authorize(caller, &user, attributes, audit).await?;
-        Ok(Admitted { user, mode: impersonated.map(|impersonated| impersonated.mode), level, seats })
+        Ok(GrantedAccess { user, mode: impersonated.map(|impersonated| impersonated.mode), level, seats })
     }
 
-    /// As whom the caller acts if not as itself, which must be allowed for each thing that is asked for.
+    /// Returns the impersonated user, `None` without impersonation headers.
+    ///
+    /// # Errors
+    /// 403 unless one way of impersonation is allowed for all of `attributes`.
     async fn act_as(
         &self,
         caller: &Caller,
@@ -102,7 +105,7 @@ impl Chain {
         Ok(impersonated)
     }
 
-    /// 429 where too many wait already, or the request has waited for as long as it may.
+    /// Waits for seats. Returns 429 if too many requests wait already, or if none become free before the deadline.
     async fn seats(
         &self,
         level: PriorityLevel,
@@ -112,7 +115,7 @@ impl Chain {
     ) -> Result<Seats, ApiError> {
         let left = by.saturating_duration_since(Instant::now());
         let listed_bytes = |listed: &_, enough| work.sum(|info| self.api.listed_bytes(info, listed, enough));
-        self.flow_control.admit(level, user, work, left, listed_bytes).await.map_err(|_| {
+        self.flow_control.acquire(level, user, work, left, listed_bytes).await.map_err(|_| {
             self.metrics.terminated(&self.countable(work.info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
@@ -125,14 +128,14 @@ impl Chain {
         user: &User,
         attributes: &[Attributes],
         audit: &AuditContext,
-    ) -> Result<(), NotAdmitted> {
+    ) -> Result<(), AccessDenied> {
         let mut first: Option<Decision> = None;
         for asked in attributes {
             let decision = self.authorizer.authorize(caller, user, asked).await;
             if !decision.as_ref().is_ok_and(|decision| decision.allowed) {
                 audit.authorized(&decision);
                 let allowed = asked.allowed(user, &decision?);
-                return allowed.map_err(|error| NotAdmitted { error, is_anonymous: user.is_anonymous() });
+                return allowed.map_err(|error| AccessDenied { error, is_anonymous: user.is_anonymous() });
             }
             first = first.or(decision.ok());
         }

@@ -31,16 +31,16 @@ const CALL: usize = 8 << 10;
 const MESSAGES: usize = 256 << 10;
 
 /// A call that may be answered.
-pub(super) struct AdmittedCall {
+pub(super) struct GrantedCall {
     pub(super) route: Route,
     pub(super) user: Arc<User>,
     pub(super) seats: Seats,
     pub(super) request: Request<Body>,
-    pub(super) stream: Option<AdmittedStream>,
+    pub(super) stream: Option<GrantedStream>,
 }
 
 /// What keeps a stream that may be opened.
-pub(super) struct AdmittedStream {
+pub(super) struct GrantedStream {
     pub(super) ending: Arc<Ending>,
     pub(super) open: OpenStream,
     /// Bytes that its questions take.
@@ -59,7 +59,7 @@ pub(super) struct ReadCall {
     pub(super) bytes: usize,
 }
 
-impl AdmittedStream {
+impl GrantedStream {
     /// The client's messages until the answer has ended. Whoever reads them may not see that nobody takes the answer, and would
     /// wait for the next one for as long as the connection is open.
     pub(super) fn messages(&self, body: Body) -> Body {
@@ -95,7 +95,7 @@ impl Chain {
     }
 
     /// Counts the stream, and has its questions asked again for as long as it is open.
-    pub(super) fn admit_stream(
+    pub(super) fn grant_stream(
         &self,
         grpc: &Grpc,
         caller: &Caller,
@@ -103,7 +103,7 @@ impl Chain {
         impersonated: Option<(ImpersonationMode, HeaderMap)>,
         credential: Credential,
         attributes: Vec<Attributes>,
-    ) -> Result<AdmittedStream, Refusal> {
+    ) -> Result<GrantedStream, Refusal> {
         let mut questions = Vec::with_capacity(attributes.len() + 1);
         let (mut certificate_end, origin, sender) = (None, caller.origin, caller.user.clone());
         match credential {
@@ -136,7 +136,7 @@ impl Chain {
         });
         let open = grpc.streams.open(caller.user.flow(), questions.collect(), &ending)?;
         let messages = CancellationToken::new();
-        Ok(AdmittedStream { ending, open, bytes, certificate_end, messages })
+        Ok(GrantedStream { ending, open, bytes, certificate_end, messages })
     }
 
     fn host(&self) -> Host<'_> {
