@@ -13,7 +13,7 @@ use tonic::Status;
 use crate::error::{not_found, of_storage, unavailable};
 use crate::facts::Facts;
 use crate::filter::Entity;
-use crate::hub::core::read;
+use crate::hub::state::read;
 use crate::hubs::Hubs;
 use crate::messages::{eviction, maintenance};
 
@@ -32,7 +32,7 @@ pub async fn get(hubs: &Hubs, entity: Entity, key: &str) -> Result<Bytes, Status
 async fn get_maintenance(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
     let object: NodeMaintenance =
         one(hubs.stores.maintenances.as_ref(), node_maintenance::RESOURCE, name).await?;
-    let message = maintenance::message(&object, hubs.pace(name).await);
+    let message = maintenance::message(&object, hubs.drain_rate(name).await);
     Ok(GetMaintenanceResponse { maintenance: Some(message) }.encode_to_vec().into())
 }
 

@@ -15,9 +15,9 @@ use crate::error::{of_storage, token_expired, too_many_filters, unavailable};
 use crate::filter::{Entity, Filter};
 use crate::history::removals;
 use crate::hub::attach::{Attached, Refusal, Resume};
-use crate::hub::{Handle, Stores, start};
+use crate::hub::{HubHandle, Stores, start};
 use crate::metrics::Metrics;
-use crate::rate::Pace;
+use crate::rate::DrainRate;
 use crate::token::Token;
 use crate::views::Full;
 
@@ -35,7 +35,7 @@ pub struct Hubs {
     pub config: Config,
     /// The metrics of all hubs.
     pub metrics: Metrics,
-    running: Mutex<Option<Handle>>,
+    running: Mutex<Option<HubHandle>>,
     /// Lets one caller at a time read history.
     history: Semaphore,
 }
@@ -119,7 +119,7 @@ impl Hubs {
 
     async fn read_history(
         &self,
-        handle: &Handle,
+        handle: &HubHandle,
         entity: Entity,
         after: u64,
         upto: u64,
@@ -147,7 +147,7 @@ impl Hubs {
     }
 
     /// Returns the running hub; starts one if there is none.
-    fn handle(&self) -> Handle {
+    fn handle(&self) -> HubHandle {
         let mut running = self.running.lock();
         if let Some(handle) = running.as_ref().filter(|handle| !handle.has_ended()) {
             return handle.clone();
@@ -157,11 +157,11 @@ impl Hubs {
         handle
     }
 
-    /// Returns the pace of a maintenance; empty if no filled hub runs.
-    pub async fn pace(&self, maintenance: &str) -> Pace {
+    /// Returns the drain rate of a maintenance; empty if no filled hub runs.
+    pub async fn drain_rate(&self, maintenance: &str) -> DrainRate {
         let running = self.running.lock().clone();
-        let Some(handle) = running.filter(Handle::is_filled) else { return Pace::default() };
-        let pace = timeout(PACE, handle.pace(maintenance.to_owned())).await;
-        pace.ok().flatten().unwrap_or_default()
+        let Some(handle) = running.filter(HubHandle::is_filled) else { return DrainRate::default() };
+        let drain_rate = timeout(PACE, handle.drain_rate(maintenance.to_owned())).await;
+        drain_rate.ok().flatten().unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The pace of a drain: evictions per minute over the last minutes, computed from a growing count.
+//! The rate of a drain: evictions per minute over the last minutes, computed from a growing count.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ const STEP: SignedDuration = SignedDuration::from_secs(5);
 const LEAST_TIME: SignedDuration = SignedDuration::from_secs(10);
 const LEAST_EVICTIONS: i32 = 3;
 
-/// The pace of a drain, and when it ends at this pace.
+/// The rate of a drain, and when it ends at this rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
+pub struct DrainRate {
     /// Evictions per minute.
     pub evictions_per_minute: Option<f64>,
     /// When the last pod leaves.
@@ -23,12 +23,12 @@ pub struct Pace {
 
 /// The recent values of one count.
 #[derive(Clone, Debug, Default)]
-pub struct DrainRate {
+pub struct RateSamples {
     /// Times, and the count from then on, oldest first. The first sample may be older than the window.
     samples: VecDeque<(Timestamp, i32)>,
 }
 
-impl DrainRate {
+impl RateSamples {
     /// Records the count as of `now`. If the count or the clock went back, earlier samples are dropped.
     pub fn record(&mut self, now: Timestamp, evicted: i32) {
         match self.samples.back().copied() {
@@ -62,16 +62,16 @@ impl DrainRate {
         Some((f64::from(evicted) * 600.0 / time.as_secs_f64()).round() / 10.0)
     }
 
-    /// Returns the pace of a drain with `left` pods to go; `left` is `None` if no pod can leave. Without a rate there
+    /// Returns the drain rate of a drain with `left` pods to go; `left` is `None` if no pod can leave. Without a rate there
     /// is no finish time.
-    pub fn pace(&self, now: Timestamp, left: Option<i32>) -> Pace {
+    pub fn drain_rate(&self, now: Timestamp, left: Option<i32>) -> DrainRate {
         let evictions_per_minute = self.per_minute(now).filter(|rate| *rate > 0.0);
         let seconds = evictions_per_minute.zip(left).map(|(rate, left)| f64::from(left) * 60.0 / rate);
         let finish = |seconds: f64| {
             let whole = SignedDuration::try_from_secs_f64(seconds.ceil()).ok()?;
             Timestamp::from_second(now.as_second()).ok()?.checked_add(whole).ok()
         };
-        Pace { evictions_per_minute, finish_time: seconds.and_then(finish) }
+        DrainRate { evictions_per_minute, finish_time: seconds.and_then(finish) }
     }
 }
 
@@ -83,16 +83,16 @@ mod tests {
         Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
-    fn steady() -> DrainRate {
-        let mut rate = DrainRate::default();
+    fn steady() -> RateSamples {
+        let mut rate = RateSamples::default();
         (0..=60).for_each(|n| rate.record(at(n * 2), n as i32));
         rate
     }
 
     #[test]
     fn a_steady_drain_has_its_rate_and_a_finish() {
-        let pace = steady().pace(at(120), Some(15));
-        assert_eq!((pace.evictions_per_minute, pace.finish_time), (Some(30.0), Some(at(150))));
+        let drain_rate = steady().drain_rate(at(120), Some(15));
+        assert_eq!((drain_rate.evictions_per_minute, drain_rate.finish_time), (Some(30.0), Some(at(150))));
     }
 
     #[test]
@@ -106,14 +106,14 @@ mod tests {
 
     #[test]
     fn there_is_none_without_a_basis() {
-        let mut rate = DrainRate::default();
+        let mut rate = RateSamples::default();
         assert_eq!(rate.per_minute(at(0)), None);
         rate.record(at(0), 500);
         assert_eq!(rate.per_minute(at(100)), None, "what was evicted before is not known");
         rate.record(at(101), 502);
         assert_eq!(rate.per_minute(at(102)), None, "two evictions are no rate");
-        assert_eq!(steady().pace(at(120), None).finish_time, None, "nothing can leave");
-        let mut short = DrainRate::default();
+        assert_eq!(steady().drain_rate(at(120), None).finish_time, None, "nothing can leave");
+        let mut short = RateSamples::default();
         (0..9).for_each(|n| short.record(at(n), n as i32 * 10));
         assert_eq!(short.per_minute(at(9)), None, "nine seconds are too few");
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn samples_are_bounded() {
-        let mut rate = DrainRate::default();
+        let mut rate = RateSamples::default();
         (0..100_000).for_each(|n| rate.record(at(n / 10), n as i32));
         assert!(rate.samples.len() <= 62, "{}", rate.samples.len());
         assert_eq!(rate.per_minute(at(9999)).unwrap().round(), 600.0);

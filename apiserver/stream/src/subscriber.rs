@@ -20,7 +20,7 @@ use tonic::Status;
 use crate::codec::StreamMessage;
 use crate::filter::Filter;
 use crate::hub::attach::Attached;
-use crate::hub::core::Reached;
+use crate::hub::state::Reached;
 use crate::hubs::Hubs;
 use crate::log::{Entry, Log};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};

@@ -38,7 +38,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Check",
     "Claim",
     "Condition",
-    "Core",
     "Counts",
     "Decision",
     "Denied",

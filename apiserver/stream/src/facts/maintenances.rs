@@ -14,7 +14,7 @@ use crate::filter::Attributes;
 use crate::messages::bounds::is_name;
 use crate::messages::maintenance::{is_draining, message};
 use crate::messages::{fields, node, timestamp};
-use crate::rate::{DrainRate, Pace};
+use crate::rate::{DrainRate, RateSamples};
 
 /// Creation time and name. A node's message lists the maintenances in this order.
 pub(super) type Age = (Timestamp, Arc<str>);
@@ -25,54 +25,55 @@ pub(super) struct KnownMaintenance {
     pub(super) progress: BTreeMap<Arc<str>, Arc<NodeProgress>>,
     message: Maintenance,
     attributes: Attributes,
-    rate: DrainRate,
-    pace: Pace,
+    samples: RateSamples,
+    drain_rate: DrainRate,
     is_going: bool,
 }
 
 impl KnownMaintenance {
-    /// Takes over the rate of `before`, if that is an earlier state of the same object.
+    /// Takes over the samples of `before`, if that is an earlier state of the same object.
     pub(super) fn new(object: &NodeMaintenance, before: Option<&Self>, now: Timestamp) -> Self {
         let created = object.metadata.creation_timestamp.unwrap_or(Timestamp::MIN);
-        let message = message(object, Pace::default());
+        let message = message(object, DrainRate::default());
         let nodes = object.status.node_statuses.iter().filter(|status| is_name(&status.node_ref.name));
         let progress = nodes.map(|status| {
             let name = status.node_ref.name.as_str().into();
             (name, Arc::new(node::progress(object, status)))
         });
-        let mut rate = before
+        let mut samples = before
             .filter(|b| b.message.uid == message.uid)
-            .map_or_else(DrainRate::default, |b| b.rate.clone());
-        rate.record(now, object.status.outcomes.evicted);
+            .map_or_else(RateSamples::default, |b| b.samples.clone());
+        samples.record(now, object.status.outcomes.evicted);
         let progress: BTreeMap<_, _> = progress.collect();
         let mut known = Self {
             age: (created, object.metadata.name.as_str().into()),
             attributes: attributes(object, &progress),
             progress,
             message,
-            rate,
-            pace: Pace::default(),
+            samples,
+            drain_rate: DrainRate::default(),
             is_going: is_draining(object) && !is_condition_true(&object.status.conditions, DRAINED),
         };
-        known.tell_pace(now);
+        known.update_drain_rate(now);
         known
     }
 
-    /// Computes the pace again.
-    pub(super) fn tell_pace(&mut self, now: Timestamp) {
+    /// Computes the rate again.
+    pub(super) fn update_drain_rate(&mut self, now: Timestamp) {
         let left = self.message.pods_pending.saturating_add(self.message.pods_evicting);
         let leaves = (left > 0 && self.message.blocked < left).then_some(left);
-        self.pace = if self.is_going { self.rate.pace(now, leaves) } else { Pace::default() };
-        self.message.evictions_per_minute = self.pace.evictions_per_minute;
-        self.message.estimated_finish_time = self.pace.finish_time.map(timestamp);
+        self.drain_rate =
+            if self.is_going { self.samples.drain_rate(now, leaves) } else { DrainRate::default() };
+        self.message.evictions_per_minute = self.drain_rate.evictions_per_minute;
+        self.message.estimated_finish_time = self.drain_rate.finish_time.map(timestamp);
     }
 
     pub(super) fn has_rate(&self) -> bool {
-        self.pace.evictions_per_minute.is_some()
+        self.drain_rate.evictions_per_minute.is_some()
     }
 
-    pub(super) fn pace(&self) -> Pace {
-        self.pace
+    pub(super) fn drain_rate(&self) -> DrainRate {
+        self.drain_rate
     }
 
     pub(super) fn state(&self) -> State {

@@ -21,7 +21,7 @@ use drydock_proto::status::v1alpha1::Node;
 use jiff::Timestamp;
 
 use crate::filter::{Attributes, Entity};
-use crate::rate::Pace;
+use crate::rate::DrainRate;
 use evictions::KnownEviction;
 use maintenances::KnownMaintenance;
 use nodes::Nodes;
@@ -102,15 +102,15 @@ impl Facts {
     pub fn rates(&mut self, now: Timestamp) -> Vec<Update> {
         let rated = self.maintenances.iter_mut().filter(|(_, known)| known.has_rate());
         let update = |(key, known): (&Arc<str>, &mut KnownMaintenance)| {
-            known.tell_pace(now);
+            known.update_drain_rate(now);
             Update { entity: Entity::Maintenance, key: key.clone(), state: Some(known.state()) }
         };
         rated.map(update).collect()
     }
 
-    /// Returns the pace of a maintenance that was sent last.
-    pub fn pace(&self, maintenance: &str) -> Pace {
-        self.maintenances.get(maintenance).map(KnownMaintenance::pace).unwrap_or_default()
+    /// Returns the drain rate of a maintenance that was sent last.
+    pub fn drain_rate(&self, maintenance: &str) -> DrainRate {
+        self.maintenances.get(maintenance).map(KnownMaintenance::drain_rate).unwrap_or_default()
     }
 }
 

@@ -117,13 +117,13 @@ fn a_rate_is_told_while_evictions_happen_and_fades() {
     for n in 0..=60 {
         facts.set_maintenance(&key, Some(&maintenance("m", OLD, &[("a", 30)], n)), now(i64::from(n)));
     }
-    let pace = facts.pace("m");
-    assert_eq!((pace.evictions_per_minute, pace.finish_time), (Some(60.0), Some(now(90))));
+    let drain_rate = facts.drain_rate("m");
+    assert_eq!((drain_rate.evictions_per_minute, drain_rate.finish_time), (Some(60.0), Some(now(90))));
     assert_eq!(touched(&facts.rates(now(120))), ["Maintenance m"]);
-    assert_eq!(facts.pace("m").evictions_per_minute, Some(30.0));
+    assert_eq!(facts.drain_rate("m").evictions_per_minute, Some(30.0));
     facts.rates(now(1000));
-    assert_eq!((facts.pace("m"), facts.rates(now(1001)).len()), (Pace::default(), 0));
-    assert_eq!(facts.pace("other"), Pace::default());
+    assert_eq!((facts.drain_rate("m"), facts.rates(now(1001)).len()), (DrainRate::default(), 0));
+    assert_eq!(facts.drain_rate("other"), DrainRate::default());
 }
 
 /// gRPC clients refuse a longer message by default, so that the stream would end at it again and again.

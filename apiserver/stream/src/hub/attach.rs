@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::core::{AllReached, Core, Reached};
+use super::state::{AllReached, HubState, Reached};
 use crate::filter::{Entity, Filter};
 use crate::log::Log;
 use crate::token::Position;
@@ -55,7 +55,7 @@ pub enum Refusal {
     Full(Full),
 }
 
-impl Core {
+impl HubState {
     /// Subscribes a user.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use drydock_storage::storage::{
 use drydock_storage::work_meter::WorkMeter;
 use tokio::sync::watch;
 
-use super::core::{AllReached, Core, Source, Unreadable, updates};
+use super::state::{AllReached, HubState, Source, Unreadable, updates};
 use crate::config::Config;
 use crate::facts::{Facts, Update};
 
@@ -35,7 +35,7 @@ pub(super) async fn fill(
     config: &Config,
     reached: watch::Sender<AllReached>,
     id: u64,
-) -> Result<(Core, Following, Following), StorageError> {
+) -> Result<(HubState, Following, Following), StorageError> {
     let facts = Facts::new(config.heartbeat_deadline);
     let mut filling = Filling { facts, config, found: Vec::new(), unreadable: Unreadable::default() };
     // Evictions first: reading them updates no node while no maintenance is known.
@@ -45,19 +45,19 @@ pub(super) async fn fill(
     found.sort_by_key(|(revision, _)| *revision);
     let nodes = facts.all_nodes();
     let revisions = (maintenances.revision, evictions.revision);
-    let mut core = Core::new(config, reached, id, facts, revisions, unreadable);
+    let mut state = HubState::new(config, reached, id, facts, revisions, unreadable);
     let mut work = WorkMeter::default();
     for (revision, update) in found {
         work.worked(update.state.as_ref().map_or(0, |state| state.event.len())).await;
         // Every earlier change has a lower position.
-        core.apply(update, revision, revision.saturating_sub(1));
+        state.apply(update, revision, revision.saturating_sub(1));
     }
     for update in nodes {
         // The revision of a node's last change is not known, so no revision tells which nodes were sent.
-        core.apply(update, revisions.0.max(revisions.1), 0);
+        state.apply(update, revisions.0.max(revisions.1), 0);
     }
-    core.publish();
-    Ok((core, maintenances, evictions))
+    state.publish();
+    Ok((state, maintenances, evictions))
 }
 
 struct Filling<'c> {

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::attach::{Attached, Refusal, Resume};
-use super::core::AllReached;
-use super::request::Request;
+use super::command::HubCommand;
+use super::state::AllReached;
 use crate::filter::{Entity, Filter};
-use crate::rate::Pace;
+use crate::rate::DrainRate;
 
 /// A handle to a hub, which may have ended.
 #[derive(Clone)]
-pub struct Handle {
+pub struct HubHandle {
     /// The hub's id, which its tokens contain.
     pub id: u64,
     /// The progress of each kind.
     pub reached: watch::Receiver<AllReached>,
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<HubCommand>,
 }
 
-impl Handle {
+impl HubHandle {
     pub(super) fn new(
         id: u64,
         reached: watch::Receiver<AllReached>,
-        requests: mpsc::Sender<Request>,
+        requests: mpsc::Sender<HubCommand>,
     ) -> Self {
         Self { id, reached, requests }
     }
@@ -47,20 +47,20 @@ impl Handle {
         from: Resume,
         at_least: u64,
     ) -> Option<Result<Attached, Refusal>> {
-        self.ask(|reply| Request::Attach { filter, user, from, at_least, reply }).await
+        self.ask(|reply| HubCommand::Attach { filter, user, from, at_least, reply }).await
     }
 
     /// Adds removals after `since` to the hub. Returns `None` if the hub has ended.
     pub async fn add_history(&self, entity: Entity, since: u64, removed: Vec<(Arc<str>, u64)>) -> Option<()> {
-        self.ask(|reply| Request::History { entity, since, removed, reply }).await
+        self.ask(|reply| HubCommand::History { entity, since, removed, reply }).await
     }
 
-    /// Returns the pace of a maintenance; `None` if the hub has ended.
-    pub async fn pace(&self, maintenance: String) -> Option<Pace> {
-        self.ask(|reply| Request::Pace { maintenance, reply }).await
+    /// Returns the drain rate of a maintenance; `None` if the hub has ended.
+    pub async fn drain_rate(&self, maintenance: String) -> Option<DrainRate> {
+        self.ask(|reply| HubCommand::DrainRate { maintenance, reply }).await
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Option<T> {
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> HubCommand) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.requests.send(request(reply)).await.ok()?;
         answer.await.ok()

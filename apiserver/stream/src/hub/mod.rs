@@ -9,12 +9,12 @@
 //! next hub with their tokens, like clients that come from another replica.
 
 pub mod attach;
-pub mod core;
+mod command;
 mod fill;
 pub mod handle;
-mod request;
 mod run;
+pub mod state;
 
 pub use fill::Stores;
-pub use handle::Handle;
+pub use handle::HubHandle;
 pub use run::start;

@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-use super::core::{AllReached, Core, Source};
+use super::command::HubCommand;
 use super::fill::{Following, Stores, fill};
-use super::handle::Handle;
-use super::request::Request;
+use super::handle::HubHandle;
+use super::state::{AllReached, HubState, Source};
 use crate::config::Config;
 use crate::metrics::{Held, Metrics};
 
@@ -34,13 +34,13 @@ const COST: usize = 32;
 const TRIES: usize = 20;
 
 /// Starts a hub. Must be called within a Tokio runtime.
-pub fn start(stores: Stores, config: Config, metrics: Metrics) -> Handle {
+pub fn start(stores: Stores, config: Config, metrics: Metrics) -> HubHandle {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     let id = high ^ low;
     let (requests, received) = mpsc::channel(QUEUE);
     let (reached, follow) = watch::channel(AllReached::default());
     tokio::spawn(run(stores, config, metrics, id, reached, received));
-    Handle::new(id, follow, requests)
+    HubHandle::new(id, follow, requests)
 }
 
 async fn run(
@@ -49,7 +49,7 @@ async fn run(
     metrics: Metrics,
     id: u64,
     reached: watch::Sender<AllReached>,
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<HubCommand>,
 ) {
     let (mut tries, mut wait) = (0, BACKOFF.0);
     let filled = loop {
@@ -63,9 +63,9 @@ async fn run(
         }
         (tries, wait) = (tries + 1, (2 * wait).min(BACKOFF.1));
     };
-    let (core, maintenances, evictions) = filled;
+    let (state, maintenances, evictions) = filled;
     let mut hub = Hub {
-        core,
+        state,
         config,
         metrics,
         requests,
@@ -79,15 +79,15 @@ async fn run(
 }
 
 struct Hub {
-    core: Core,
+    state: HubState,
     config: Config,
     metrics: Metrics,
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<HubCommand>,
     /// When a view was last seen with subscribers.
     used: Instant,
     rates_told: Instant,
     /// Requests that need a newer state.
-    waiting: Vec<Request>,
+    waiting: Vec<HubCommand>,
 }
 
 impl Hub {
@@ -124,9 +124,9 @@ impl Hub {
                     }
                 }
             }
-            self.core.processed(Source::Maintenances, first.progress().0);
-            self.core.processed(Source::Evictions, second.progress().0);
-            self.core.publish();
+            self.state.processed(Source::Maintenances, first.progress().0);
+            self.state.processed(Source::Evictions, second.progress().0);
+            self.state.publish();
             self.serve();
         }
     }
@@ -138,8 +138,8 @@ impl Hub {
             if request.is_given_up() {
                 continue;
             }
-            if began.elapsed() < TURN && self.core.can_serve(&request) {
-                self.core.serve(request);
+            if began.elapsed() < TURN && self.state.can_serve(&request) {
+                self.state.serve(request);
             } else {
                 self.waiting.push(request);
             }
@@ -155,11 +155,11 @@ impl Hub {
         let mut work = WorkMeter::default();
         for event in newest(events)? {
             let (stored, is_there) = event;
-            let cost = self.core.take(source, &stored, is_there, (self.config.clock)());
+            let cost = self.state.take(source, &stored, is_there, (self.config.clock)());
             work.worked(stored.json_len() + cost * COST).await;
         }
-        self.core.processed(source, progress);
-        self.core.publish();
+        self.state.processed(source, progress);
+        self.state.publish();
         Ok(())
     }
 
@@ -167,11 +167,11 @@ impl Hub {
         let now = Instant::now();
         if now.duration_since(self.rates_told) >= self.config.rate_interval {
             self.rates_told = now;
-            self.core.tell_rates((self.config.clock)());
+            self.state.update_drain_rates((self.config.clock)());
         }
-        self.core.views.sweep();
-        self.metrics.holds(self.core.held());
-        if self.core.views.is_read() {
+        self.state.views.sweep();
+        self.metrics.holds(self.state.held());
+        if self.state.views.is_read() {
             self.used = now;
         }
     }
@@ -181,7 +181,7 @@ impl Drop for Hub {
     /// Ends all views, also after a panic, so that subscribers attach to the next hub.
     fn drop(&mut self) {
         self.requests.close();
-        self.core.views.end();
+        self.state.views.end();
         self.metrics.holds(Held::default());
     }
 }

@@ -9,10 +9,10 @@ use drydock_proto::status::v1alpha1::{Blocker, Maintenance, Outcomes, PlanEntry}
 use jiff::Timestamp;
 
 use super::{bounds, count, plan, timestamp, words};
-use crate::rate::Pace;
+use crate::rate::DrainRate;
 
-/// Returns the message of a maintenance. `pace` comes from its earlier states, which the object does not contain.
-pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
+/// Returns the message of a maintenance. `drain_rate` comes from its earlier states, which the object does not contain.
+pub fn message(object: &NodeMaintenance, drain_rate: DrainRate) -> Maintenance {
     let (spec, status) = (&object.spec, &object.status);
     let nodes = &status.node_statuses;
     let sum = |of: fn(&NodeMaintenanceNodeStatus) -> i32| count(nodes.iter().map(of));
@@ -43,8 +43,8 @@ pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
         workloads_drained: is_true(WORKLOADS_DRAINED),
         message: find_condition(&status.conditions, DRAINED)
             .map_or_else(String::new, |c| bounds::text(&c.message)),
-        evictions_per_minute: pace.evictions_per_minute,
-        estimated_finish_time: pace.finish_time.map(timestamp),
+        evictions_per_minute: drain_rate.evictions_per_minute,
+        estimated_finish_time: drain_rate.finish_time.map(timestamp),
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_drain_is_told_with_sums_over_its_nodes() {
-        let told = message(&draining(), Pace::default());
+        let told = message(&draining(), DrainRate::default());
         assert_eq!(
             (told.name.as_str(), told.uid.as_str(), told.reason.as_str()),
             ("rack-7", "u7", "firmware")
@@ -165,11 +165,11 @@ mod tests {
     fn there_is_no_current_entry_outside_the_stage_drain() {
         let mut object = draining();
         object.spec.stage = node_maintenance::Stage::Complete;
-        assert_eq!(message(&object, Pace::default()).current_entry, None);
+        assert_eq!(message(&object, DrainRate::default()).current_entry, None);
         object.spec.stage = node_maintenance::Stage::Drain;
         object.status.drain_plan_position = Some(7);
         assert_eq!(
-            message(&object, Pace::default()).current_entry,
+            message(&object, DrainRate::default()).current_entry,
             None,
             "an index that the plan does not have"
         );
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_maintenance_without_a_status_is_told() {
-        let told = message(&NodeMaintenance::default(), Pace::default());
+        let told = message(&NodeMaintenance::default(), DrainRate::default());
         assert_eq!((told.nodes, told.blocked, told.create_time), (0, 0, None));
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::attach::{Attached, Refusal, Resume};
-use super::core::Core;
+use super::state::HubState;
 use crate::filter::{Entity, Filter};
-use crate::rate::Pace;
+use crate::rate::DrainRate;
 
 /// A request to a hub.
-pub enum Request {
+pub enum HubCommand {
     /// Subscribes a user.
     Attach {
         /// What the user subscribes to.
@@ -35,48 +35,48 @@ pub enum Request {
         /// Notified when it is done.
         reply: oneshot::Sender<()>,
     },
-    /// Reads the pace of a maintenance.
-    Pace {
+    /// Reads the drain rate of a maintenance.
+    DrainRate {
         /// Its name.
         maintenance: String,
         /// The answer.
-        reply: oneshot::Sender<Pace>,
+        reply: oneshot::Sender<DrainRate>,
     },
 }
 
-impl Request {
+impl HubCommand {
     /// Whether the caller has stopped waiting for the answer.
     pub(super) fn is_given_up(&self) -> bool {
         match self {
             Self::Attach { reply, .. } => reply.is_closed(),
             Self::History { reply, .. } => reply.is_closed(),
-            Self::Pace { reply, .. } => reply.is_closed(),
+            Self::DrainRate { reply, .. } => reply.is_closed(),
         }
     }
 }
 
-impl Core {
+impl HubState {
     /// Whether a request can be answered with what is known.
-    pub(super) fn can_serve(&self, request: &Request) -> bool {
+    pub(super) fn can_serve(&self, request: &HubCommand) -> bool {
         match request {
-            Request::Attach { filter, at_least, .. } => self.reached(filter.entity).floor >= *at_least,
-            Request::History { .. } | Request::Pace { .. } => true,
+            HubCommand::Attach { filter, at_least, .. } => self.reached(filter.entity).floor >= *at_least,
+            HubCommand::History { .. } | HubCommand::DrainRate { .. } => true,
         }
     }
 
     /// Answers a request.
-    pub(super) fn serve(&mut self, request: Request) {
+    pub(super) fn serve(&mut self, request: HubCommand) {
         // If the caller has stopped waiting, its subscription is dropped.
         match request {
-            Request::Attach { filter, user, from, reply, .. } => {
+            HubCommand::Attach { filter, user, from, reply, .. } => {
                 let _ = reply.send(self.attach(filter, &user, from));
             }
-            Request::History { entity, since, removed, reply } => {
+            HubCommand::History { entity, since, removed, reply } => {
                 self.indexes[entity.index()].add_history(since, &removed, &mut self.past_serial);
                 let _ = reply.send(());
             }
-            Request::Pace { maintenance, reply } => {
-                let _ = reply.send(self.facts.pace(&maintenance));
+            HubCommand::DrainRate { maintenance, reply } => {
+                let _ = reply.send(self.facts.drain_rate(&maintenance));
             }
         }
     }

@@ -71,7 +71,7 @@ pub struct Reached {
 pub type AllReached = [Reached; 3];
 
 /// The state of a hub.
-pub struct Core {
+pub struct HubState {
     /// The hub's id, which its tokens contain.
     pub id: u64,
     pub(super) facts: Facts,
@@ -92,7 +92,7 @@ pub struct Core {
     touched: HashMap<usize, Arc<View>>,
 }
 
-impl Core {
+impl HubState {
     /// Creates the state from facts that were read at these revisions.
     pub(super) fn new(
         config: &Config,
@@ -159,7 +159,7 @@ impl Core {
     }
 
     /// Applies the rates of drains as of `now`.
-    pub fn tell_rates(&mut self, now: Timestamp) {
+    pub fn update_drain_rates(&mut self, now: Timestamp) {
         let updates = self.facts.rates(now);
         self.apply_all(updates);
     }
