@@ -24,7 +24,6 @@ const IDIOMATIC: &[&str] = &[
 const NOT_YET_RENAMED: &[&str] = &[
     "Age",
     "Answer",
-    "Ask",
     "Attributes",
     "Authorizer",
     "Batch",

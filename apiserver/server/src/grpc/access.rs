@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::body::Ending;
 use super::call::Call;
-use super::reviews::{Answer, Ask, Host, Question};
+use super::recheck::{HostRechecker, Recheck, RecheckResult, StreamCondition};
 use super::routes::Route;
 use super::streams::OpenStream;
 use super::{Grpc, Refusal, message};
@@ -107,15 +107,17 @@ impl Chain {
         let mut questions = Vec::with_capacity(attributes.len() + 1);
         let (mut certificate_end, origin, sender) = (None, caller.origin, caller.user.clone());
         match credential {
-            Credential::Token(token) => questions.push(Question::Token { token, user: sender, origin }),
+            Credential::Token(token) => {
+                questions.push(StreamCondition::Token { token, user: sender, origin })
+            }
             Credential::Certificates { certificates, end } => {
-                questions.push(Question::Certificates { certificates, user: sender });
+                questions.push(StreamCondition::Certificates { certificates, user: sender });
                 certificate_end = end;
             }
             Credential::None => {}
         }
         if let Some((mode, headers)) = impersonated {
-            let about = |attributes: Attributes| Question::Impersonation {
+            let about = |attributes: Attributes| StreamCondition::Impersonation {
                 caller: caller.clone(),
                 mode,
                 headers: headers.clone(),
@@ -126,9 +128,10 @@ impl Chain {
                 false => questions.extend(attributes.iter().cloned().map(about)),
             }
         }
-        let access = |attributes| Question::Access { caller: caller.clone(), user: user.clone(), attributes };
+        let access =
+            |attributes| StreamCondition::Access { caller: caller.clone(), user: user.clone(), attributes };
         questions.extend(attributes.into_iter().map(access));
-        let bytes = questions.iter().map(Question::bytes).sum();
+        let bytes = questions.iter().map(StreamCondition::bytes).sum();
         let (host, ending) = (self.host(), Arc::default());
         let questions = questions.into_iter().map(|it| {
             let until = host.known_until(&it);
@@ -139,14 +142,14 @@ impl Chain {
         Ok(GrantedStream { ending, open, bytes, certificate_end, messages })
     }
 
-    fn host(&self) -> Host<'_> {
-        Host { authenticator: &self.authenticator, authorizer: &self.authorizer }
+    fn host(&self) -> HostRechecker<'_> {
+        HostRechecker { authenticator: &self.authenticator, authorizer: &self.authorizer }
     }
 }
 
 #[async_trait::async_trait]
-impl Ask for Arc<Chain> {
-    async fn ask(&self, question: &Question) -> Answer {
+impl Recheck for Arc<Chain> {
+    async fn ask(&self, question: &StreamCondition) -> RecheckResult {
         self.host().answer(question).await
     }
 }

@@ -7,7 +7,7 @@
 //!                           health, reflection ◀──┤
 //!                                     status ◀────┤     refusals as trailers-only answers
 //!                                    streams ◀────┘     open streams, counted for each user
-//!                                       │ reviews       their tokens and access questions, asked again
+//!                                       │ recheck       what must hold while they are open, reviewed again
 //!                                       ▼
 //!                                       body        ends a stream with trailers
 //! ```
@@ -17,20 +17,20 @@
 //! audit. One that reads no objects is a `get` of its path.
 //!
 //! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
-//! 512 different questions that are reviewed for them.
+//! 512 different conditions that are reviewed for them.
 
 mod access;
 mod answer;
 mod body;
 mod call;
-mod checks;
 mod health;
 mod message;
 mod read;
-mod reviews;
+mod recheck;
 mod routes;
 mod status;
 mod streams;
+mod waiting_checks;
 
 use std::sync::Arc;
 
@@ -46,11 +46,11 @@ use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
 use crate::responses::ResponseBody;
 use crate::serve::RequestHandler;
-use checks::Checks;
 pub use read::Read;
-use reviews::review;
+use recheck::recheck_streams;
 use routes::Routes;
 use streams::Streams;
+use waiting_checks::WaitingChecks;
 
 /// A gRPC service that a server mounts beside its API.
 #[async_trait]
@@ -84,7 +84,7 @@ pub struct Grpc {
     streams: Arc<Streams>,
     /// Of all request messages that are being read.
     messages: Arc<FairBudget>,
-    checks: Arc<Checks>,
+    checks: Arc<WaitingChecks>,
     shutdown: CancellationToken,
 }
 
@@ -121,8 +121,8 @@ impl Mux {
     /// if no service is mounted.
     pub async fn review_streams(self: Arc<Self>) {
         let Some(grpc) = &self.grpc else { return };
-        let reviews = review(&grpc.streams, self.chain.clone());
-        tokio::join!(reviews, grpc.routes.readiness.follow());
+        let rechecks = recheck_streams(&grpc.streams, self.chain.clone());
+        tokio::join!(rechecks, grpc.routes.readiness.follow());
     }
 }
 

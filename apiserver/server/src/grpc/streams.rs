@@ -14,7 +14,7 @@ use schedule::Schedule;
 use tokio::sync::Notify;
 
 use super::body::Ending;
-use super::reviews::{Answer, Question};
+use super::recheck::{RecheckResult, StreamCondition};
 
 /// The key of a question: equal questions have equal keys.
 pub(super) type Key = [u8; 32];
@@ -52,7 +52,7 @@ impl Streams {
     pub(super) fn open(
         self: &Arc<Self>,
         user: &str,
-        questions: Vec<(Question, Instant)>,
+        questions: Vec<(StreamCondition, Instant)>,
         ending: &Arc<Ending>,
     ) -> Result<OpenStream, ApiError> {
         let keyed: Vec<_> = questions.into_iter().map(|(it, due)| (it.key(), it, due)).collect();
@@ -77,12 +77,12 @@ impl Streams {
 
     /// The questions that are due, to be asked now, and when the next one is due. The answer to each of them has to be
     /// [settled](Self::settle).
-    pub(super) fn take_due(&self, now: Instant) -> (Vec<(Key, Arc<Question>)>, Option<Instant>) {
+    pub(super) fn take_due(&self, now: Instant) -> (Vec<(Key, Arc<StreamCondition>)>, Option<Instant>) {
         self.state.lock().schedule.take_due(now)
     }
 
     /// Takes in the answer to a question: it is asked again later, or its streams end.
-    pub(super) fn settle(&self, key: &Key, answer: Answer, now: Instant) {
+    pub(super) fn settle(&self, key: &Key, answer: RecheckResult, now: Instant) {
         let ended = {
             let State { counts, schedule, .. } = &mut *self.state.lock();
             let ended = schedule.settle(key, answer, now);

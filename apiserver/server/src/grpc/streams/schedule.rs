@@ -8,7 +8,7 @@ use tonic::Status;
 
 use super::Key;
 use crate::grpc::body::Ending;
-use crate::grpc::reviews::{Answer, Question};
+use crate::grpc::recheck::{RecheckResult, StreamCondition};
 
 /// Pause after a review that could not be made.
 pub(in crate::grpc) const RETRY: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ pub(super) struct Schedule {
 
 /// A question.
 pub(super) struct Entry {
-    question: Arc<Question>,
+    question: Arc<StreamCondition>,
     /// The user that asked it first.
     pub(super) user: String,
     /// When it has to be asked again; `None` while it is being asked.
@@ -47,7 +47,7 @@ impl Schedule {
     pub(super) fn add(
         &mut self,
         key: Key,
-        question: Question,
+        question: StreamCondition,
         due: Instant,
         user: &str,
     ) -> &mut HashMap<u64, Arc<Ending>> {
@@ -66,7 +66,7 @@ impl Schedule {
     }
 
     /// The questions that are due, to be asked now, and when the next one is due.
-    pub(super) fn take_due(&mut self, now: Instant) -> (Vec<(Key, Arc<Question>)>, Option<Instant>) {
+    pub(super) fn take_due(&mut self, now: Instant) -> (Vec<(Key, Arc<StreamCondition>)>, Option<Instant>) {
         let mut due = Vec::new();
         while let Some((at, key)) = self.times.first().copied() {
             if at > now {
@@ -82,15 +82,20 @@ impl Schedule {
     }
 
     /// Takes in an answer: the question is asked again later, or removed with the status that ends its streams.
-    pub(super) fn settle(&mut self, key: &Key, answer: Answer, now: Instant) -> Option<(Entry, Status)> {
+    pub(super) fn settle(
+        &mut self,
+        key: &Key,
+        answer: RecheckResult,
+        now: Instant,
+    ) -> Option<(Entry, Status)> {
         let entry = self.questions.get_mut(key)?;
         let due = match answer {
-            Answer::Holds(until) => {
+            RecheckResult::Holds(until) => {
                 entry.throttled = None;
                 until
             }
-            Answer::Unknown => now + RETRY,
-            Answer::Throttled => {
+            RecheckResult::Unknown => now + RETRY,
+            RecheckResult::Throttled => {
                 let since = *entry.throttled.get_or_insert(now);
                 if now.duration_since(since) >= THROTTLED {
                     return Some((self.remove(key)?, Status::resource_exhausted(ENDED)));
@@ -98,7 +103,7 @@ impl Schedule {
                 now + RETRY
             }
             // A stream that is opened from here on is a question of its own.
-            Answer::Refused(status) => return Some((self.remove(key)?, status)),
+            RecheckResult::Refused(status) => return Some((self.remove(key)?, status)),
         };
         if let Some(before) = entry.due.replace(due) {
             self.times.remove(&(before, *key));

@@ -13,11 +13,11 @@ use crate::auth::authn::{Caller, Origin};
 use crate::auth::authz::Attributes;
 use crate::request::user::User;
 
-fn question(name: &str) -> Question {
+fn question(name: &str) -> StreamCondition {
     let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });
     let caller = Caller::new(user.clone(), Origin::local(Duration::from_secs(60)));
     let attributes = Attributes { resource: "things".into(), name: name.to_owned(), ..Attributes::default() };
-    Question::Access { caller, user, attributes }
+    StreamCondition::Access { caller, user, attributes }
 }
 
 fn open(streams: &Arc<Streams>, user: &str, names: &[&str]) -> Result<(OpenStream, Arc<Ending>), ApiError> {
@@ -26,8 +26,8 @@ fn open(streams: &Arc<Streams>, user: &str, names: &[&str]) -> Result<(OpenStrea
     Ok((streams.open(user, questions, &ending)?, ending))
 }
 
-fn refused() -> Answer {
-    Answer::Refused(Status::permission_denied("no"))
+fn refused() -> RecheckResult {
+    RecheckResult::Refused(Status::permission_denied("no"))
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn streams_with_the_same_question_have_it_asked_once() {
     assert_eq!((due.len(), next), (2, None));
     assert!(streams.take_due(Instant::now()).0.is_empty(), "they are being asked");
     let later = Instant::now() + Duration::from_secs(10);
-    streams.settle(&question("a").key(), Answer::Holds(later), Instant::now());
+    streams.settle(&question("a").key(), RecheckResult::Holds(later), Instant::now());
     assert_eq!(streams.take_due(Instant::now()).1, Some(later));
     streams.settle(&question("b").key(), refused(), Instant::now());
     assert!(held.iter().all(|(_, ending)| ending.at().get().is_some()), "each of them needs both");
@@ -93,7 +93,7 @@ fn a_question_is_due_when_the_first_of_its_streams_needs_it() {
     assert_eq!((due.len(), next), (1, None), "it is one question");
     let _meanwhile = open(at(4));
     assert!(streams.take_due(at(100)).0.is_empty(), "it is being asked");
-    streams.settle(&question("a").key(), Answer::Holds(at(13)), at(4));
+    streams.settle(&question("a").key(), RecheckResult::Holds(at(13)), at(4));
     assert_eq!(streams.take_due(at(12)).1, Some(at(13)));
 }
 
@@ -103,17 +103,17 @@ fn streams_whose_reviews_are_throttled_for_long_end_and_one_answer_begins_the_ti
     let (now, key) = (Instant::now(), question("a").key());
     let (_stream, ending) = open(&streams, "ann", &["a"]).unwrap();
     let is_open = || ending.at().get().is_none();
-    let throttled = |after: Duration| streams.settle(&key, Answer::Throttled, now + after);
+    let throttled = |after: Duration| streams.settle(&key, RecheckResult::Throttled, now + after);
     let almost = THROTTLED - Duration::from_millis(1);
     throttled(Duration::ZERO);
     throttled(almost);
     assert!(is_open());
-    streams.settle(&key, Answer::Holds(now), now);
+    streams.settle(&key, RecheckResult::Holds(now), now);
     throttled(THROTTLED);
     throttled(THROTTLED + almost);
     assert!(is_open(), "it was answered in between");
     // A review that could not be made is no answer.
-    streams.settle(&key, Answer::Unknown, now);
+    streams.settle(&key, RecheckResult::Unknown, now);
     throttled(2 * THROTTLED);
     let context = std::task::Context::from_waker(std::task::Waker::noop());
     assert_eq!(ending.poll(&context).map(Status::code), Some(Code::ResourceExhausted));

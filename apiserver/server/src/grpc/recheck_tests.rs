@@ -14,13 +14,13 @@ use crate::grpc::streams::{OpenStream, RETRY};
 /// Gives the answer that is set, and counts how often it was asked.
 #[derive(Clone)]
 struct Fake {
-    answer: Arc<Mutex<fn() -> Answer>>,
+    answer: Arc<Mutex<fn() -> RecheckResult>>,
     asked: Arc<watch::Sender<usize>>,
 }
 
 #[async_trait]
-impl Ask for Fake {
-    async fn ask(&self, _: &Question) -> Answer {
+impl Recheck for Fake {
+    async fn ask(&self, _: &StreamCondition) -> RecheckResult {
         let answer = *self.answer.lock();
         let answer = answer();
         self.asked.send_modify(|asked| *asked += 1);
@@ -28,25 +28,25 @@ impl Ask for Fake {
     }
 }
 
-fn fake(answer: fn() -> Answer) -> Fake {
+fn fake(answer: fn() -> RecheckResult) -> Fake {
     Fake { answer: Arc::new(Mutex::new(answer)), asked: Arc::new(watch::channel(0).0) }
 }
 
-fn yes_for_an_hour() -> Answer {
-    Answer::Holds(Instant::now() + Duration::from_secs(3600))
+fn yes_for_an_hour() -> RecheckResult {
+    RecheckResult::Holds(Instant::now() + Duration::from_secs(3600))
 }
 
-fn yes_for_now() -> Answer {
-    Answer::Holds(Instant::now())
+fn yes_for_now() -> RecheckResult {
+    RecheckResult::Holds(Instant::now())
 }
 
-fn no() -> Answer {
-    Answer::Refused(Status::permission_denied("no more"))
+fn no() -> RecheckResult {
+    RecheckResult::Refused(Status::permission_denied("no more"))
 }
 
-fn question(user: &str, token: &str) -> Question {
+fn question(user: &str, token: &str) -> StreamCondition {
     let user = Arc::new(User { name: user.to_owned(), ..User::default() });
-    Question::Token { token: token.to_owned(), user, origin: Origin::local(LIMIT) }
+    StreamCondition::Token { token: token.to_owned(), user, origin: Origin::local(LIMIT) }
 }
 
 fn open(streams: &Arc<Streams>, token: &str) -> (OpenStream, Arc<Ending>) {
@@ -56,7 +56,7 @@ fn open(streams: &Arc<Streams>, token: &str) -> (OpenStream, Arc<Ending>) {
 
 fn reviewing(streams: &Arc<Streams>, asker: &Fake) -> AbortOnDropHandle<()> {
     let (streams, asker) = (streams.clone(), asker.clone());
-    AbortOnDropHandle::new(tokio::spawn(async move { review(&streams, asker).await }))
+    AbortOnDropHandle::new(tokio::spawn(async move { recheck_streams(&streams, asker).await }))
 }
 
 /// Waits until so many questions have been asked.
@@ -99,7 +99,7 @@ async fn a_no_ends_every_stream_of_the_question() {
 
 #[tokio::test]
 async fn a_review_that_cannot_be_made_ends_nothing_and_is_tried_again() {
-    let (streams, asker) = (Arc::<Streams>::default(), fake(|| Answer::Unknown));
+    let (streams, asker) = (Arc::<Streams>::default(), fake(|| RecheckResult::Unknown));
     let (_stream, ending) = open(&streams, "t");
     let _reviewing = reviewing(&streams, &asker);
     asked(&asker, 1).await;
@@ -111,14 +111,14 @@ async fn a_review_that_cannot_be_made_ends_nothing_and_is_tried_again() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), scheduled).await.unwrap();
-    streams.settle(&key, Answer::Holds(Instant::now()), Instant::now());
+    streams.settle(&key, RecheckResult::Holds(Instant::now()), Instant::now());
     asked(&asker, 2).await;
     assert_eq!(code(&ending), None);
 }
 
 #[tokio::test]
 async fn a_review_that_is_throttled_ends_nothing_at_first() {
-    let (streams, asker) = (Arc::<Streams>::default(), fake(|| Answer::Throttled));
+    let (streams, asker) = (Arc::<Streams>::default(), fake(|| RecheckResult::Throttled));
     let (_stream, ending) = open(&streams, "t");
     let _reviewing = reviewing(&streams, &asker);
     asked(&asker, 1).await;
@@ -127,9 +127,9 @@ async fn a_review_that_is_throttled_ends_nothing_at_first() {
 
 #[test]
 fn only_a_refusal_of_our_own_budget_is_throttling() {
-    assert!(matches!(not_made(&ApiError::too_many_requests("later", 1)), Answer::Throttled));
-    assert!(matches!(not_made(&ApiError::service_unavailable("away")), Answer::Unknown));
-    assert!(matches!(not_made(&ApiError::internal("the host is away")), Answer::Unknown));
+    assert!(matches!(not_made(&ApiError::too_many_requests("later", 1)), RecheckResult::Throttled));
+    assert!(matches!(not_made(&ApiError::service_unavailable("away")), RecheckResult::Unknown));
+    assert!(matches!(not_made(&ApiError::internal("the host is away")), RecheckResult::Unknown));
 }
 
 /// A question whose review panics must not be left unasked for ever.
@@ -167,7 +167,7 @@ fn another_user_or_token_is_another_question() {
 #[test]
 fn another_way_of_acting_as_a_user_is_another_question() {
     let ann = Arc::new(User { name: "ann".to_owned(), ..User::default() });
-    let about = |mode| Question::Impersonation {
+    let about = |mode| StreamCondition::Impersonation {
         caller: Caller::new(ann.clone(), Origin::local(LIMIT)),
         mode,
         headers: HeaderMap::new(),

@@ -12,7 +12,7 @@ const MAX_WAITING: usize = 1024;
 
 /// The health checks that wait, oldest first.
 #[derive(Default)]
-pub(super) struct Checks(Mutex<Waiting>);
+pub(super) struct WaitingChecks(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
@@ -22,12 +22,12 @@ struct Waiting {
 
 /// A health check that waits, until this is dropped.
 pub(super) struct WaitingCheck {
-    checks: Arc<Checks>,
+    checks: Arc<WaitingChecks>,
     number: u64,
     displaced: CancellationToken,
 }
 
-impl Checks {
+impl WaitingChecks {
     /// One more waits; the oldest one is displaced if that is too many.
     pub(super) fn wait(self: &Arc<Self>) -> WaitingCheck {
         let displaced = CancellationToken::new();
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_oldest_check_makes_room_for_the_newest() {
-        let checks = Arc::<Checks>::default();
+        let checks = Arc::<WaitingChecks>::default();
         let mut waiting: Vec<_> = (0..=MAX_WAITING).map(|_| checks.wait()).collect();
         let displaced: Vec<bool> = waiting.iter().map(|check| check.displaced.is_cancelled()).collect();
         assert!(displaced[0] && displaced[1..].iter().all(|displaced| !displaced));

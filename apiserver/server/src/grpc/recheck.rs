@@ -26,7 +26,7 @@ const NOT_CERTIFIED: &str =
     "the client certificate is not trusted any more: connect again with one that a trusted CA has issued";
 
 /// Something that has to hold for as long as a stream is open.
-pub(super) enum Question {
+pub(super) enum StreamCondition {
     /// The token is still this user's.
     Token { token: String, user: Arc<User>, origin: Origin },
     /// The certificates still prove that the sender is this user, or a front proxy.
@@ -39,7 +39,7 @@ pub(super) enum Question {
 
 /// What a review says.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(super) enum RecheckResult {
     /// It holds, and that is known until then.
     Holds(Instant),
     /// It does not hold: the streams end with this status.
@@ -52,13 +52,13 @@ pub(super) enum Answer {
 
 /// Makes reviews.
 #[async_trait]
-pub(super) trait Ask: Send + Sync {
+pub(super) trait Recheck: Send + Sync {
     /// Asks the host, unless the answer is remembered.
-    async fn ask(&self, question: &Question) -> Answer;
+    async fn ask(&self, question: &StreamCondition) -> RecheckResult;
 }
 
 /// Reviews open streams for as long as this is polled.
-pub(super) async fn review(streams: &Arc<Streams>, asker: impl Ask + Clone + 'static) {
+pub(super) async fn recheck_streams(streams: &Arc<Streams>, asker: impl Recheck + Clone + 'static) {
     let mut asking = JoinSet::new();
     loop {
         let (due, next) = streams.take_due(Instant::now());
@@ -82,9 +82,9 @@ pub(super) async fn review(streams: &Arc<Streams>, asker: impl Ask + Clone + 'st
 }
 
 /// Asks one question. If the asker panics, the review counts as one that could not be made.
-async fn ask(streams: &Streams, key: Key, question: &Question, asker: &impl Ask) {
+async fn ask(streams: &Streams, key: Key, question: &StreamCondition, asker: &impl Recheck) {
     let unanswered = Unanswered { streams, key, is_answered: false };
-    let answer = tokio::time::timeout(LIMIT, asker.ask(question)).await.unwrap_or(Answer::Unknown);
+    let answer = tokio::time::timeout(LIMIT, asker.ask(question)).await.unwrap_or(RecheckResult::Unknown);
     unanswered.answer(answer);
 }
 
@@ -96,7 +96,7 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
-    fn answer(mut self, answer: Answer) {
+    fn answer(mut self, answer: RecheckResult) {
         self.is_answered = true;
         self.streams.settle(&self.key, answer, Instant::now());
     }
@@ -105,12 +105,12 @@ impl Unanswered<'_> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.streams.settle(&self.key, Answer::Unknown, Instant::now());
+            self.streams.settle(&self.key, RecheckResult::Unknown, Instant::now());
         }
     }
 }
 
-impl Question {
+impl StreamCondition {
     /// Equal questions have equal keys.
     pub(super) fn key(&self) -> Key {
         let mut digest = Sha256::new();
@@ -168,27 +168,27 @@ impl Question {
 
 /// Asks as requests do: answers are remembered and shared with them, and bounded for each caller.
 #[derive(Clone, Copy)]
-pub(super) struct Host<'a> {
+pub(super) struct HostRechecker<'a> {
     pub(super) authenticator: &'a Authenticator,
     pub(super) authorizer: &'a Authorizer,
 }
 
-impl Host<'_> {
+impl HostRechecker<'_> {
     /// Until when the answer to a question is remembered.
-    pub(super) fn known_until(&self, question: &Question) -> Instant {
+    pub(super) fn known_until(&self, question: &StreamCondition) -> Instant {
         match question {
-            Question::Token { token, .. } => self.authenticator.known_until(token),
-            Question::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
-            Question::Certificates { .. } | Question::Impersonation { .. } => {
+            StreamCondition::Token { token, .. } => self.authenticator.known_until(token),
+            StreamCondition::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
+            StreamCondition::Certificates { .. } | StreamCondition::Impersonation { .. } => {
                 Instant::now() + crate::auth::authz::REMEMBER
             }
         }
     }
 
     /// What the host says of a question.
-    pub(super) async fn answer(&self, question: &Question) -> Answer {
+    pub(super) async fn answer(&self, question: &StreamCondition) -> RecheckResult {
         match question {
-            Question::Token { token, user, origin } => {
+            StreamCondition::Token { token, user, origin } => {
                 let origin = Origin { deadline: Instant::now() + LIMIT, ..*origin };
                 match self.authenticator.owner(token, &origin).await {
                     Ok(Some(owner)) if owner.is_same(user) => self.holds(question),
@@ -199,18 +199,18 @@ impl Host<'_> {
                     Err(error) => not_made(&error),
                 }
             }
-            Question::Access { caller, user, attributes } => {
+            StreamCondition::Access { caller, user, attributes } => {
                 let allowed = self.authorizer.require(&renewed(caller), user, attributes).await;
                 self.judged(question, allowed)
             }
-            Question::Certificates { certificates, user } => {
+            StreamCondition::Certificates { certificates, user } => {
                 match self.authenticator.certifies(certificates, user) {
                     Some(true) => self.holds(question),
-                    Some(false) => Answer::Refused(Status::unauthenticated(NOT_CERTIFIED)),
-                    None => Answer::Unknown,
+                    Some(false) => RecheckResult::Refused(Status::unauthenticated(NOT_CERTIFIED)),
+                    None => RecheckResult::Unknown,
                 }
             }
-            Question::Impersonation { caller, mode, headers, attributes } => {
+            StreamCondition::Impersonation { caller, mode, headers, attributes } => {
                 let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
                 let allowed =
                     impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
@@ -220,29 +220,31 @@ impl Host<'_> {
         }
     }
 
-    fn judged(&self, question: &Question, allowed: Result<(), ApiError>) -> Answer {
+    fn judged(&self, question: &StreamCondition, allowed: Result<(), ApiError>) -> RecheckResult {
         match allowed {
             Ok(()) => self.holds(question),
-            Err(error) if error.code() == 403 => Answer::Refused(super::Refusal::from(error).status),
+            Err(error) if error.code() == 403 => RecheckResult::Refused(super::Refusal::from(error).status),
             Err(error) => not_made(&error),
         }
     }
 
-    fn holds(&self, question: &Question) -> Answer {
-        Answer::Holds(self.known_until(question))
+    fn holds(&self, question: &StreamCondition) -> RecheckResult {
+        RecheckResult::Holds(self.known_until(question))
     }
 }
 
 /// A review that has no answer, and why.
-fn not_made(error: &ApiError) -> Answer {
+fn not_made(error: &ApiError) -> RecheckResult {
     match error.code() {
-        429 => Answer::Throttled,
-        _ => Answer::Unknown,
+        429 => RecheckResult::Throttled,
+        _ => RecheckResult::Unknown,
     }
 }
 
-fn refused(why: &str) -> Answer {
-    Answer::Refused(Status::unauthenticated(format!("{why}: open the stream again with a valid token")))
+fn refused(why: &str) -> RecheckResult {
+    RecheckResult::Refused(Status::unauthenticated(format!(
+        "{why}: open the stream again with a valid token"
+    )))
 }
 
 /// The caller with time for another review.
@@ -252,5 +254,5 @@ fn renewed(caller: &Caller) -> Caller {
 }
 
 #[cfg(test)]
-#[path = "reviews_tests.rs"]
+#[path = "recheck_tests.rs"]
 mod tests;
