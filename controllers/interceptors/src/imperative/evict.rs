@@ -96,7 +96,7 @@ async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(Evic
         return Some((result, seen.check));
     }
     let result = evict(&reconciler.context, &target, &pod.uid).await;
-    debug!(request = %key, pod = %target, result = result.kind(), "eviction");
+    debug!(request = %key, pod = %target, answer = result.kind(), "eviction");
     reconciler.metrics.answered(result.kind());
     Some((result, seen.check))
 }
