@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use drydock_storage::backend::Revision;
 use drydock_storage::room::Endless;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError};
+use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError, WatchEvent, WatchFrom};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Duration, sleep, timeout};
@@ -13,7 +14,6 @@ use tonic::Status;
 use crate::config::Config;
 use crate::error::{of_storage, token_expired, too_many_filters, unavailable};
 use crate::filter::{Entity, Filter};
-use crate::history::removals;
 use crate::hub::attach::{Attached, Refusal, Resume};
 use crate::hub::{HubHandle, Stores, start};
 use crate::metrics::Metrics;
@@ -26,6 +26,9 @@ const NEXT_HUB: Duration = Duration::from_millis(50);
 
 /// How long a Get waits for the rate; then it is answered without one.
 const PACE: Duration = Duration::from_secs(1);
+
+/// How long to wait for a silent watch before its progress is checked.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// Starts hubs, and attaches subscribers to them.
 pub struct Hubs {
@@ -164,4 +167,39 @@ impl Hubs {
         let drain_rate = timeout(PACE, handle.drain_rate(maintenance.to_owned())).await;
         drain_rate.ok().flatten().unwrap_or_default()
     }
+}
+
+/// Returns the keys that were removed after one revision and up to another, with the revisions. A key that was removed
+/// several times is listed several times. They are for streams that come from another hub: removals from before this one
+/// started, read once from the backend's history.
+///
+/// # Errors
+/// [`StorageError::Expired`] if the history is compacted, or if there are more than `most` changes.
+async fn removals(
+    storage: &dyn Storage,
+    after: u64,
+    upto: u64,
+    most: usize,
+) -> Result<Vec<(Arc<str>, u64)>, StorageError> {
+    let mut watcher = storage.watch(Scope::all(), WatchFrom::After(Revision(after))).await?;
+    let (mut removed, mut changes) = (Vec::new(), 0);
+    while watcher.progress().0 < upto {
+        let events = match timeout(QUIET, watcher.next()).await {
+            Ok(Some(events)) => events,
+            Ok(None) => return Err(StorageError::NotReady),
+            Err(_) => continue,
+        };
+        changes += events.len();
+        if changes > most {
+            return Err(StorageError::Expired { requested: after, oldest: upto });
+        }
+        for event in events {
+            match event {
+                WatchEvent::Deleted(stored) => removed.push((Arc::from(&*stored.key), stored.revision.0)),
+                WatchEvent::Failed(error) => return Err(error),
+                WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Bookmark { .. } => {}
+            }
+        }
+    }
+    Ok(removed)
 }

@@ -17,7 +17,6 @@ pub mod token;
 mod codec;
 mod error;
 mod get;
-mod history;
 mod hub;
 mod hubs;
 mod subscriber;

@@ -7,8 +7,6 @@
 //!   batch ─────────── with a minimum interval: later entries wait for the next batch
 //! ```
 
-mod cursor;
-
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +25,6 @@ use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
 use crate::metrics::Counted;
 use crate::request::Watch;
 use crate::token::{Position, Token};
-use cursor::Next;
 
 /// Called when all entities of the initial snapshot of a stream were sent.
 pub type SnapshotSent = Box<dyn FnOnce() + Send>;
@@ -187,7 +184,7 @@ impl Subscriber {
                 Batch::Until(end) => end,
                 Batch::Open | Batch::Waits(_) => log.end(),
             };
-            (cursor::next(log, cursor, removals_after, is_batched.then_some(end)), end)
+            (next(log, cursor, removals_after, is_batched.then_some(end)), end)
         });
         if is_batched && matches!(next, Next::Entry(_)) {
             self.batch = Batch::Until(end);
@@ -262,6 +259,32 @@ impl Subscriber {
         self.attached = attached;
         self.batch = Batch::Open;
         Ok(())
+    }
+}
+
+/// What follows a cursor in a view.
+enum Next {
+    /// The next entry.
+    Entry(Arc<Entry>),
+    /// The next entry belongs to the next batch.
+    Later,
+    /// The cursor is at the end.
+    Nothing,
+    /// Removals were dropped that the client was not sent.
+    FellBehind,
+}
+
+/// Returns what follows a cursor. Removals up to `removals_after` are skipped. An entry after the end of the `batch`,
+/// if there is one, is [`Next::Later`].
+fn next(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
+    if log.horizon() > cursor.max(removals_after) {
+        return Next::FellBehind;
+    }
+    let is_wanted = |entry: &&Arc<Entry>| !entry.is_removal || entry.position > removals_after;
+    match log.after(cursor).find(is_wanted) {
+        Some(entry) if batch.is_some_and(|end| entry.position > end) => Next::Later,
+        Some(entry) => Next::Entry(entry.clone()),
+        None => Next::Nothing,
     }
 }
 

@@ -6,7 +6,6 @@
 //!   EvictionRequest ──> eviction, and the node of its pod (where a maintenance speaks of that)
 //! ```
 
-mod evictions;
 mod maintenances;
 mod nodes;
 
@@ -17,14 +16,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
-use drydock_proto::status::v1alpha1::Node;
+use drydock_proto::status::v1alpha1::{EvictionState, Node};
 use jiff::Timestamp;
 
 use crate::filter::{Attributes, Entity};
+use crate::messages::eviction::message;
+use crate::messages::fields;
 use crate::rate::DrainRate;
-use evictions::KnownEviction;
-use maintenances::KnownMaintenance;
-use nodes::Nodes;
+use maintenances::{KnownMaintenance, labels};
+use nodes::{KnownEviction, Nodes};
 
 /// An entity that may have changed.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Facts {
         let after = request.map(KnownEviction::new);
         let touched = self.nodes.set_eviction(before.as_ref(), after.as_ref());
         self.evictions.extend(after.map(|after| (key.clone(), after)));
-        let state = request.map(|request| evictions::state(request, self.heartbeat_deadline));
+        let state = request.map(|request| eviction_state(request, self.heartbeat_deadline));
         let own = Update { entity: Entity::Eviction, key: key.clone(), state };
         std::iter::once(own).chain(touched.iter().map(|node| self.nodes.update(node))).collect()
     }
@@ -112,6 +112,18 @@ impl Facts {
     pub fn drain_rate(&self, maintenance: &str) -> DrainRate {
         self.maintenances.get(maintenance).map(KnownMaintenance::drain_rate).unwrap_or_default()
     }
+}
+
+/// Returns the eviction as subscribers see it.
+fn eviction_state(request: &EvictionRequest, heartbeat_deadline: Duration) -> State {
+    let message = message(request, heartbeat_deadline);
+    let attributes = Attributes {
+        nodes: Some(message.node.clone()).filter(|node| !node.is_empty()).into_iter().collect(),
+        maintenances: message.maintenances.iter().map(|maintenance| maintenance.name.clone()).collect(),
+        labels: labels(&request.metadata.labels),
+        is_blocked: message.state() == EvictionState::Blocked,
+    };
+    State { attributes, event: fields::updated(&message) }
 }
 
 #[cfg(test)]

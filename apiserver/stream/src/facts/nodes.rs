@@ -3,14 +3,34 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use drydock_api::eviction_request::EvictionRequest;
 use drydock_proto::status::v1alpha1::{EvictionCounts, EvictionState, Node, NodeProgress};
 use jiff::Timestamp;
 
-use super::evictions::KnownEviction;
 use super::maintenances::{Age, KnownMaintenance};
 use super::{State, Update};
 use crate::filter::{Attributes, Entity};
+use crate::messages::eviction::{expected_finish_time, state_of};
 use crate::messages::{fields, node};
+
+/// The parts of an eviction that its node's message counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KnownEviction {
+    /// Empty while the node is not known.
+    pub(super) node: Arc<str>,
+    pub(super) state: EvictionState,
+    pub(super) expected_finish_time: Option<Timestamp>,
+}
+
+impl KnownEviction {
+    pub(super) fn new(request: &EvictionRequest) -> Self {
+        Self {
+            node: request.status.pod_info.as_ref().map_or("", |pod| pod.node_name.as_str()).into(),
+            state: state_of(request),
+            expected_finish_time: expected_finish_time(request),
+        }
+    }
+}
 
 #[derive(Default)]
 pub(super) struct Nodes(HashMap<Arc<str>, KnownNode>);
