@@ -1,4 +1,4 @@
-//! What tenants leave behind by naming it: metric series, fences, events.
+//! What tenants leave behind by naming it: metric series, fencing tokens, events.
 
 use std::time::Duration;
 
@@ -23,7 +23,9 @@ pub fn all() -> Vec<Attack> {
         Attack::new("metric-series", "a hundred requesters in each request, all of different names", |f| {
             Box::pin(metric_series(f))
         }),
-        Attack::new("fences", "terms in writes of somebody who is no controller", |f| Box::pin(fences(f))),
+        Attack::new("fencing-tokens", "fencing tokens in writes of a user who is no controller", |f| {
+            Box::pin(fencing_tokens(f))
+        }),
         Attack::new("event-flood", "pods with annotations that want 15,000 warnings", |f| {
             Box::pin(event_flood(f))
         }),
@@ -57,8 +59,8 @@ async fn metric_series(field: AttackField) -> Findings {
     Ok(vec![AttackFinding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
 }
 
-/// A term that counts would refuse the lower one after it, and leave a record of the writer for ever.
-async fn fences(field: AttackField) -> Findings {
+/// A token that counts would have the lower one after it refused, and leave a record of the writer forever.
+async fn fencing_tokens(field: AttackField) -> Findings {
     let line = field.line().await?;
     let write = |at: usize, term: &str| {
         UserRequest::post(field.tenant.requests(), &super::stock::request(at))
