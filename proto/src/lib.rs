@@ -1,7 +1,8 @@
 //! The public protobuf API: messages of the status stream, its client (feature `client`), and their descriptors.
 //!
-//! The .proto files are the documentation. `accepted.txt` has one line for each message, field, method and enum value that
-//! clients may rely on; a test compares it with the .proto files, so that nothing is removed or changed.
+//! The .proto files are the documentation. `accepted.txt` has one line for each message, field, method and enum value of
+//! `drydock.*` that clients may rely on; a test compares it with the .proto files, so that nothing is removed or changed.
+//! The messages of `k8s.io` are compared with the schemas of the kinds in `apiserver/api/tests/proto.rs`.
 //! (The generated client uses `tonic` and `tonic_prost`, the messages `bytes` and `prost_types`.)
 
 pub use prost_types;

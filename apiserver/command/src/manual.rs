@@ -18,14 +18,14 @@ pub fn reference<F: CommandFactory>() -> String {
     format!("# Flags of {name}\n\n{ABOUT}\n{HEAD}{}{tables}", rows(&program))
 }
 
-/// Compares the file of a program's reference with its flags. If the environment has `DRYDOCK_GENERATE`, writes the
+/// Compares the file of a program's reference with its flags. If the environment has `UPDATE`, writes the
 /// file instead.
 ///
 /// # Errors
 /// How to update a file that differs, or why it cannot be written.
 pub fn check_reference<F: CommandFactory>(file: &Path) -> Result<(), String> {
     let reference = reference::<F>();
-    if std::env::var_os("DRYDOCK_GENERATE").is_some() {
+    if std::env::var_os("UPDATE").is_some() {
         return std::fs::write(file, reference).map_err(|error| format!("{}: {error}", file.display()));
     }
     compare(file, &reference)
@@ -33,7 +33,7 @@ pub fn check_reference<F: CommandFactory>(file: &Path) -> Result<(), String> {
 
 fn compare(file: &Path, reference: &str) -> Result<(), String> {
     let is_current = std::fs::read_to_string(file).is_ok_and(|present| present == reference);
-    let advice = || format!("{} is out of date: run this test with DRYDOCK_GENERATE=1", file.display());
+    let advice = || format!("{} is out of date: run this test with UPDATE=1", file.display());
     if is_current { Ok(()) } else { Err(advice()) }
 }
 
@@ -95,6 +95,6 @@ mod tests {
     #[test]
     fn a_reference_that_is_not_there_is_out_of_date() {
         let advice = compare(Path::new("/nonexistent/example.md"), "").unwrap_err();
-        assert!(advice.contains("DRYDOCK_GENERATE"), "{advice}");
+        assert!(advice.contains("UPDATE"), "{advice}");
     }
 }

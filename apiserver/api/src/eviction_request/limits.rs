@@ -1,4 +1,5 @@
-//! Limits of EvictionRequests: the size of one, and the quota of a namespace.
+//! Limits of EvictionRequests: the bytes of one, and the quota of a namespace. How many requesters one may have is in
+//! `validation.rs`.
 
 use drydock_machinery::Object;
 use drydock_machinery::kind::{BytesQuota, Quota};

@@ -67,7 +67,8 @@ pub const NO_SCHEDULABLE_NODE: &str = "NoSchedulableNode";
 /// Something else.
 pub const OTHER: &str = "Other";
 
-/// All reasons.
+/// All reasons. `kubectl explain`, the guide ('Stuck: what now') and the status stream list them too; tests name the place
+/// that misses one, and `conformance/stream/generate` makes the clients again.
 pub const REASONS: [&str; 15] = [
     POD_DISRUPTION_BUDGET,
     ADMISSION_WEBHOOK,

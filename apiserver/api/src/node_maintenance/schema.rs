@@ -1,6 +1,7 @@
 //! The schema of NodeMaintenance: the fields and descriptions of KEP-4212, with a few changes.
 //!
-//! The KEP gives no protobuf numbers. They are assigned here, in the order of its structs.
+//! The KEP gives no protobuf numbers. They are assigned here, in the order of its structs; a new field takes the next free
+//! number, and never one that was used.
 
 use drydock_machinery::schema::{ListType, Schema};
 
