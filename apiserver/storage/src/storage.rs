@@ -36,7 +36,7 @@ pub struct Selection {
     /// The fields that the selection reads. The other fields of an object that is kept as bytes are not decoded.
     pub looks_at: Arc<Excerpt>,
     /// A field value that every selected object has, if the selection requires one. Watchers are indexed by it.
-    pub requires: Option<Term>,
+    pub requires: Option<RequiredField>,
     /// The approximate size of the selection in memory, in bytes.
     pub bytes: usize,
     /// Returns whether the selection includes an object. The object has at least the fields in `looks_at`.
@@ -45,7 +45,7 @@ pub struct Selection {
 
 /// A field and its value; an absent field has the value "".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct RequiredField {
     /// The field names from the root of the object to the field.
     pub path: Arc<[String]>,
     /// The text that the field holds.

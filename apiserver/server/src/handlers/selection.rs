@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::selector::{FieldSelector, LabelSelector};
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::storage::{Scope, Selection, Term};
+use drydock_storage::storage::{RequiredField, Scope, Selection};
 
 use super::call::Call;
 
@@ -64,10 +64,10 @@ fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> 
 }
 
 /// A field that must have one value: a label, else a field of the kind's own. Name and namespace are in the key.
-fn required(labels: &LabelSelector, fields: &FieldSelector) -> Option<Term> {
+fn required(labels: &LabelSelector, fields: &FieldSelector) -> Option<RequiredField> {
     let label = labels.required_value().map(|(key, value)| (vec!["metadata", "labels", key], value));
     let own = fields.terms().iter().find(|term| !term.negated && !term.field.starts_with("metadata."));
     let (path, value) =
         label.or_else(|| own.map(|term| (term.field.split('.').collect(), term.value.as_str())))?;
-    Some(Term { path: path.into_iter().map(str::to_owned).collect(), value: value.to_owned() })
+    Some(RequiredField { path: path.into_iter().map(str::to_owned).collect(), value: value.to_owned() })
 }

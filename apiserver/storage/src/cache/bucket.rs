@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::group::{Group, Member};
 use super::ring::Change;
-use crate::storage::Term;
+use crate::storage::RequiredField;
 
 /// Maximum number of label keys that are indexed. Clients choose labels: the watchers of further keys are woken by
 /// every change in the bucket. The selectable fields of a kind are few and are always indexed.
@@ -37,31 +37,31 @@ type States = [Option<Arc<Object>>; 2];
 /// Where in a bucket a watcher is registered.
 pub(super) enum Index {
     Any,
-    Field(Term),
+    Field(RequiredField),
 }
 
 impl Bucket {
     /// Adds a watcher, with the field value that its selection requires, if any.
-    pub(super) fn join(&mut self, required: Option<Term>) -> (Index, Member) {
-        let Some(term) = required.filter(|term| self.has_room(&term.path)) else {
+    pub(super) fn join(&mut self, required: Option<RequiredField>) -> (Index, Member) {
+        let Some(required) = required.filter(|required| self.has_room(&required.path)) else {
             return (Index::Any, self.any.join());
         };
-        if !self.fields.contains_key(&term.path) {
-            self.excerpt.include(term.path.iter().map(String::as_str));
+        if !self.fields.contains_key(&required.path) {
+            self.excerpt.include(required.path.iter().map(String::as_str));
         }
-        let groups = self.fields.entry(term.path.clone()).or_default();
-        let member = groups.entry(term.value.clone()).or_default().join();
-        (Index::Field(term), member)
+        let groups = self.fields.entry(required.path.clone()).or_default();
+        let member = groups.entry(required.value.clone()).or_default().join();
+        (Index::Field(required), member)
     }
 
     /// Removes a watcher.
     pub(super) fn leave(&mut self, index: &Index, member: &Member) {
         let is_empty = member.leave();
-        let Index::Field(term) = index else { return };
-        let Some(groups) = self.fields.get_mut(&term.path).filter(|_| is_empty) else { return };
-        groups.remove(&term.value);
+        let Index::Field(required) = index else { return };
+        let Some(groups) = self.fields.get_mut(&required.path).filter(|_| is_empty) else { return };
+        groups.remove(&required.value);
         if groups.is_empty() {
-            self.fields.remove(&term.path);
+            self.fields.remove(&required.path);
             self.excerpt = Excerpt::default();
             for path in self.fields.keys() {
                 self.excerpt.include(path.iter().map(String::as_str));

@@ -6,13 +6,13 @@ use drydock_machinery::Object;
 use serde_json::json;
 
 use super::*;
-use crate::storage::{Stored, Term};
+use crate::storage::{RequiredField, Stored};
 
 fn of_field(scope: Scope, path: &[&str], value: &str) -> Scope {
     let mut scope = scope.matching(&["metadata.labels"], |_| true);
     let path = path.iter().map(|name| (*name).to_owned()).collect();
-    let term = Term { path, value: value.to_owned() };
-    scope.matches.iter_mut().for_each(|selection| selection.requires = Some(term.clone()));
+    let field = RequiredField { path, value: value.to_owned() };
+    scope.matches.iter_mut().for_each(|selection| selection.requires = Some(field.clone()));
     scope
 }
 

@@ -8,7 +8,7 @@ use drydock_machinery::Object;
 use drydock_machinery::excerpt::Excerpt;
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
-use drydock_storage::storage::{Scope, Selection, Term, WatchFrom};
+use drydock_storage::storage::{RequiredField, Scope, Selection, WatchFrom};
 use futures::FutureExt;
 use futures::task::{ArcWake, waker};
 
@@ -83,8 +83,10 @@ async fn a_watcher_that_was_woken_and_does_not_read_is_expired() {
 
 /// Returns the same scope with and without an index; `parity` is a label.
 fn of_parity(parity: &'static str) -> [Scope; 2] {
-    let requires =
-        Term { path: ["metadata", "labels", "parity"].map(str::to_owned).into(), value: parity.to_owned() };
+    let requires = RequiredField {
+        path: ["metadata", "labels", "parity"].map(str::to_owned).into(),
+        value: parity.to_owned(),
+    };
     let accepts = move |object: &Object| label(object) == parity;
     [Some(requires), None].map(|requires| Scope {
         matches: Some(Selection {
