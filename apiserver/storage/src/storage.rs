@@ -140,7 +140,7 @@ impl dyn Watcher + '_ {
 }
 
 /// The decision of an updater.
-pub enum Change {
+pub enum UpdateDecision {
     /// Store this object. If it encodes to the stored bytes, nothing is written.
     Write(Object),
     /// Delete the key; watchers receive this object as the last state.
@@ -151,7 +151,7 @@ pub enum Change {
 
 /// Computes the next state from the current one (`None` if the object does not exist). It is called again after a
 /// conflict.
-pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<Change, ApiError> + Send);
+pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<UpdateDecision, ApiError> + Send);
 
 /// Errors of storage; `server` translates them into Status at its edge.
 #[derive(Clone, Debug, thiserror::Error)]

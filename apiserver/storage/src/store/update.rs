@@ -7,7 +7,7 @@ use drydock_machinery::Object;
 
 use super::{Put, Store, codec};
 use crate::backend::{WriteContext, WriteOutcome};
-use crate::storage::{Change, StorageError, Stored, Updater};
+use crate::storage::{StorageError, Stored, UpdateDecision, Updater};
 
 /// The state that an updater sees.
 struct Seen {
@@ -59,15 +59,19 @@ impl Store {
             Err(refusal) => return self.confirm(key, seen, Err(StorageError::Refused(refusal))).await,
         };
         match (change, &seen.stored) {
-            (Change::Write(object), stored) => {
+            (UpdateDecision::Write(object), stored) => {
                 let encoded = codec::encode(object);
                 match stored.as_deref().is_some_and(|stored| stored.is_of_bytes(&encoded)) {
                     true => self.confirm_state(key, seen).await,
                     false => self.write(key, seen, encoded, context).await,
                 }
             }
-            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object, context).await,
-            (Change::Delete(_), None) | (Change::Keep, _) => self.confirm_state(key, seen).await,
+            (UpdateDecision::Delete(object), Some(stored)) => {
+                self.remove(key, stored.clone(), object, context).await
+            }
+            (UpdateDecision::Delete(_), None) | (UpdateDecision::Keep, _) => {
+                self.confirm_state(key, seen).await
+            }
         }
     }
 

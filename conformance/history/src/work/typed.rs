@@ -5,7 +5,9 @@ use std::sync::Arc;
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
 use drydock_storage::room::Endless;
-use drydock_storage::storage::{Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored};
+use drydock_storage::storage::{
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision,
+};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -218,15 +220,15 @@ impl Client<'_> {
 }
 
 impl Plan {
-    fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<Change, ApiError> {
+    fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<UpdateDecision, ApiError> {
         let found = stored.map(|stored| stored.revision.0);
         if self.insists.is_some_and(|expected| expected != found) {
             return Err(ApiError::conflict("test.example", "widgets", name, "another version stands there"));
         }
         Ok(match (self.value, stored) {
-            (Some(value), _) => Change::Write(object(name, value)),
-            (None, Some(stored)) => Change::Delete(Object::clone(&stored.object())),
-            (None, None) => Change::Keep,
+            (Some(value), _) => UpdateDecision::Write(object(name, value)),
+            (None, Some(stored)) => UpdateDecision::Delete(Object::clone(&stored.object())),
+            (None, None) => UpdateDecision::Keep,
         })
     }
 }

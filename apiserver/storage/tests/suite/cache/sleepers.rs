@@ -111,8 +111,8 @@ fn labelled(key: &str, value: u64) -> Object {
 }
 
 async fn put(setup: &Setup, key: &str, value: u64) -> Revision {
-    use drydock_storage::storage::Change;
-    let mut put = |_: Option<&_>| Ok(Change::Write(labelled(key, value)));
+    use drydock_storage::storage::UpdateDecision;
+    let mut put = |_: Option<&_>| Ok(UpdateDecision::Write(labelled(key, value)));
     setup.fixture.storage.update(key, Default::default(), &mut put).await.unwrap().0.revision
 }
 

@@ -8,7 +8,8 @@ use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision, Write, WriteOutcome};
 use drydock_storage::room::Endless;
 use drydock_storage::storage::{
-    Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, WatchEvent, WatchFrom, Watcher,
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision, WatchEvent, WatchFrom,
+    Watcher,
 };
 use serde_json::json;
 
@@ -74,12 +75,14 @@ impl Fixture {
     }
 
     pub async fn set(&self, key: &str, value: u64) -> Revision {
-        let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object(), value)));
+        let mut set =
+            |seen: Option<&Stored>| Ok(UpdateDecision::Write(set_value(&seen.unwrap().object(), value)));
         self.storage.update(key, Default::default(), &mut set).await.unwrap().0.revision
     }
 
     pub async fn delete(&self, key: &str) -> Revision {
-        let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(Object::clone(&seen.unwrap().object())));
+        let mut delete =
+            |seen: Option<&Stored>| Ok(UpdateDecision::Delete(Object::clone(&seen.unwrap().object())));
         self.storage.update(key, Default::default(), &mut delete).await.unwrap().0.revision
     }
 
