@@ -14,18 +14,18 @@ use etcd_client::proto::{PbKeyValue, PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
 use super::requests::Requests;
-use crate::backend::{BackendError, Result, Revision, Turn};
+use crate::backend::{BackendError, CompactionTurn, Result, Revision};
 
 /// The key that Kubernetes uses. It is outside any prefix, because compaction affects the whole etcd.
 const KEY: &str = "compact_rev_key";
 
 /// Makes one turn. Returns what the next turn needs.
-pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
+pub(super) async fn turn(requests: &Requests, last: CompactionTurn) -> Result<CompactionTurn> {
     let response = requests.members().read(KEY.to_owned(), GetOptions::new()).await?.0;
     let revision = requests.header(response.header.as_ref())?;
     let time = noted(requests, response.kvs.into_iter().next());
     if time != last.time {
-        return Ok(Turn { time, revision });
+        return Ok(CompactionTurn { time, revision });
     }
     // The first turn knows no revision yet.
     if last.revision > Revision(0) {
@@ -35,15 +35,15 @@ pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
         }
     }
     match write(requests, last).await {
-        Ok(time) => Ok(Turn { time, revision }),
+        Ok(time) => Ok(CompactionTurn { time, revision }),
         // etcd has no space, so no other replica can write the key either.
-        Err(BackendError::NoSpace(_)) => Ok(Turn { time, revision }),
+        Err(BackendError::NoSpace(_)) => Ok(CompactionTurn { time, revision }),
         Err(error) => Err(error),
     }
 }
 
 /// Writes the key if its version is that of the last turn. Returns the version that it has afterwards.
-async fn write(requests: &Requests, last: Turn) -> Result<u64> {
+async fn write(requests: &Requests, last: CompactionTurn) -> Result<u64> {
     let time = i64::try_from(last.time).unwrap_or(i64::MAX);
     let transaction = Txn::new()
         .when([Compare::version(KEY, CompareOp::Equal, time)])

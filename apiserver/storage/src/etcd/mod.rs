@@ -38,7 +38,8 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::backend::{
-    Backend, BackendError, KeyValue, RangeResult, Result, Revision, Turn, WatchItem, Write, WriteOutcome,
+    Backend, BackendError, CompactionTurn, KeyValue, RangeResult, Result, Revision, WatchItem, Write,
+    WriteOutcome,
 };
 use config::Connector;
 pub use config::EtcdConfig;
@@ -175,7 +176,7 @@ impl Backend for EtcdBackend {
         self.requests.space.keep(&self.requests).await;
     }
 
-    async fn compaction_turn(&self, last: Turn) -> Result<Turn> {
+    async fn compaction_turn(&self, last: CompactionTurn) -> Result<CompactionTurn> {
         compactor::turn(&self.requests, last).await
     }
 }

@@ -1,6 +1,6 @@
 //! Moves of objects from the embedded store to etcd, and back.
 
-use drydock_storage::backend::{BackendError, Revision, Turn, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, CompactionTurn, Revision, Write, WriteOutcome};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig, Import};
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
@@ -79,7 +79,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
     let event = watch.event().await;
     assert_eq!((event.revision, event.create_revision), (next, next));
     assert!(watch.until_progress(&there, next).await.is_empty());
-    let turn = there.compaction_turn(Turn::default()).await.unwrap();
+    let turn = there.compaction_turn(CompactionTurn::default()).await.unwrap();
     update(&there, "/new", next, "2").await;
     there.compaction_turn(turn).await.unwrap();
     is_gone(&there, Revision(current.0 - 1)).await;
