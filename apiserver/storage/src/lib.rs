@@ -35,9 +35,9 @@ pub mod place;
 
 pub mod failpoints;
 mod items;
+pub mod memory_budget;
 mod pinned;
 pub mod progress;
-pub mod room;
 mod stored;
 mod values;
 pub mod work_meter;

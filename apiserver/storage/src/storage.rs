@@ -15,8 +15,8 @@ use drydock_machinery::{ApiError, Object};
 use crate::backend::{BackendError, Revision, WriteContext};
 
 pub use crate::items::Items;
+pub use crate::memory_budget::MemoryBudget;
 pub use crate::pinned::Pinned;
-pub use crate::room::Room;
 pub use crate::stored::Stored;
 
 /// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
@@ -184,7 +184,7 @@ pub enum StorageError {
     /// The guard of the write has changed: the writer's fencing term is over.
     #[error("the writer's term is over")]
     Guarded,
-    /// An updater returned this error, or there was no [`Room`] for a list.
+    /// An updater returned this error, or the [`MemoryBudget`] of a list was exhausted.
     #[error("{0}")]
     Refused(ApiError),
     /// The cache is not filled yet.
@@ -223,13 +223,13 @@ pub trait Storage: Send + Sync + 'static {
     ) -> Result<Arc<Stored>, StorageError>;
     /// Reads one object.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
-    /// Reads a page of objects. Objects that no cache holds are read from the backend, after `room` has granted
+    /// Reads a page of objects. Objects that no cache holds are read from the backend, after `memory` has granted
     /// memory for them; they stay in memory as long as the page does.
     async fn list(
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError>;
     /// Runs a compare-and-swap loop: `updater` sees the current state and returns the change to make. The state is
     /// from the cache at first, and is read from the backend after a conflict or before a refusal that was based on

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -109,7 +109,7 @@ impl Hubs {
         let mut newest = u64::MAX;
         for storage in self.storages(entity) {
             // Of no object: what is asked for is the revision, and that the cache has come so far.
-            let page = storage.list(&Scope::object(""), &options, &mut Endless).await;
+            let page = storage.list(&Scope::object(""), &options, &mut UnlimitedMemory).await;
             let page = page.map_err(|error| of_storage(&error, "revision", ""))?;
             newest = newest.min(page.revision.0);
         }

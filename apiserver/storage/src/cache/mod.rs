@@ -47,7 +47,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::backend::{Revision, WriteContext};
 use crate::pinned::Age;
 use crate::storage::{
-    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
+    Watcher,
 };
 use crate::store::{Store, everything};
 
@@ -198,7 +199,7 @@ impl Storage for Cache {
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
         match self.in_time(self.view(options.at)).await? {
@@ -208,7 +209,7 @@ impl Storage for Cache {
                 page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
                 Ok(page)
             }
-            View::Store => self.shared.store.list(scope, options, room).await,
+            View::Store => self.shared.store.list(scope, options, memory).await,
         }
     }
 

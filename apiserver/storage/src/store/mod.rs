@@ -21,7 +21,8 @@ use crate::backend::{
     Backend, BackendError, KeyValue, Revision, Write, WriteContext, WriteOutcome, prefix_range,
 };
 use crate::storage::{
-    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
+    Watcher,
 };
 use crate::stored::Interner;
 
@@ -178,9 +179,9 @@ impl Storage for Store {
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
-        list::page(self, scope, options, room).await
+        list::page(self, scope, options, memory).await
     }
 
     async fn update(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision,
 };
@@ -176,14 +176,15 @@ impl Client<'_> {
         let called = self.context.recorder.stamp();
         let mut found = Vec::new();
         let (revision, whole) = loop {
-            let page = match self.server.ask(rng, self.storage.list(&scope, &options, &mut Endless)).await {
-                Some(Ok(page)) => page,
-                Some(Err(error)) => {
-                    let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };
-                    return self.refused(called, asked, &error);
-                }
-                None => return,
-            };
+            let page =
+                match self.server.ask(rng, self.storage.list(&scope, &options, &mut UnlimitedMemory)).await {
+                    Some(Ok(page)) => page,
+                    Some(Err(error)) => {
+                        let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };
+                        return self.refused(called, asked, &error);
+                    }
+                    None => return,
+                };
             found.extend(page.items.iter().map(|stored| pair_of(&stored)));
             self.count_of(&page);
             match page.next {

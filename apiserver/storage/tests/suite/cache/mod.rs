@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::{Cache, Config};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::store::Store;
 use tempfile::TempDir;
 
@@ -59,7 +59,11 @@ impl<A> Setup<A> {
         while self
             .fixture
             .storage
-            .list(&Scope::all(), &crate::storage_suite::all(ReadAt::NotOlderThan(revision)), &mut Endless)
+            .list(
+                &Scope::all(),
+                &crate::storage_suite::all(ReadAt::NotOlderThan(revision)),
+                &mut UnlimitedMemory,
+            )
             .await
             .is_err()
         {}

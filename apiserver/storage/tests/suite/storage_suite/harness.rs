@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision, Write, WriteOutcome};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision, WatchEvent, WatchFrom,
     Watcher,
@@ -91,7 +91,7 @@ impl Fixture {
     }
 
     pub async fn page(&self, scope: &Scope, options: &ListOptions) -> Listed {
-        self.storage.list(scope, options, &mut Endless).await.unwrap().into()
+        self.storage.list(scope, options, &mut UnlimitedMemory).await.unwrap().into()
     }
 
     pub async fn follow(&self, scope: Scope, from: WatchFrom) -> Follower {
