@@ -30,8 +30,8 @@ pub mod fence;
 pub mod scope;
 pub mod store;
 
+pub mod location;
 pub mod migrate;
-pub mod place;
 
 pub mod failpoints;
 mod items;
