@@ -24,40 +24,40 @@ pub(super) struct Bucket {
     /// Watchers that every change may concern.
     any: Arc<Group>,
     /// The other watchers, by the field and the value that they require.
-    fields: HashMap<Path, HashMap<String, Arc<Group>>>,
+    fields: HashMap<FieldPath, HashMap<String, Arc<Group>>>,
     /// All indexed fields: each object is read once for all of them.
     excerpt: Excerpt,
 }
 
 /// The field names from the root of the object to a field.
-type Path = Arc<[String]>;
+type FieldPath = Arc<[String]>;
 /// The indexed fields of an object, after a change and before it.
 type States = [Option<Arc<Object>>; 2];
 
-/// Where in a bucket a watcher is registered.
-pub(super) enum Index {
+/// The key under which a watcher is registered in a bucket.
+pub(super) enum BucketKey {
     Any,
     Field(RequiredField),
 }
 
 impl Bucket {
     /// Adds a watcher, with the field value that its selection requires, if any.
-    pub(super) fn join(&mut self, required: Option<RequiredField>) -> (Index, Member) {
+    pub(super) fn join(&mut self, required: Option<RequiredField>) -> (BucketKey, Member) {
         let Some(required) = required.filter(|required| self.has_room(&required.path)) else {
-            return (Index::Any, self.any.join());
+            return (BucketKey::Any, self.any.join());
         };
         if !self.fields.contains_key(&required.path) {
             self.excerpt.include(required.path.iter().map(String::as_str));
         }
         let groups = self.fields.entry(required.path.clone()).or_default();
         let member = groups.entry(required.value.clone()).or_default().join();
-        (Index::Field(required), member)
+        (BucketKey::Field(required), member)
     }
 
     /// Removes a watcher.
-    pub(super) fn leave(&mut self, index: &Index, member: &Member) {
+    pub(super) fn leave(&mut self, bucket_key: &BucketKey, member: &Member) {
         let is_empty = member.leave();
-        let Index::Field(required) = index else { return };
+        let BucketKey::Field(required) = bucket_key else { return };
         let Some(groups) = self.fields.get_mut(&required.path).filter(|_| is_empty) else { return };
         groups.remove(&required.value);
         if groups.is_empty() {
@@ -97,7 +97,7 @@ impl Bucket {
         }
     }
 
-    fn has_room(&self, path: &Path) -> bool {
+    fn has_room(&self, path: &FieldPath) -> bool {
         let labels = self.fields.keys().filter(|path| is_label(path)).count();
         !is_label(path) || labels < LABELS || self.fields.contains_key(path)
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::bucket::{Bucket, Index};
+use super::bucket::{Bucket, BucketKey};
 use super::group::{Group, Member};
 use super::ring::Change;
 use super::wake_flag::WakeFlag;
@@ -46,17 +46,17 @@ struct Registry {
     everything: Bucket,
 }
 
-/// Where a watcher is registered.
-enum Place {
+/// The key under which a watcher is registered.
+enum RegistryKey {
     Object(String),
-    Namespace(String, Index),
-    Everything(Index),
+    Namespace(String, BucketKey),
+    Everything(BucketKey),
 }
 
 /// The registration of a watcher; it ends when this is dropped.
 pub(super) struct Registration {
     watcher_index: Arc<WatcherIndex>,
-    place: Place,
+    registry_key: RegistryKey,
     member: Member,
 }
 
@@ -73,24 +73,24 @@ impl WatcherIndex {
     pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registration {
         let required = scope.matches.as_ref().and_then(|selection| selection.requires.clone());
         let mut registry = self.registry.lock();
-        let (place, member) = match scope.prefix.strip_suffix('/') {
+        let (registry_key, member) = match scope.prefix.strip_suffix('/') {
             _ if scope.single => {
                 let key = scope.prefix.clone();
                 let member = registry.objects.entry(key.clone()).or_default().join();
-                (Place::Object(key), member)
+                (RegistryKey::Object(key), member)
             }
             Some(namespace) => {
                 let bucket = registry.namespaces.entry(namespace.to_owned()).or_default();
-                let (index, member) = bucket.join(required);
-                (Place::Namespace(namespace.to_owned(), index), member)
+                let (bucket_key, member) = bucket.join(required);
+                (RegistryKey::Namespace(namespace.to_owned(), bucket_key), member)
             }
             None => {
-                let (index, member) = registry.everything.join(required);
-                (Place::Everything(index), member)
+                let (bucket_key, member) = registry.everything.join(required);
+                (RegistryKey::Everything(bucket_key), member)
             }
         };
         drop(registry);
-        Registration { watcher_index: self.clone(), place, member }
+        Registration { watcher_index: self.clone(), registry_key, member }
     }
 
     /// Marks the groups that unpublished changes concern. Marks at or below `floor`, the floor of the ring, are
@@ -156,28 +156,28 @@ impl Registry {
         self.objects.values().chain(buckets.flat_map(Bucket::groups))
     }
 
-    fn leave(&mut self, place: &Place, member: &Member) {
-        match place {
-            Place::Object(key) => {
+    fn leave(&mut self, registry_key: &RegistryKey, member: &Member) {
+        match registry_key {
+            RegistryKey::Object(key) => {
                 if member.leave() {
                     self.objects.remove(key);
                 }
             }
-            Place::Namespace(namespace, index) => {
+            RegistryKey::Namespace(namespace, bucket_key) => {
                 let Some(bucket) = self.namespaces.get_mut(namespace) else { return };
-                bucket.leave(index, member);
+                bucket.leave(bucket_key, member);
                 if bucket.is_empty() {
                     self.namespaces.remove(namespace);
                 }
             }
-            Place::Everything(index) => self.everything.leave(index, member),
+            RegistryKey::Everything(bucket_key) => self.everything.leave(bucket_key, member),
         }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.watcher_index.registry.lock().leave(&self.place, &self.member);
+        self.watcher_index.registry.lock().leave(&self.registry_key, &self.member);
     }
 }
 
