@@ -8,8 +8,8 @@ use drydock_machinery::Object;
 use drydock_machinery::excerpt::Excerpt;
 use serde_json::Value;
 
-use super::group::{Group, Member};
 use super::ring::Change;
+use super::watcher_group::{Member, WatcherGroup};
 use crate::storage::RequiredField;
 
 /// Maximum number of label keys that are indexed. Clients choose labels: the watchers of further keys are woken by
@@ -22,9 +22,9 @@ const LABELS_PATH: [&str; 2] = ["metadata", "labels"];
 #[derive(Default)]
 pub(super) struct Bucket {
     /// Watchers that every change may concern.
-    any: Arc<Group>,
+    any: Arc<WatcherGroup>,
     /// The other watchers, by the field and the value that they require.
-    fields: HashMap<FieldPath, HashMap<String, Arc<Group>>>,
+    fields: HashMap<FieldPath, HashMap<String, Arc<WatcherGroup>>>,
     /// All indexed fields: each object is read once for all of them.
     excerpt: Excerpt,
 }
@@ -75,13 +75,13 @@ impl Bucket {
     }
 
     /// Returns all groups that have watchers.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<WatcherGroup>> {
         let any = Some(&self.any).filter(|group| !group.is_empty());
         any.into_iter().chain(self.fields.values().flat_map(HashMap::values))
     }
 
     /// Appends the groups that a change may concern; its key must belong to the bucket.
-    pub(super) fn find(&self, change: &Change, found: &mut Vec<Arc<Group>>) {
+    pub(super) fn find(&self, change: &Change, found: &mut Vec<Arc<WatcherGroup>>) {
         if !self.any.is_empty() {
             found.push(self.any.clone());
         }

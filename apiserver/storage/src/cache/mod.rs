@@ -17,7 +17,6 @@
 mod batch;
 mod bucket;
 mod follow;
-mod group;
 mod initial;
 mod metrics;
 mod objects;
@@ -31,6 +30,7 @@ mod usage;
 mod wake_flag;
 mod wake_queue;
 mod watcher;
+mod watcher_group;
 mod watcher_index;
 
 use std::sync::Arc;

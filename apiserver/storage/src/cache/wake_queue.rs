@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 
-use super::group::Group;
+use super::watcher_group::WatcherGroup;
 
 /// Maximum number of watchers woken in one step.
 const STEP: usize = 256;
@@ -23,14 +23,14 @@ pub(super) struct WakeQueue(Mutex<Queue>);
 #[derive(Default)]
 struct Queue {
     /// Each group once, with the index of its next watcher.
-    groups: VecDeque<(Arc<Group>, usize)>,
+    groups: VecDeque<(Arc<WatcherGroup>, usize)>,
     /// Whether a task is waking them.
     runs: bool,
 }
 
 impl WakeQueue {
     /// Wakes groups, at once or soon. Must be called within a Tokio runtime.
-    pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<Group>>) {
+    pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<WatcherGroup>>) {
         let mut left = STEP;
         for group in groups {
             let many = group.len().max(1);
@@ -42,7 +42,7 @@ impl WakeQueue {
         }
     }
 
-    fn later(self: &Arc<Self>, group: Arc<Group>, next: usize) {
+    fn later(self: &Arc<Self>, group: Arc<WatcherGroup>, next: usize) {
         let mut queue = self.0.lock();
         if group.waits.swap(true, Relaxed) {
             group.again.store(true, Relaxed);
@@ -62,7 +62,7 @@ impl WakeQueue {
         }
     }
 
-    fn next(&self) -> Option<(Arc<Group>, usize)> {
+    fn next(&self) -> Option<(Arc<WatcherGroup>, usize)> {
         let mut queue = self.0.lock();
         let next = queue.groups.pop_front();
         queue.runs = next.is_some();
@@ -70,7 +70,7 @@ impl WakeQueue {
     }
 
     /// Continues with a group after one step of it.
-    fn woken(&self, group: Arc<Group>, next: Option<usize>) {
+    fn woken(&self, group: Arc<WatcherGroup>, next: Option<usize>) {
         let mut queue = self.0.lock();
         match next {
             Some(next) => queue.groups.push_back((group, next)),
@@ -85,7 +85,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::task::{Context, Wake, Waker};
 
-    use super::super::group::Member;
+    use super::super::watcher_group::Member;
     use super::*;
 
     #[derive(Default)]
@@ -98,8 +98,8 @@ mod tests {
     }
 
     /// A group of sleeping watchers, and the number of wake-ups.
-    fn asleep(many: usize) -> (Arc<Group>, Vec<Member>, Arc<Count>) {
-        let (group, count) = (Arc::<Group>::default(), Arc::<Count>::default());
+    fn asleep(many: usize) -> (Arc<WatcherGroup>, Vec<Member>, Arc<Count>) {
+        let (group, count) = (Arc::<WatcherGroup>::default(), Arc::<Count>::default());
         let members: Vec<_> = (0..many).map(|_| group.join()).collect();
         sleep(&members, &count);
         (group, members, count)

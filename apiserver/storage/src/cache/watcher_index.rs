@@ -21,10 +21,10 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::bucket::{Bucket, BucketKey};
-use super::group::{Group, Member};
 use super::ring::Change;
 use super::wake_flag::WakeFlag;
 use super::wake_queue::WakeQueue;
+use super::watcher_group::{Member, WatcherGroup};
 use crate::backend::Revision;
 use crate::storage::Scope;
 
@@ -38,7 +38,7 @@ pub(super) struct WatcherIndex {
 #[derive(Default)]
 struct Registry {
     /// Watchers of one object, by its key.
-    objects: HashMap<String, Arc<Group>>,
+    objects: HashMap<String, Arc<WatcherGroup>>,
     /// Watchers of one namespace. The field values that they require are indexed for each namespace separately, so
     /// that a client who may watch only one namespace cannot use up the index entries of another.
     namespaces: HashMap<String, Bucket>,
@@ -65,7 +65,7 @@ pub(super) struct Registration {
 pub(super) struct Matched<'i> {
     registry: MutexGuard<'i, Registry>,
     wake_queue: Arc<WakeQueue>,
-    groups: Vec<Arc<Group>>,
+    groups: Vec<Arc<WatcherGroup>>,
 }
 
 impl WatcherIndex {
@@ -141,7 +141,7 @@ impl Registration {
 
 impl Registry {
     /// Appends the groups that a change may concern; one whose value cannot be decoded may concern every watcher.
-    fn find(&self, change: &Change, found: &mut Vec<Arc<Group>>) {
+    fn find(&self, change: &Change, found: &mut Vec<Arc<WatcherGroup>>) {
         if change.damage.is_some() {
             return found.extend(self.groups().cloned());
         }
@@ -151,7 +151,7 @@ impl Registry {
         namespace.into_iter().for_each(|bucket| bucket.find(change, found));
     }
 
-    fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    fn groups(&self) -> impl Iterator<Item = &Arc<WatcherGroup>> {
         let buckets = self.namespaces.values().chain([&self.everything]);
         self.objects.values().chain(buckets.flat_map(Bucket::groups))
     }

@@ -11,7 +11,7 @@ use crate::backend::Revision;
 
 /// Watchers that are concerned by the same changes. Marking a change takes the same time for any number of them.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct WatcherGroup {
     members: Mutex<Members>,
     marks: Mutex<Marks>,
     /// Whether the group is queued to be woken, and whether it must then be woken once more; [`super::wake_queue`]
@@ -37,12 +37,12 @@ struct Marks {
 
 /// A watcher's membership in its group.
 pub(super) struct Member {
-    pub(super) group: Arc<Group>,
+    pub(super) group: Arc<WatcherGroup>,
     pub(super) wake_flag: Arc<WakeFlag>,
     place: usize,
 }
 
-impl Group {
+impl WatcherGroup {
     /// Adds a watcher.
     pub(super) fn join(self: &Arc<Self>) -> Member {
         let (group, wake_flag) = (self.clone(), Arc::<WakeFlag>::default());
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_behind_and_what_came_since_is_found() {
-        let group = Group::default();
+        let group = WatcherGroup::default();
         let mark = |since, revision, floor| group.mark(Revision(since), Revision(revision), Revision(floor));
         let first_after = |read| group.first_after(Revision(read)).map(|first| first.0);
         assert!(mark(5, 5, 0));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn places_are_used_again_and_an_empty_group_has_none() {
-        let group = Arc::<Group>::default();
+        let group = Arc::<WatcherGroup>::default();
         let mut members: Vec<_> = (0..1000).map(|_| group.join()).collect();
         assert!(!members.swap_remove(10).leave());
         members.push(group.join());
