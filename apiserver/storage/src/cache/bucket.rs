@@ -9,7 +9,7 @@ use drydock_machinery::excerpt::Excerpt;
 use serde_json::Value;
 
 use super::ring::Change;
-use super::watcher_group::{Member, WatcherGroup};
+use super::watcher_group::{Membership, WatcherGroup};
 use crate::storage::RequiredField;
 
 /// Maximum number of label keys that are indexed. Clients choose labels: the watchers of further keys are woken by
@@ -42,7 +42,7 @@ pub(super) enum BucketKey {
 
 impl Bucket {
     /// Adds a watcher, with the field value that its selection requires, if any.
-    pub(super) fn join(&mut self, required: Option<RequiredField>) -> (BucketKey, Member) {
+    pub(super) fn join(&mut self, required: Option<RequiredField>) -> (BucketKey, Membership) {
         let Some(required) = required.filter(|required| self.has_room(&required.path)) else {
             return (BucketKey::Any, self.any.join());
         };
@@ -50,13 +50,13 @@ impl Bucket {
             self.excerpt.include(required.path.iter().map(String::as_str));
         }
         let groups = self.fields.entry(required.path.clone()).or_default();
-        let member = groups.entry(required.value.clone()).or_default().join();
-        (BucketKey::Field(required), member)
+        let membership = groups.entry(required.value.clone()).or_default().join();
+        (BucketKey::Field(required), membership)
     }
 
     /// Removes a watcher.
-    pub(super) fn leave(&mut self, bucket_key: &BucketKey, member: &Member) {
-        let is_empty = member.leave();
+    pub(super) fn leave(&mut self, bucket_key: &BucketKey, membership: &Membership) {
+        let is_empty = membership.leave();
         let BucketKey::Field(required) = bucket_key else { return };
         let Some(groups) = self.fields.get_mut(&required.path).filter(|_| is_empty) else { return };
         groups.remove(&required.value);

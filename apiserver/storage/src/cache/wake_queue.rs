@@ -85,7 +85,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::task::{Context, Wake, Waker};
 
-    use super::super::watcher_group::Member;
+    use super::super::watcher_group::Membership;
     use super::*;
 
     #[derive(Default)]
@@ -98,17 +98,17 @@ mod tests {
     }
 
     /// A group of sleeping watchers, and the number of wake-ups.
-    fn asleep(many: usize) -> (Arc<WatcherGroup>, Vec<Member>, Arc<Count>) {
+    fn asleep(many: usize) -> (Arc<WatcherGroup>, Vec<Membership>, Arc<Count>) {
         let (group, count) = (Arc::<WatcherGroup>::default(), Arc::<Count>::default());
         let members: Vec<_> = (0..many).map(|_| group.join()).collect();
         sleep(&members, &count);
         (group, members, count)
     }
 
-    fn sleep(members: &[Member], count: &Arc<Count>) {
+    fn sleep(members: &[Membership], count: &Arc<Count>) {
         let waker = Waker::from(count.clone());
-        for member in members {
-            while member.wake_flag.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
+        for membership in members {
+            while membership.wake_flag.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
         }
     }
 

@@ -36,7 +36,7 @@ struct Marks {
 }
 
 /// A watcher's membership in its group.
-pub(super) struct Member {
+pub(super) struct Membership {
     pub(super) group: Arc<WatcherGroup>,
     pub(super) wake_flag: Arc<WakeFlag>,
     place: usize,
@@ -44,7 +44,7 @@ pub(super) struct Member {
 
 impl WatcherGroup {
     /// Adds a watcher.
-    pub(super) fn join(self: &Arc<Self>) -> Member {
+    pub(super) fn join(self: &Arc<Self>) -> Membership {
         let (group, wake_flag) = (self.clone(), Arc::<WakeFlag>::default());
         let mut members = self.members.lock();
         let place = members.free.pop().unwrap_or(members.places.len());
@@ -53,7 +53,7 @@ impl WatcherGroup {
             None => members.places.push(Some(wake_flag.clone())),
         }
         drop(members);
-        Member { group, wake_flag, place }
+        Membership { group, wake_flag, place }
     }
 
     /// Whether the group has no watchers.
@@ -110,7 +110,7 @@ impl Members {
     }
 }
 
-impl Member {
+impl Membership {
     /// Removes the watcher. Returns whether the group is now empty.
     pub(super) fn leave(&self) -> bool {
         let mut members = self.group.members.lock();
@@ -148,7 +148,7 @@ mod tests {
         assert!(!members.swap_remove(10).leave());
         members.push(group.join());
         assert_eq!((group.len(), group.members.lock().places.len()), (1000, 1000));
-        let last: Vec<_> = members.iter().map(Member::leave).collect();
+        let last: Vec<_> = members.iter().map(Membership::leave).collect();
         assert_eq!(last.iter().position(|last| *last), Some(999));
         assert!(group.is_empty() && group.members.lock().places.is_empty());
     }

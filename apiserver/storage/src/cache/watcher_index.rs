@@ -24,7 +24,7 @@ use super::bucket::{Bucket, BucketKey};
 use super::ring::Change;
 use super::wake_flag::WakeFlag;
 use super::wake_queue::WakeQueue;
-use super::watcher_group::{Member, WatcherGroup};
+use super::watcher_group::{Membership, WatcherGroup};
 use crate::backend::Revision;
 use crate::storage::Scope;
 
@@ -57,7 +57,7 @@ enum RegistryKey {
 pub(super) struct Registration {
     watcher_index: Arc<WatcherIndex>,
     registry_key: RegistryKey,
-    member: Member,
+    membership: Membership,
 }
 
 /// The groups that the next published state concerns. No watcher can register while this is held.
@@ -73,24 +73,24 @@ impl WatcherIndex {
     pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registration {
         let required = scope.matches.as_ref().and_then(|selection| selection.requires.clone());
         let mut registry = self.registry.lock();
-        let (registry_key, member) = match scope.prefix.strip_suffix('/') {
+        let (registry_key, membership) = match scope.prefix.strip_suffix('/') {
             _ if scope.single => {
                 let key = scope.prefix.clone();
-                let member = registry.objects.entry(key.clone()).or_default().join();
-                (RegistryKey::Object(key), member)
+                let membership = registry.objects.entry(key.clone()).or_default().join();
+                (RegistryKey::Object(key), membership)
             }
             Some(namespace) => {
                 let bucket = registry.namespaces.entry(namespace.to_owned()).or_default();
-                let (bucket_key, member) = bucket.join(required);
-                (RegistryKey::Namespace(namespace.to_owned(), bucket_key), member)
+                let (bucket_key, membership) = bucket.join(required);
+                (RegistryKey::Namespace(namespace.to_owned(), bucket_key), membership)
             }
             None => {
-                let (bucket_key, member) = registry.everything.join(required);
-                (RegistryKey::Everything(bucket_key), member)
+                let (bucket_key, membership) = registry.everything.join(required);
+                (RegistryKey::Everything(bucket_key), membership)
             }
         };
         drop(registry);
-        Registration { watcher_index: self.clone(), registry_key, member }
+        Registration { watcher_index: self.clone(), registry_key, membership }
     }
 
     /// Marks the groups that unpublished changes concern. Marks at or below `floor`, the floor of the ring, are
@@ -130,12 +130,12 @@ impl Matched<'_> {
 impl Registration {
     /// The watcher's wake-up flag.
     pub(super) fn wake_flag(&self) -> &WakeFlag {
-        &self.member.wake_flag
+        &self.membership.wake_flag
     }
 
     /// Returns the first change above `read` that may concern the watcher, which has read everything up to there.
     pub(super) fn first_after(&self, read: Revision) -> Option<Revision> {
-        self.member.group.first_after(read)
+        self.membership.group.first_after(read)
     }
 }
 
@@ -156,28 +156,28 @@ impl Registry {
         self.objects.values().chain(buckets.flat_map(Bucket::groups))
     }
 
-    fn leave(&mut self, registry_key: &RegistryKey, member: &Member) {
+    fn leave(&mut self, registry_key: &RegistryKey, membership: &Membership) {
         match registry_key {
             RegistryKey::Object(key) => {
-                if member.leave() {
+                if membership.leave() {
                     self.objects.remove(key);
                 }
             }
             RegistryKey::Namespace(namespace, bucket_key) => {
                 let Some(bucket) = self.namespaces.get_mut(namespace) else { return };
-                bucket.leave(bucket_key, member);
+                bucket.leave(bucket_key, membership);
                 if bucket.is_empty() {
                     self.namespaces.remove(namespace);
                 }
             }
-            RegistryKey::Everything(bucket_key) => self.everything.leave(bucket_key, member),
+            RegistryKey::Everything(bucket_key) => self.everything.leave(bucket_key, membership),
         }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.watcher_index.registry.lock().leave(&self.registry_key, &self.member);
+        self.watcher_index.registry.lock().leave(&self.registry_key, &self.membership);
     }
 }
 
