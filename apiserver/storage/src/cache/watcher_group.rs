@@ -13,7 +13,7 @@ use crate::backend::Revision;
 #[derive(Default)]
 pub(super) struct WatcherGroup {
     members: Mutex<Members>,
-    marks: Mutex<Marks>,
+    marks: Mutex<ChangeMarks>,
     /// Whether the group is queued to be woken, and whether it must then be woken once more; [`super::wake_queue`]
     /// maintains both.
     pub(super) waits: AtomicBool,
@@ -23,13 +23,13 @@ pub(super) struct WatcherGroup {
 /// The watchers, each at an index that does not change while it is registered.
 #[derive(Default)]
 struct Members {
-    places: Vec<Option<Arc<WakeFlag>>>,
+    slots: Vec<Option<Arc<WakeFlag>>>,
     free: Vec<usize>,
 }
 
 /// The revisions of the changes that concern the group, as far back as the ring.
 #[derive(Default)]
-struct Marks {
+struct ChangeMarks {
     revisions: VecDeque<Revision>,
     /// The newest revision that was removed.
     forgotten: Revision,
@@ -39,7 +39,7 @@ struct Marks {
 pub(super) struct Membership {
     pub(super) group: Arc<WatcherGroup>,
     pub(super) wake_flag: Arc<WakeFlag>,
-    place: usize,
+    slot: usize,
 }
 
 impl WatcherGroup {
@@ -47,13 +47,13 @@ impl WatcherGroup {
     pub(super) fn join(self: &Arc<Self>) -> Membership {
         let (group, wake_flag) = (self.clone(), Arc::<WakeFlag>::default());
         let mut members = self.members.lock();
-        let place = members.free.pop().unwrap_or(members.places.len());
-        match members.places.get_mut(place) {
+        let slot = members.free.pop().unwrap_or(members.slots.len());
+        match members.slots.get_mut(slot) {
             Some(free) => *free = Some(wake_flag.clone()),
-            None => members.places.push(Some(wake_flag.clone())),
+            None => members.slots.push(Some(wake_flag.clone())),
         }
         drop(members);
-        Membership { group, wake_flag, place }
+        Membership { group, wake_flag, slot }
     }
 
     /// Whether the group has no watchers.
@@ -94,9 +94,9 @@ impl WatcherGroup {
     /// Wakes the watchers at `most` indexes from `from` on. Returns the next index, if there is one.
     pub(super) fn wake(&self, from: usize, most: usize) -> Option<usize> {
         let members = self.members.lock();
-        let end = members.places.len().min(from.saturating_add(most));
-        let flags: Vec<_> = members.places.get(from..end)?.iter().flatten().cloned().collect();
-        let next = (end < members.places.len()).then_some(end);
+        let end = members.slots.len().min(from.saturating_add(most));
+        let flags: Vec<_> = members.slots.get(from..end)?.iter().flatten().cloned().collect();
+        let next = (end < members.slots.len()).then_some(end);
         // Wake without holding the lock, because waking runs other code.
         drop(members);
         flags.iter().for_each(|wake_flag| wake_flag.wake());
@@ -106,7 +106,7 @@ impl WatcherGroup {
 
 impl Members {
     fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 }
 
@@ -114,8 +114,8 @@ impl Membership {
     /// Removes the watcher. Returns whether the group is now empty.
     pub(super) fn leave(&self) -> bool {
         let mut members = self.group.members.lock();
-        members.places[self.place] = None;
-        members.free.push(self.place);
+        members.slots[self.slot] = None;
+        members.free.push(self.slot);
         let is_last = members.count() == 0;
         if is_last {
             *members = Members::default();
@@ -147,9 +147,9 @@ mod tests {
         let mut members: Vec<_> = (0..1000).map(|_| group.join()).collect();
         assert!(!members.swap_remove(10).leave());
         members.push(group.join());
-        assert_eq!((group.len(), group.members.lock().places.len()), (1000, 1000));
+        assert_eq!((group.len(), group.members.lock().slots.len()), (1000, 1000));
         let last: Vec<_> = members.iter().map(Membership::leave).collect();
         assert_eq!(last.iter().position(|last| *last), Some(999));
-        assert!(group.is_empty() && group.members.lock().places.is_empty());
+        assert!(group.is_empty() && group.members.lock().slots.is_empty());
     }
 }
