@@ -133,9 +133,9 @@ impl Follower {
 
     /// Publishes a state. Its changes after the revision `known` are new.
     fn show(&self, state: &mut State, known: Revision) {
-        let matched = self.shared.watcher_index.mark(state.changes(known), state.floor());
+        let marked = self.shared.watcher_index.mark(state.changes(known), state.floor());
         state.settle(&self.shared.config);
-        self.shared.publish(state.clone(), matched);
+        self.shared.publish(state.clone(), marked);
     }
 
     fn take(&mut self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {

@@ -62,7 +62,7 @@ use read::View;
 use revision_check::RevisionCheck;
 use state::{Snapshot, State};
 use watcher::Cursor;
-use watcher_index::{Matched, WatcherIndex};
+use watcher_index::{MarkedGroups, WatcherIndex};
 
 /// Limits of a cache.
 #[derive(Clone, Debug)]
@@ -162,13 +162,13 @@ impl Cache {
 }
 
 impl Shared {
-    /// Publishes a state, then wakes the watchers in `matched`, which were marked before. Only the following task
+    /// Publishes a state, then wakes the watchers in `marked`, which were marked before. Only the following task
     /// calls this.
-    fn publish(&self, state: State, matched: Matched<'_>) {
+    fn publish(&self, state: State, marked: MarkedGroups<'_>) {
         self.metrics.published(&state);
         self.state.store(Arc::new(state));
         self.changed.send_replace(());
-        matched.wake();
+        marked.wake();
     }
 }
 

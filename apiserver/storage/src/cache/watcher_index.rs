@@ -62,7 +62,7 @@ pub(super) struct Registration {
 
 /// The groups that the next published state concerns. No watcher can register while this is held.
 #[must_use]
-pub(super) struct Matched<'i> {
+pub(super) struct MarkedGroups<'i> {
     registry: MutexGuard<'i, Registry>,
     wake_queue: Arc<WakeQueue>,
     groups: Vec<Arc<WatcherGroup>>,
@@ -99,7 +99,7 @@ impl WatcherIndex {
         &self,
         changes: impl Iterator<Item = &'c Arc<Change>>,
         floor: Revision,
-    ) -> Matched<'_> {
+    ) -> MarkedGroups<'_> {
         let registry = self.registry.lock();
         let (mut first, mut groups, mut found) = (None, Vec::new(), Vec::new());
         for change in changes {
@@ -108,18 +108,18 @@ impl WatcherIndex {
             // Several changes that concern one group wake it once.
             groups.extend(found.drain(..).filter(|group| group.mark(first, change.revision, floor)));
         }
-        Matched { registry, wake_queue: self.wake_queue.clone(), groups }
+        MarkedGroups { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 
     /// Returns all groups, for an event that is no change of an object.
-    pub(super) fn everyone(&self) -> Matched<'_> {
+    pub(super) fn everyone(&self) -> MarkedGroups<'_> {
         let registry = self.registry.lock();
         let groups = registry.groups().cloned().collect();
-        Matched { registry, wake_queue: self.wake_queue.clone(), groups }
+        MarkedGroups { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 }
 
-impl Matched<'_> {
+impl MarkedGroups<'_> {
     /// Wakes the groups, after the state was published.
     pub(super) fn wake(self) {
         drop(self.registry);

@@ -30,8 +30,8 @@ fn concerns(watcher_index: &Arc<WatcherIndex>, key: &str, label: &str, watcher: 
     let revision = Revision(NEXT.fetch_add(1, SeqCst));
     let stored = Arc::new(Stored::new(key.to_owned(), object, revision));
     let change = Arc::new(Change::new(revision, key, Some(stored), None, 0));
-    let matched = watcher_index.mark([&change].into_iter(), Revision(0));
-    matched.groups.iter().any(|group| Arc::ptr_eq(group, &watcher.membership.group))
+    let marked = watcher_index.mark([&change].into_iter(), Revision(0));
+    marked.groups.iter().any(|group| Arc::ptr_eq(group, &watcher.membership.group))
 }
 
 fn groups(watcher_index: &WatcherIndex) -> usize {
