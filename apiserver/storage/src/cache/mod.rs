@@ -10,8 +10,8 @@
 //!
 //! Writes go to the store. A slow reader delays no other client: a watcher owns only a revision, reads the ring at its
 //! own pace, and gets `Expired` if the changes after its revision have left the ring. A watcher that resumes at a
-//! revision from before the cache was filled reads the changes before the ring from `past`, which reads them once for
-//! all such watchers: no watcher opens a watch of the backend.
+//! revision from before the cache was filled reads the changes before the ring from `past_changes`, which reads them
+//! once for all such watchers: no watcher opens a watch of the backend.
 //! (Kubernetes: storage/cacher. It has one queue per watcher, where this cache has one cursor per watcher.)
 
 mod batch;
@@ -21,7 +21,7 @@ mod initial;
 mod metrics;
 mod objects;
 mod page;
-mod past;
+mod past_changes;
 mod read;
 mod revision_check;
 mod ring;
@@ -57,7 +57,7 @@ pub use usage::{NoRoom, Reservation, Usage};
 
 use objects::Objects;
 pub(crate) use page::KeyRange;
-use past::Past;
+use past_changes::PastChangesCache;
 use read::View;
 use revision_check::RevisionCheck;
 use state::{Snapshot, State};
@@ -113,7 +113,7 @@ struct Shared {
     metrics: Arc<Metrics>,
     usage: Option<Arc<Usage>>,
     /// The changes before the ring, for watchers that resume there.
-    past: Past,
+    past_changes: PastChangesCache,
 }
 
 impl Cache {
@@ -130,7 +130,7 @@ impl Cache {
             changed: tokio::sync::watch::Sender::new(()),
             watcher_index: Arc::default(),
             metrics: Arc::default(),
-            past: Past::default(),
+            past_changes: PastChangesCache::default(),
         });
         let (revision_check, checking) = RevisionCheck::new(shared.clone());
         let over = CancellationToken::new();
@@ -262,7 +262,7 @@ impl Storage for Cache {
 
 impl Cache {
     /// Opens a watcher after a revision. After a restart all clients resume at revisions from before it, and should
-    /// not have to list again: they read the changes in between from the [`past`].
+    /// not have to list again: they read the changes in between from [`past_changes`].
     fn watch_after(&self, scope: Scope, after: Revision) -> Cursor {
         Cursor::after(self.shared.clone(), scope, after, &self.shared.state.load_full())
     }

@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::initial::Initial;
 use super::objects::damage;
 use super::page::in_scope;
-use super::past::Look;
+use super::past_changes::Look;
 use super::ring::Change;
 use super::state::{Snapshot, State};
 use super::watcher_index::Registration;
@@ -144,7 +144,7 @@ impl Cursor {
     /// Appends the known changes below the ring.
     fn read_past(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) -> Rest {
         let shared = self.shared.clone();
-        match shared.past.after(&shared, state, self.told) {
+        match shared.past_changes.after(&shared, state, self.told) {
             Look::Waits => return Rest::None,
             Look::Gone => {
                 self.expire(state, events);

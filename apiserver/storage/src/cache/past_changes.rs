@@ -34,7 +34,7 @@ const KEPT: Duration = Duration::from_secs(300);
 
 /// The changes before one filling of the cache, once a watch has asked for them.
 #[derive(Default)]
-pub(super) struct Past(Mutex<Option<Slot>>);
+pub(super) struct PastChangesCache(Mutex<Option<Slot>>);
 
 /// Identifies one filling of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) enum Look {
     Gone,
 }
 
-impl Past {
+impl PastChangesCache {
     /// Returns the changes after a revision below the ring's floor. Starts to read them if no caller has.
     pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Look {
         if !state.ready {
@@ -108,12 +108,12 @@ async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
     });
     drop(store);
     if let Some(shared) = shared.upgrade() {
-        shared.past.found(of, changes);
+        shared.past_changes.found(of, changes);
         shared.watcher_index.everyone().wake();
     }
     tokio::time::sleep(KEPT).await;
     if let Some(shared) = shared.upgrade() {
-        shared.past.forget(of);
+        shared.past_changes.forget(of);
     }
 }
 
