@@ -52,7 +52,7 @@ struct Slot {
 }
 
 /// The answer to a watcher whose next change is older than the ring.
-pub(super) enum Look {
+pub(super) enum Lookup {
     /// The changes are being read, or the cache is being filled: all watchers are woken when that is done.
     Waits,
     /// The changes.
@@ -63,20 +63,20 @@ pub(super) enum Look {
 
 impl PastChangesCache {
     /// Returns the changes after a revision below the ring's floor. Starts to read them if no caller has.
-    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Look {
+    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Lookup {
         if !state.ready {
-            return Look::Waits;
+            return Lookup::Waits;
         }
         if !state.is_whole() {
-            return Look::Gone;
+            return Lookup::Gone;
         }
         let of = Filling { epoch: state.snapshot.epoch, revision: state.floor() };
         let mut slot = self.0.lock();
         if let Some(slot) = slot.as_ref().filter(|slot| slot.of == of) {
             return match &slot.changes {
-                None => Look::Waits,
-                Some(changes) if told >= changes.start => Look::Found(changes.clone()),
-                Some(_) => Look::Gone,
+                None => Lookup::Waits,
+                Some(changes) if told >= changes.start => Lookup::Found(changes.clone()),
+                Some(_) => Lookup::Gone,
             };
         }
         let reading = tokio::spawn(run(Arc::downgrade(shared), shared.store.clone(), of));
@@ -84,7 +84,7 @@ impl PastChangesCache {
         drop(slot);
         // Drop it after the lock is released, because it may hold megabytes.
         drop(before);
-        Look::Waits
+        Lookup::Waits
     }
 
     fn found(&self, of: Filling, changes: PastChanges) {

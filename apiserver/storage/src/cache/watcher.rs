@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::initial::Initial;
 use super::objects::damage;
 use super::page::in_scope;
-use super::past_changes::Look;
+use super::past_changes::Lookup;
 use super::ring::Change;
 use super::state::{Snapshot, State};
 use super::watcher_index::Registration;
@@ -145,12 +145,12 @@ impl Cursor {
     fn read_past(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) -> Rest {
         let shared = self.shared.clone();
         match shared.past_changes.after(&shared, state, self.told) {
-            Look::Waits => return Rest::None,
-            Look::Gone => {
+            Lookup::Waits => return Rest::None,
+            Lookup::Gone => {
                 self.expire(state, events);
                 return Rest::None;
             }
-            Look::Found(past) => {
+            Lookup::Found(past) => {
                 if self.read(past.changes(self.told), events) == Rest::None {
                     self.reached(state.floor());
                 }
