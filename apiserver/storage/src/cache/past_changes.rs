@@ -24,7 +24,7 @@ use crate::storage::{StorageError, Stored};
 use crate::store::{Store, decode};
 use crate::work_meter::WorkMeter;
 
-/// How many revisions before the filling are read. Other writers of the same etcd account for most of them.
+/// How many revisions before the fill are read. Other writers of the same etcd account for most of them.
 const LOOK_BACK: u64 = 65_536;
 /// If the changes take more than this many times a ring's bytes, reading is aborted: clients that list again cost
 /// less.
@@ -32,20 +32,20 @@ const LARGEST: usize = 16;
 /// How long the changes are kept. The backend compacts its own history after 5 to 10 minutes.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// The changes before one filling of the cache, once a watch has asked for them.
+/// The changes before one fill of the cache, once a watch has asked for them.
 #[derive(Default)]
 pub(super) struct PastChangesCache(Mutex<Option<Slot>>);
 
-/// Identifies one filling of the cache.
+/// Identifies one fill of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Filling {
+struct CacheFill {
     epoch: u64,
     revision: Revision,
 }
 
-/// The changes before a filling, or the task that reads them.
+/// The changes before a fill, or the task that reads them.
 struct Slot {
-    of: Filling,
+    of: CacheFill,
     /// `None` while they are being read.
     changes: Option<Arc<PastChanges>>,
     _reading: AbortOnDropHandle<()>,
@@ -70,7 +70,7 @@ impl PastChangesCache {
         if !state.is_whole() {
             return Lookup::Gone;
         }
-        let of = Filling { epoch: state.snapshot.epoch, revision: state.floor() };
+        let of = CacheFill { epoch: state.snapshot.epoch, revision: state.floor() };
         let mut slot = self.0.lock();
         if let Some(slot) = slot.as_ref().filter(|slot| slot.of == of) {
             return match &slot.changes {
@@ -87,20 +87,20 @@ impl PastChangesCache {
         Lookup::Waits
     }
 
-    fn found(&self, of: Filling, changes: PastChanges) {
+    fn found(&self, of: CacheFill, changes: PastChanges) {
         if let Some(slot) = self.0.lock().as_mut().filter(|slot| slot.of == of) {
             slot.changes = Some(Arc::new(changes));
         }
     }
 
-    fn forget(&self, of: Filling) {
+    fn forget(&self, of: CacheFill) {
         // Drop it after the lock is released.
         let _forgotten = self.0.lock().take_if(|slot| slot.of == of);
     }
 }
 
 /// Reads the changes, wakes all watchers, and discards the changes after [`KEPT`].
-async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
+async fn run(shared: Weak<Shared>, store: Store, of: CacheFill) {
     let Some(config) = shared.upgrade().map(|shared| shared.config.clone()) else { return };
     let changes = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "changes from before the start cannot be read: watches that resume there are expired");
