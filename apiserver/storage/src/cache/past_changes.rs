@@ -34,7 +34,7 @@ const KEPT: Duration = Duration::from_secs(300);
 
 /// The changes before one fill of the cache, once a watch has asked for them.
 #[derive(Default)]
-pub(super) struct PastChangesCache(Mutex<Option<Slot>>);
+pub(super) struct PastChangesCache(Mutex<Option<PastChangesEntry>>);
 
 /// Identifies one fill of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ struct CacheFill {
 }
 
 /// The changes before a fill, or the task that reads them.
-struct Slot {
+struct PastChangesEntry {
     of: CacheFill,
     /// `None` while they are being read.
     changes: Option<Arc<PastChanges>>,
@@ -71,31 +71,32 @@ impl PastChangesCache {
             return Lookup::Gone;
         }
         let of = CacheFill { epoch: state.snapshot.epoch, revision: state.floor() };
-        let mut slot = self.0.lock();
-        if let Some(slot) = slot.as_ref().filter(|slot| slot.of == of) {
-            return match &slot.changes {
+        let mut entry = self.0.lock();
+        if let Some(entry) = entry.as_ref().filter(|entry| entry.of == of) {
+            return match &entry.changes {
                 None => Lookup::Waits,
                 Some(changes) if told >= changes.start => Lookup::Found(changes.clone()),
                 Some(_) => Lookup::Gone,
             };
         }
         let reading = tokio::spawn(run(Arc::downgrade(shared), shared.store.clone(), of));
-        let before = slot.replace(Slot { of, changes: None, _reading: AbortOnDropHandle::new(reading) });
-        drop(slot);
+        let before =
+            entry.replace(PastChangesEntry { of, changes: None, _reading: AbortOnDropHandle::new(reading) });
+        drop(entry);
         // Drop it after the lock is released, because it may hold megabytes.
         drop(before);
         Lookup::Waits
     }
 
     fn found(&self, of: CacheFill, changes: PastChanges) {
-        if let Some(slot) = self.0.lock().as_mut().filter(|slot| slot.of == of) {
-            slot.changes = Some(Arc::new(changes));
+        if let Some(entry) = self.0.lock().as_mut().filter(|entry| entry.of == of) {
+            entry.changes = Some(Arc::new(changes));
         }
     }
 
     fn forget(&self, of: CacheFill) {
         // Drop it after the lock is released.
-        let _forgotten = self.0.lock().take_if(|slot| slot.of == of);
+        let _forgotten = self.0.lock().take_if(|entry| entry.of == of);
     }
 }
 
