@@ -147,19 +147,19 @@ async fn read_after(
     let mut items = backend.watch(store.keys(), start).await?;
     // If there were no events up to the end, only a progress report shows it.
     backend.request_progress().await?;
-    let mut reading = Reading::new(store, start);
+    let mut reader = ChangeReader::new(store, start);
     while let Some(item) = items.recv().await {
         let reached = match item {
-            WatchItem::Events(events) => reading.take(events, upto).await?,
+            WatchItem::Events(events) => reader.take(events, upto).await?,
             WatchItem::Progress(revision) => revision,
             WatchItem::Failed(error) => return Err(error.into()),
         };
-        if reading.bytes > config.ring_bytes.saturating_mul(LARGEST) {
+        if reader.bytes > config.ring_bytes.saturating_mul(LARGEST) {
             return Ok(PastChanges::after(upto));
         }
-        reading.changes.trim(config);
+        reader.changes.trim(config);
         if reached >= upto {
-            return Ok(reading.changes);
+            return Ok(reader.changes);
         }
     }
     Err(BackendError::Unavailable("the watch ended".to_owned()).into())
@@ -201,7 +201,7 @@ impl PastChanges {
     }
 }
 
-struct Reading<'s> {
+struct ChangeReader<'s> {
     store: &'s Store,
     changes: PastChanges,
     /// The last state of each key while a kept change refers to it: it is the previous state of the key's next
@@ -212,7 +212,7 @@ struct Reading<'s> {
     work: WorkMeter,
 }
 
-impl<'s> Reading<'s> {
+impl<'s> ChangeReader<'s> {
     fn new(store: &'s Store, start: Revision) -> Self {
         let (changes, known) = (PastChanges::after(start), HashMap::new());
         Self { store, changes, known, bytes: 0, work: WorkMeter::default() }
