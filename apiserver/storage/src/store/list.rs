@@ -26,25 +26,25 @@ pub(super) async fn page(
     options: &ListOptions,
     memory: &mut dyn MemoryBudget,
 ) -> Result<Page, StorageError> {
-    Ok(read(Reading::start(store, scope, options, memory), options.at).await?.finish())
+    Ok(read(ListReader::start(store, scope, options, memory), options.at).await?.finish())
 }
 
-async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<Reading<'_>, StorageError> {
+async fn read(mut reader: ListReader<'_>, at: ReadAt) -> Result<ListReader<'_>, StorageError> {
     loop {
-        reading.make_room(reading.expected()).await?;
-        let result = reading.batch().await?;
-        reading.fill(&result.items).await?;
-        if reading.revision.is_none() {
+        reader.make_room(reader.expected()).await?;
+        let result = reader.batch().await?;
+        reader.fill(&result.items).await?;
+        if reader.revision.is_none() {
             fresh_enough(at, result.revision)?;
         }
-        reading.pin(result.revision);
-        if reading.take(&result.items, result.count).await? {
-            return Ok(reading);
+        reader.pin(result.revision);
+        if reader.take(&result.items, result.count).await? {
+            return Ok(reader);
         }
     }
 }
 
-struct Reading<'a> {
+struct ListReader<'a> {
     store: &'a Store,
     scope: &'a Scope,
     limit: usize,
@@ -66,7 +66,7 @@ struct Reading<'a> {
     filling: Option<Damaged>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ListReader<'a> {
     fn start(
         store: &'a Store,
         scope: &'a Scope,
@@ -221,10 +221,10 @@ type Damaged = Vec<(String, String)>;
 pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
     let (scope, mut memory) = (Scope::all(), UnlimitedMemory);
-    let reading =
-        Reading { filling: Some(Vec::new()), ..Reading::start(store, &scope, &options, &mut memory) };
-    let read = read(reading, options.at).await?;
-    Ok((read.items, read.revision.unwrap_or_default(), read.filling.unwrap_or_default()))
+    let reader =
+        ListReader { filling: Some(Vec::new()), ..ListReader::start(store, &scope, &options, &mut memory) };
+    let reader = read(reader, options.at).await?;
+    Ok((reader.items, reader.revision.unwrap_or_default(), reader.filling.unwrap_or_default()))
 }
 
 /// Reads the current objects of a scope at one revision, for the start of a watch.
@@ -235,6 +235,6 @@ pub(crate) async fn everything(
 ) -> Result<(Vec<Arc<Stored>>, Revision), StorageError> {
     let options = ListOptions { at, limit: 0, start: None };
     let mut memory = UnlimitedMemory;
-    let read = read(Reading::start(store, scope, &options, &mut memory), at).await?;
-    Ok((read.items, read.revision.unwrap_or_default()))
+    let reader = read(ListReader::start(store, scope, &options, &mut memory), at).await?;
+    Ok((reader.items, reader.revision.unwrap_or_default()))
 }
