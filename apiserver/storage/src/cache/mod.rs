@@ -58,7 +58,7 @@ pub use usage::{NoRoom, Reservation, Usage};
 use objects::Objects;
 pub(crate) use page::KeyRange;
 use past_changes::PastChangesCache;
-use read::View;
+use read::ReadSource;
 use revision_check::RevisionCheck;
 use state::{Snapshot, State};
 use watcher::Cursor;
@@ -187,9 +187,11 @@ impl Storage for Cache {
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
         self.in_time(async {
-            match self.view(at).await? {
-                View::Snapshot(snapshot) => snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound),
-                View::Store => self.shared.store.get(key, at).await,
+            match self.read_source(at).await? {
+                ReadSource::Snapshot(snapshot) => {
+                    snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound)
+                }
+                ReadSource::Store => self.shared.store.get(key, at).await,
             }
         })
         .await
@@ -202,14 +204,14 @@ impl Storage for Cache {
         memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
-        match self.in_time(self.view(options.at)).await? {
-            View::Snapshot(snapshot) => {
+        match self.in_time(self.read_source(options.at)).await? {
+            ReadSource::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
                 let mut page = page::page(&snapshot, scope, options).await;
                 page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
                 Ok(page)
             }
-            View::Store => self.shared.store.list(scope, options, memory).await,
+            ReadSource::Store => self.shared.store.list(scope, options, memory).await,
         }
     }
 
@@ -232,9 +234,9 @@ impl Storage for Cache {
         match from {
             WatchFrom::After(after) => Ok(Box::new(self.watch_after(scope, after))),
             WatchFrom::InitialEvents(at) => {
-                let snapshot = match self.in_time(self.view(at)).await? {
-                    View::Snapshot(snapshot) => snapshot,
-                    View::Store => self.fetched(&scope, at).await?,
+                let snapshot = match self.in_time(self.read_source(at)).await? {
+                    ReadSource::Snapshot(snapshot) => snapshot,
+                    ReadSource::Store => self.fetched(&scope, at).await?,
                 };
                 snapshot.objects.whole(&scope)?;
                 Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
