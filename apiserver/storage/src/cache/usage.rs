@@ -2,9 +2,9 @@
 //! created, and the bytes of all objects.
 //!
 //! ```text
-//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──does not count any more──> (none)
-//!                  └──not created──> (none)                       ▲
-//!   created without a reservation ────────the watch shows it──────┘
+//!   reserve ──> Reserved ──created──> Created ──the watch shows it──> Observed ──does not count any more──> (none)
+//!                  └──not created──> (none)                             ▲
+//!   created without a reservation ─────────the watch shows it───────────┘
 //! ```
 //!
 //! The task that follows the backend maintains the counts, so a reservation costs one look-up. A creation counts from
@@ -35,20 +35,20 @@ struct State {
     ready: bool,
     /// The last revision that the watch has delivered.
     seen: Revision,
-    claims: HashMap<Box<str>, HashMap<Box<str>, Claim>>,
+    claims: HashMap<Box<str>, HashMap<Box<str>, QuotaClaim>>,
     /// Bytes of all objects.
     bytes: HashMap<Box<str>, u64>,
 }
 
 /// Why an object counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
+enum QuotaClaim {
     /// This many callers are about to create it.
-    Wanted(usize),
+    Reserved(usize),
     /// It was created at this revision, which the watch has not delivered yet.
-    Made(Revision),
+    Created(Revision),
     /// The watch has delivered it.
-    Seen,
+    Observed,
 }
 
 /// A reservation of one object. Dropping it releases it, unless the object was created.
@@ -111,7 +111,7 @@ impl Usage {
         }
         // Several callers that create the same name count once, and so does an object that exists.
         let claims = state.claims.entry(namespace.into()).or_default();
-        if let Claim::Wanted(by) = claims.entry(name.into()).or_insert(Claim::Wanted(0)) {
+        if let QuotaClaim::Reserved(by) = claims.entry(name.into()).or_insert(QuotaClaim::Reserved(0)) {
             *by += 1;
         }
         Ok(Reservation { usage: self.clone(), key: key.to_owned() })
@@ -119,13 +119,13 @@ impl Usage {
 
     /// Counts `items`, with which the cache was filled at `revision`.
     pub(super) fn fill(&self, items: &[Arc<Stored>], revision: Revision) {
-        let mut claims = HashMap::<Box<str>, HashMap<Box<str>, Claim>>::new();
+        let mut claims = HashMap::<Box<str>, HashMap<Box<str>, QuotaClaim>>::new();
         let mut bytes = HashMap::<Box<str>, u64>::new();
         for item in items {
             let (namespace, name) = split(&item.key);
             *bytes.entry(namespace.into()).or_default() += item.json_len() as u64;
             if self.counts(item) {
-                claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+                claims.entry(namespace.into()).or_default().insert(name.into(), QuotaClaim::Observed);
             }
         }
         let mut state = self.state.lock();
@@ -157,7 +157,7 @@ impl Usage {
         let len = |stored: Option<&Stored>| stored.map_or(0, |stored| stored.json_len() as u64);
         state.resize(namespace, len(previous), len(current));
         if counts {
-            state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+            state.claims.entry(namespace.into()).or_default().insert(name.into(), QuotaClaim::Observed);
         } else {
             state.remove(namespace, name, |claim| !claim.is_after(revision));
         }
@@ -174,7 +174,11 @@ impl Reservation {
         let (namespace, name) = split(&self.key);
         let mut state = self.usage.state.lock();
         if revision > state.seen {
-            state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Made(revision));
+            state
+                .claims
+                .entry(namespace.into())
+                .or_default()
+                .insert(name.into(), QuotaClaim::Created(revision));
         }
     }
 }
@@ -184,11 +188,12 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let (namespace, name) = split(&self.key);
         let mut state = self.usage.state.lock();
-        if let Some(Claim::Wanted(by)) = state.claims.get_mut(namespace).and_then(|names| names.get_mut(name))
+        if let Some(QuotaClaim::Reserved(by)) =
+            state.claims.get_mut(namespace).and_then(|names| names.get_mut(name))
         {
             *by -= 1;
         }
-        state.remove(namespace, name, |claim| claim == Claim::Wanted(0));
+        state.remove(namespace, name, |claim| claim == QuotaClaim::Reserved(0));
     }
 }
 
@@ -203,7 +208,7 @@ impl State {
         }
     }
 
-    fn remove(&mut self, namespace: &str, name: &str, goes: impl Fn(Claim) -> bool) {
+    fn remove(&mut self, namespace: &str, name: &str, goes: impl Fn(QuotaClaim) -> bool) {
         let Some(names) = self.claims.get_mut(namespace) else { return };
         if names.get(name).is_some_and(|claim| goes(*claim)) {
             names.remove(name);
@@ -214,13 +219,13 @@ impl State {
     }
 }
 
-impl Claim {
+impl QuotaClaim {
     /// Whether the claim is newer than what was delivered at `revision`.
     fn is_after(self, revision: Revision) -> bool {
         match self {
-            Self::Wanted(_) => true,
-            Self::Made(made) => made > revision,
-            Self::Seen => false,
+            Self::Reserved(_) => true,
+            Self::Created(made) => made > revision,
+            Self::Observed => false,
         }
     }
 }
