@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::cache::{NoRoom, Reservation, Usage};
+use drydock_storage::cache::{Reservation, ReservationError, Usage};
 
 use super::call::Call;
 
@@ -60,10 +60,10 @@ struct Exceeded {
     mend: &'static str,
 }
 
-fn refusal(call: &Call, no_room: NoRoom, key: &str, exceeded: &Exceeded) -> ApiError {
+fn refusal(call: &Call, no_room: ReservationError, key: &str, exceeded: &Exceeded) -> ApiError {
     let used = match no_room {
-        NoRoom::Unknown(error) => return call.storage_error(error, "create"),
-        NoRoom::Used(used) => used,
+        ReservationError::Unknown(error) => return call.storage_error(error, "create"),
+        ReservationError::Used(used) => used,
     };
     let names = call.names();
     let Exceeded { name, unit, requested, hard, mend } = exceeded;

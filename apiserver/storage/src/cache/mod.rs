@@ -53,7 +53,7 @@ use crate::storage::{
 use crate::store::{Store, everything};
 
 pub use metrics::Metrics;
-pub use usage::{NoRoom, Reservation, Usage};
+pub use usage::{Reservation, ReservationError, Usage};
 
 use objects::Objects;
 pub(crate) use page::KeyRange;

@@ -61,7 +61,7 @@ pub struct Reservation {
 
 /// Why a reservation failed.
 #[derive(Debug)]
-pub enum NoRoom {
+pub enum ReservationError {
     /// The number of objects that count already, or of bytes that are used.
     Used(u64),
     /// The use is not known.
@@ -83,13 +83,13 @@ impl Usage {
     ///
     /// # Errors
     /// If its bytes reach the quota, or if the cache is not filled yet.
-    pub fn check_bytes(&self, key: &str) -> Result<(), NoRoom> {
+    pub fn check_bytes(&self, key: &str) -> Result<(), ReservationError> {
         let state = self.state.lock();
         if !state.ready {
-            return Err(NoRoom::Unknown(StorageError::NotReady));
+            return Err(ReservationError::Unknown(StorageError::NotReady));
         }
         match state.bytes.get(split(key).0) {
-            Some(&used) if used >= self.quota.bytes.hard => Err(NoRoom::Used(used)),
+            Some(&used) if used >= self.quota.bytes.hard => Err(ReservationError::Used(used)),
             _ => Ok(()),
         }
     }
@@ -99,15 +99,15 @@ impl Usage {
     ///
     /// # Errors
     /// If the quota is used up, or if the cache is not filled yet.
-    pub fn reserve(self: &Arc<Self>, key: &str) -> Result<Reservation, NoRoom> {
+    pub fn reserve(self: &Arc<Self>, key: &str) -> Result<Reservation, ReservationError> {
         let (namespace, name) = split(key);
         let mut state = self.state.lock();
         if !state.ready {
-            return Err(NoRoom::Unknown(StorageError::NotReady));
+            return Err(ReservationError::Unknown(StorageError::NotReady));
         }
         let used = state.claims.get(namespace).map_or(0, HashMap::len);
         if used >= self.quota.hard {
-            return Err(NoRoom::Used(used as u64));
+            return Err(ReservationError::Used(used as u64));
         }
         // Several callers that create the same name count once, and so does an object that exists.
         let claims = state.claims.entry(namespace.into()).or_default();

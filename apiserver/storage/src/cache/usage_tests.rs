@@ -34,7 +34,7 @@ fn used(usage: &Usage, namespace: &str) -> usize {
 fn reservations_count_from_the_beginning_and_no_longer_than_they_are_held() {
     let usage = usage(3);
     let held: Vec<_> = (0..3).map(|n| usage.reserve(&format!("ns/{n}")).unwrap()).collect();
-    assert!(matches!(usage.reserve("ns/x"), Err(NoRoom::Used(3))));
+    assert!(matches!(usage.reserve("ns/x"), Err(ReservationError::Used(3))));
     drop(usage.reserve("other/x").unwrap());
     drop(held);
     assert!(usage.state.lock().claims.is_empty());
@@ -48,7 +48,7 @@ fn what_was_made_counts_until_the_watch_shows_otherwise() {
     usage.note("ns/a", None, None, Revision(4));
     assert_eq!(used(&usage, "ns"), 1, "what an older revision shows is of another object");
     usage.note("ns/a", None, Some(&stored("ns/a", true, 5)), Revision(5));
-    assert!(matches!(usage.reserve("ns/c"), Err(NoRoom::Used(1))));
+    assert!(matches!(usage.reserve("ns/c"), Err(ReservationError::Used(1))));
     usage.note("ns/a", None, Some(&stored("ns/a", false, 6)), Revision(6));
     assert_eq!(used(&usage, "ns"), 0);
 }
@@ -80,7 +80,7 @@ fn nothing_is_reserved_while_the_cache_is_not_filled() {
     usage.reserve("ns/early").unwrap().made(Revision(3));
     usage.reserve("ns/late").unwrap().made(Revision(8));
     usage.abandon();
-    assert!(matches!(usage.reserve("ns/x"), Err(NoRoom::Unknown(StorageError::NotReady))));
+    assert!(matches!(usage.reserve("ns/x"), Err(ReservationError::Unknown(StorageError::NotReady))));
     usage.fill(&[stored("ns/there", true, 4), stored("ns/closed", false, 5)], Revision(7));
     assert_eq!(used(&usage, "ns"), 3, "there, late, wanted; the early one is gone");
     drop(reservation);
@@ -92,7 +92,7 @@ fn a_namespace_that_has_its_bytes_gets_no_more_until_something_goes() {
     let usage = usage(9);
     let all: Vec<_> = (0..9).map(|n| stored(&format!("ns/{n}"), true, 2)).collect();
     usage.fill(&all, Revision(2));
-    assert!(matches!(usage.check_bytes("ns/x"), Err(NoRoom::Used(used)) if used >= BYTES));
+    assert!(matches!(usage.check_bytes("ns/x"), Err(ReservationError::Used(used)) if used >= BYTES));
     usage.check_bytes("other/x").unwrap();
     for gone in &all {
         usage.note(&gone.key, Some(gone), None, Revision(3));
