@@ -11,7 +11,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
-use drydock_storage::cache::Usage;
+use drydock_storage::cache::QuotaUsage;
 use drydock_storage::fence::FenceError;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
 use http::{HeaderMap, Response};
@@ -44,7 +44,7 @@ pub struct Resource {
     /// Checks on writes, in order.
     pub admission: Vec<Arc<dyn Admission>>,
     /// How much of the kind's quota is used, of a kind that has one.
-    pub usage: Option<Arc<Usage>>,
+    pub usage: Option<Arc<QuotaUsage>>,
 }
 
 /// Everything that is mounted below `/apis`, and `/openapi` and `/version`.

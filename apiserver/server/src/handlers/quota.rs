@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::cache::{Reservation, ReservationError, Usage};
+use drydock_storage::cache::{QuotaUsage, Reservation, ReservationError};
 
 use super::call::Call;
 
@@ -37,11 +37,16 @@ pub fn check_growth(call: &Call, new: &Object, old: &Object) -> Result<(), ApiEr
     if after <= before { Ok(()) } else { check_bytes(call, usage, &key, || after - before) }
 }
 
-fn limited(call: &Call) -> Option<&Arc<Usage>> {
+fn limited(call: &Call) -> Option<&Arc<QuotaUsage>> {
     call.resource.usage.as_ref().filter(|_| call.level.is_bound_by_quota())
 }
 
-fn check_bytes(call: &Call, usage: &Usage, key: &str, adds: impl FnOnce() -> usize) -> Result<(), ApiError> {
+fn check_bytes(
+    call: &Call,
+    usage: &QuotaUsage,
+    key: &str,
+    adds: impl FnOnce() -> usize,
+) -> Result<(), ApiError> {
     usage.check_bytes(key).map_err(|no_room| {
         let quota = usage.quota().bytes;
         let requested = adds() as u64;

@@ -53,7 +53,7 @@ use crate::storage::{
 use crate::store::{Store, everything};
 
 pub use metrics::Metrics;
-pub use usage::{Reservation, ReservationError, Usage};
+pub use usage::{QuotaUsage, Reservation, ReservationError};
 
 use objects::Objects;
 pub(crate) use page::KeyRange;
@@ -111,7 +111,7 @@ struct Shared {
     /// Finds and wakes the watchers that a change concerns.
     watcher_index: Arc<WatcherIndex>,
     metrics: Arc<Metrics>,
-    usage: Option<Arc<Usage>>,
+    usage: Option<Arc<QuotaUsage>>,
     /// The changes before the ring, for watchers that resume there.
     past_changes: PastChangesCache,
 }
@@ -121,7 +121,7 @@ impl Cache {
     /// reads once [`Storage::ready`] returns `true`.
     pub fn start(store: Store, config: Config) -> Self {
         store.own_writes().follow();
-        let usage = config.quota.map(|quota| Arc::new(Usage::new(quota)));
+        let usage = config.quota.map(|quota| Arc::new(QuotaUsage::new(quota)));
         let shared = Arc::new(Shared {
             store,
             usage,
@@ -151,7 +151,7 @@ impl Cache {
     }
 
     /// Returns the quota's use by namespace; `None` for a kind without a quota.
-    pub fn usage(&self) -> Option<Arc<Usage>> {
+    pub fn usage(&self) -> Option<Arc<QuotaUsage>> {
         self.shared.usage.clone()
     }
 

@@ -23,7 +23,7 @@ use crate::backend::Revision;
 use crate::storage::{StorageError, Stored};
 
 /// The use of a quota, by namespace.
-pub struct Usage {
+pub struct QuotaUsage {
     quota: Quota,
     looks_at: Excerpt,
     state: Mutex<State>,
@@ -55,7 +55,7 @@ enum QuotaClaim {
 #[must_use]
 #[derive(Debug)]
 pub struct Reservation {
-    usage: Arc<Usage>,
+    usage: Arc<QuotaUsage>,
     key: String,
 }
 
@@ -68,7 +68,7 @@ pub enum ReservationError {
     Unknown(StorageError),
 }
 
-impl Usage {
+impl QuotaUsage {
     pub(super) fn new(quota: Quota) -> Self {
         let looks_at = Excerpt::of(quota.looks_at.iter().copied());
         Self { quota, looks_at, state: Mutex::default() }
@@ -230,9 +230,9 @@ impl QuotaClaim {
     }
 }
 
-impl std::fmt::Debug for Usage {
+impl std::fmt::Debug for QuotaUsage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Usage").finish_non_exhaustive()
+        f.debug_struct("QuotaUsage").finish_non_exhaustive()
     }
 }
 

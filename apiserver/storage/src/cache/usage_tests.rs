@@ -12,10 +12,11 @@ use super::*;
 const BYTES: u64 = 100;
 
 /// A quota of `hard` objects for each namespace.
-fn usage(hard: usize) -> Arc<Usage> {
+fn usage(hard: usize) -> Arc<QuotaUsage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
     let bytes = BytesQuota { name: "bytes", hard: BYTES, mend: "" };
-    let usage = Usage::new(Quota { name: "open", hard, looks_at: &["spec.open"], counts, mend: "", bytes });
+    let usage =
+        QuotaUsage::new(Quota { name: "open", hard, looks_at: &["spec.open"], counts, mend: "", bytes });
     usage.fill(&[], Revision(1));
     Arc::new(usage)
 }
@@ -26,7 +27,7 @@ fn stored(key: &str, open: bool, revision: u64) -> Arc<Stored> {
     Arc::new(Stored::new(key.to_owned(), object, Revision(revision)))
 }
 
-fn used(usage: &Usage, namespace: &str) -> usize {
+fn used(usage: &QuotaUsage, namespace: &str) -> usize {
     usage.state.lock().claims.get(namespace).map_or(0, HashMap::len)
 }
 
