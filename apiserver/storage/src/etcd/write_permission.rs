@@ -26,10 +26,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct WritePermission {
     origin: RevisionOffset,
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<RecordState>>,
 }
 
-struct Known {
+struct RecordState {
     /// The record's revision in etcd.
     record: i64,
     /// Why writes are refused; `None` if they are accepted.
@@ -39,41 +39,41 @@ struct Known {
 impl WritePermission {
     /// Creates the permission for this revision offset, whose record was read at one of etcd's revisions.
     pub fn new(origin: RevisionOffset, record: i64) -> Self {
-        Self { origin, known: Arc::new(Mutex::new(Known { record, closed: None })) }
+        Self { origin, state: Arc::new(Mutex::new(RecordState { record, closed: None })) }
     }
 
     /// Returns the revision of the record, on which a write depends. Fails if writes are refused.
     pub fn record(&self) -> Result<i64> {
-        let known = self.known.lock();
-        match &known.closed {
+        let state = self.state.lock();
+        match &state.closed {
             Some(why) => Err(BackendError::Closed(why.clone())),
-            None => Ok(known.record),
+            None => Ok(state.record),
         }
     }
 
     /// Returns why writes are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        self.known.lock().closed.clone()
+        self.state.lock().closed.clone()
     }
 
     /// Takes in the present record and its revision; `None` if there is no record. A record older than the known one
     /// is ignored.
     pub fn learn(&self, record: Option<(i64, &[u8])>) {
-        let mut known = self.known.lock();
+        let mut state = self.state.lock();
         let closed = match record {
-            Some((revision, _)) if revision < known.record => return,
+            Some((revision, _)) if revision < state.record => return,
             Some((_, value)) => record::closed(value, &self.origin),
             None => Some("the record of the prefix was removed: start the server again".to_owned()),
         };
-        known.record = record.map_or(known.record, |(revision, _)| revision);
-        if known.closed == closed {
+        state.record = record.map_or(state.record, |(revision, _)| revision);
+        if state.closed == closed {
             return;
         }
         match &closed {
             Some(why) => tracing::error!(why, "no writes are taken any more"),
             None => tracing::info!("writes are taken again"),
         }
-        known.closed = closed;
+        state.closed = closed;
     }
 
     /// Watches the record until the returned guard is dropped.
