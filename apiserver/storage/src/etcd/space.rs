@@ -29,13 +29,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What is known of the space; clones share it.
 #[derive(Clone)]
 pub(super) struct Space {
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<SpaceState>>,
     /// Notified when the size should be requested.
     look: Arc<Notify>,
     retention: Retention,
 }
 
-struct Known {
+struct SpaceState {
     size: Size,
     marks: Marks,
     /// Bytes that this server has written, now and when it last requested the size.
@@ -67,17 +67,17 @@ impl Size {
 impl Space {
     pub fn new(retention: Retention) -> Self {
         let marks = Marks::new(&retention, Instant::now(), Revision(0));
-        let known = Known { size: Size::new(0, 0), marks, written: 0, looked_at: 0 };
-        Self { known: Arc::new(Mutex::new(known)), look: Arc::default(), retention }
+        let state = SpaceState { size: Size::new(0, 0), marks, written: 0, looked_at: 0 };
+        Self { state: Arc::new(Mutex::new(state)), look: Arc::default(), retention }
     }
 
     /// Records a write of so many bytes at `revision`.
     pub fn wrote(&self, bytes: usize, revision: Revision) {
-        let known = &mut *self.known.lock();
-        known.written += bytes as u64;
-        known.marks.note(Instant::now(), revision, known.written);
-        if known.written - known.looked_at >= known.size.quota / LOOK {
-            known.looked_at = known.written;
+        let state = &mut *self.state.lock();
+        state.written += bytes as u64;
+        state.marks.note(Instant::now(), revision, state.written);
+        if state.written - state.looked_at >= state.size.quota / LOOK {
+            state.looked_at = state.written;
             self.look.notify_one();
         }
     }
@@ -102,7 +102,7 @@ impl Space {
 
     /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        let size @ Size { used, quota } = self.known.lock().size;
+        let size @ Size { used, quota } = self.state.lock().size;
         size.is_full().then(|| {
             format!(
                 "etcd uses {used} bytes, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
@@ -113,7 +113,7 @@ impl Space {
 
     /// See [`crate::backend::Backend::history_room`].
     pub fn history_room(&self) -> Option<u64> {
-        let Size { used, quota } = self.known.lock().size;
+        let Size { used, quota } = self.state.lock().size;
         history_room(used, quota)
     }
 
@@ -121,7 +121,7 @@ impl Space {
     pub async fn keep(&self, requests: &Requests) {
         loop {
             match requests.members().size().await {
-                Ok(size) => self.known.lock().size = size,
+                Ok(size) => self.state.lock().size = size,
                 Err(error) => tracing::debug!(%error, "etcd does not tell its size"),
             }
             let gave_up = self.give_up(requests).await;
@@ -137,7 +137,7 @@ impl Space {
         let Some(mark) = self.due() else { return false };
         match requests.compact(mark.revision).await {
             Ok(()) | Err(BackendError::Compacted { .. }) => {
-                self.known.lock().marks.forgot(mark);
+                self.state.lock().marks.forgot(mark);
                 true
             }
             Err(error) => {
@@ -148,17 +148,17 @@ impl Space {
     }
 
     fn due(&self) -> Option<Mark> {
-        let known = self.known.lock();
-        let demand = self.retention.demand(known.size.used, known.size.quota)?;
-        known.marks.due(Instant::now(), demand)
+        let state = self.state.lock();
+        let demand = self.retention.demand(state.size.used, state.size.quota)?;
+        state.marks.due(Instant::now(), demand)
     }
 
     /// Waits until a compaction is due or the size should be requested.
     async fn until_due(&self) {
         let next = {
-            let known = self.known.lock();
-            let demand = self.retention.demand(known.size.used, known.size.quota);
-            demand.and_then(|demand| known.marks.next(demand))
+            let state = self.state.lock();
+            let demand = self.retention.demand(state.size.used, state.size.quota);
+            demand.and_then(|demand| state.marks.next(demand))
         };
         let due = async {
             match next {
