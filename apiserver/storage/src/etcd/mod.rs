@@ -173,7 +173,7 @@ impl Backend for EtcdBackend {
     }
 
     async fn relieve(&self) {
-        self.requests.space.keep(&self.requests).await;
+        self.requests.space.run(&self.requests).await;
     }
 
     async fn compaction_turn(&self, last: CompactionTurn) -> Result<CompactionTurn> {

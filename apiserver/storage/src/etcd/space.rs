@@ -17,12 +17,12 @@ use crate::retention::{Mark, Marks, Retention, history_room};
 
 /// The quota of an etcd before 3.6, which does not report it (etcd: server/storage/quota.go, DefaultQuotaBytes).
 const USUAL_QUOTA: u64 = 2 << 30;
-/// The size is requested after each 1/LOOK of the quota that is written.
-const LOOK: u64 = 64;
+/// The size is requested after each 1/SIZE_REQUEST_STEP of the quota that is written.
+const SIZE_REQUEST_STEP: u64 = 64;
 /// The last 1/RESERVE of the quota is kept from ordinary creates.
 const RESERVE: u64 = 8;
 /// A value up to this size is a fencing token and no object.
-const SMALL: usize = 128;
+const MAX_TOKEN: usize = 128;
 /// The pause between two requests for the size.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Space {
     state: Arc<Mutex<SpaceState>>,
     /// Notified when the size should be requested.
-    look: Arc<Notify>,
+    request_size: Arc<Notify>,
     retention: Retention,
 }
 
@@ -40,7 +40,7 @@ struct SpaceState {
     marks: Marks,
     /// Bytes that this server has written, now and when it last requested the size.
     written: u64,
-    looked_at: u64,
+    written_at_request: u64,
 }
 
 /// The size that a member of etcd reports.
@@ -67,8 +67,8 @@ impl Size {
 impl Space {
     pub fn new(retention: Retention) -> Self {
         let marks = Marks::new(&retention, Instant::now(), Revision(0));
-        let state = SpaceState { size: Size::new(0, 0), marks, written: 0, looked_at: 0 };
-        Self { state: Arc::new(Mutex::new(state)), look: Arc::default(), retention }
+        let state = SpaceState { size: Size::new(0, 0), marks, written: 0, written_at_request: 0 };
+        Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
     }
 
     /// Records a write of so many bytes at `revision`.
@@ -76,26 +76,26 @@ impl Space {
         let state = &mut *self.state.lock();
         state.written += bytes as u64;
         state.marks.note(Instant::now(), revision, state.written);
-        if state.written - state.looked_at >= state.size.quota / LOOK {
-            state.looked_at = state.written;
-            self.look.notify_one();
+        if state.written - state.written_at_request >= state.size.quota / SIZE_REQUEST_STEP {
+            state.written_at_request = state.written;
+            self.request_size.notify_one();
         }
     }
 
     /// Records that etcd refused a write because it has no space.
     pub fn exceeded(&self) {
-        self.look.notify_one();
+        self.request_size.notify_one();
     }
 
     /// Fails for an ordinary create if only the reserve is left.
     pub fn check(&self, write: &Write) -> Result<()> {
         let creates =
-            write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > SMALL);
+            write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > MAX_TOKEN);
         if write.priority != Priority::Ordinary || !creates {
             return Ok(());
         }
         self.why().map_or(Ok(()), |why| {
-            self.look.notify_one();
+            self.request_size.notify_one();
             Err(BackendError::NoSpace(why))
         })
     }
@@ -118,7 +118,7 @@ impl Space {
     }
 
     /// Requests the size when it is due, and compacts earlier if space is short. Never returns.
-    pub async fn keep(&self, requests: &Requests) {
+    pub async fn run(&self, requests: &Requests) {
         loop {
             match requests.members().size().await {
                 Ok(size) => self.state.lock().size = size,
@@ -168,7 +168,7 @@ impl Space {
         };
         tokio::select! {
             () = due => {}
-            () = self.look.notified() => {}
+            () = self.request_size.notified() => {}
         }
     }
 }
