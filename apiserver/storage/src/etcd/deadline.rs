@@ -13,7 +13,7 @@ use etcd_client::{GetOptions, GetResponse, Txn};
 use super::error::{is_not_carried_out, translate};
 use super::hedge::Read;
 use super::members::{MemberChoice, Members};
-use super::space::Size;
+use super::space::DatabaseSize;
 use crate::backend::{BackendError, Result};
 
 /// How long a caller waits for an answer.
@@ -71,12 +71,12 @@ impl Members {
     }
 
     /// Returns the size of the store of the member in use.
-    pub async fn size(&self) -> Result<Size> {
+    pub async fn size(&self) -> Result<DatabaseSize> {
         let chosen = self.chosen();
         let mut client = self.member(chosen);
         let status = self.within(async { client.status().await.map_err(translate) }).await;
         let status = status.map_err(|error| self.failed(chosen, error))?;
-        Ok(Size::new(status.raft_used_db_size(), status.db_size_quota()))
+        Ok(DatabaseSize::new(status.raft_used_db_size(), status.db_size_quota()))
     }
 
     /// Runs `work` under the deadline. The error after the deadline includes why the last attempt failed.

@@ -36,7 +36,7 @@ pub(super) struct Space {
 }
 
 struct SpaceState {
-    size: Size,
+    size: DatabaseSize,
     marks: Marks,
     /// Bytes that this server has written, now and when it last requested the size.
     written: u64,
@@ -45,14 +45,14 @@ struct SpaceState {
 
 /// The size that a member of etcd reports.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(super) struct DatabaseSize {
     /// Bytes in use.
     used: u64,
     /// Bytes beyond which the member accepts no writes.
     quota: u64,
 }
 
-impl Size {
+impl DatabaseSize {
     /// Converts etcd's numbers; a quota of 0 is unknown.
     pub fn new(used: i64, quota: i64) -> Self {
         let quota = if quota > 0 { quota.unsigned_abs() } else { USUAL_QUOTA };
@@ -67,7 +67,7 @@ impl Size {
 impl Space {
     pub fn new(retention: Retention) -> Self {
         let marks = Marks::new(&retention, Instant::now(), Revision(0));
-        let state = SpaceState { size: Size::new(0, 0), marks, written: 0, written_at_request: 0 };
+        let state = SpaceState { size: DatabaseSize::new(0, 0), marks, written: 0, written_at_request: 0 };
         Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
     }
 
@@ -102,7 +102,7 @@ impl Space {
 
     /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        let size @ Size { used, quota } = self.state.lock().size;
+        let size @ DatabaseSize { used, quota } = self.state.lock().size;
         size.is_full().then(|| {
             format!(
                 "etcd uses {used} bytes, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
@@ -113,7 +113,7 @@ impl Space {
 
     /// See [`crate::backend::Backend::history_room`].
     pub fn history_room(&self) -> Option<u64> {
-        let Size { used, quota } = self.state.lock().size;
+        let DatabaseSize { used, quota } = self.state.lock().size;
         history_room(used, quota)
     }
 
