@@ -14,13 +14,13 @@
 mod assemble;
 mod compactor;
 mod config;
-mod contact;
 mod deadline;
 mod error;
 mod hedge;
 mod import;
 mod keys;
 mod members;
+mod quorum_contact;
 mod record;
 mod requests;
 mod revision_offset;
@@ -93,7 +93,7 @@ impl EtcdBackend {
             requests = requests.while_standing(permission.clone());
         }
         requests.current_revision().await?;
-        let keeping = members.contact().clone().keep(members.clone(), prefix.key("revision"));
+        let keeping = members.contact().clone().probe(members.clone(), prefix.key("revision"));
         let _keeping = AbortOnDropHandle::new(tokio::spawn(keeping));
         Ok(Self { requests, members, prefix, progress: Default::default(), permission, _keeping })
     }
