@@ -11,7 +11,7 @@ use etcd_client::proto::PbTxnResponse;
 use etcd_client::{GetOptions, GetResponse, Txn};
 
 use super::error::{is_not_carried_out, translate};
-use super::hedge::Read;
+use super::hedge::HedgedRead;
 use super::members::{MemberChoice, Members};
 use super::space::DatabaseSize;
 use crate::backend::{BackendError, Result};
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 impl Members {
     /// Reads a key or a range. Retries, on as many members as needed, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        let answer = self.within(Read::new(self, key, options).answer()).await;
+        let answer = self.within(HedgedRead::new(self, key, options).answer()).await;
         self.contact().ended(&answer);
         answer
     }

@@ -17,19 +17,19 @@ use super::members::{MemberChoice, Members};
 use crate::backend::{BackendError, Result};
 
 /// A member's answer, with the choice of this member.
-type Answer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
+type PendingAnswer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
 
 /// A read in progress.
-pub(super) struct Read<'m> {
+pub(super) struct HedgedRead<'m> {
     members: &'m Members,
     key: String,
     options: GetOptions,
     /// The members that have not answered yet.
     waiting: Vec<MemberChoice>,
-    answers: FuturesUnordered<Answer>,
+    answers: FuturesUnordered<PendingAnswer>,
 }
 
-impl<'m> Read<'m> {
+impl<'m> HedgedRead<'m> {
     /// Creates a read; nothing is sent yet.
     pub fn new(members: &'m Members, key: String, options: GetOptions) -> Self {
         Self { members, key, options, waiting: Vec::new(), answers: FuturesUnordered::new() }
