@@ -45,12 +45,12 @@ impl Members {
             loop {
                 let chosen = self.chosen();
                 let mut client = self.client(chosen);
-                match self.suspecting(chosen, client.txn(transaction.clone())).await {
+                match self.with_silence_timeout(chosen, client.txn(transaction.clone())).await {
                     Ok(response) => return Ok(response.0),
                     Err(error) if is_not_carried_out(&error) => {
                         tracing::debug!(%error, "writing to etcd again");
                         self.contact().failed(&translate(error));
-                        self.leave(chosen);
+                        self.switch_from(chosen);
                         wait(&mut pause).await;
                     }
                     Err(error) => return Err(self.failed(chosen, translate(error))),
@@ -93,12 +93,12 @@ impl Members {
 
     /// Waits for a member's answer. After [`SILENCE`], other requests switch to another member; this one still waits,
     /// because only the answer tells whether it was carried out.
-    async fn suspecting<T>(&self, chosen: MemberChoice, answer: impl Future<Output = T>) -> T {
+    async fn with_silence_timeout<T>(&self, chosen: MemberChoice, answer: impl Future<Output = T>) -> T {
         let mut answer = std::pin::pin!(answer);
         match tokio::time::timeout(SILENCE, answer.as_mut()).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.leave(chosen);
+                self.switch_from(chosen);
                 answer.await
             }
         }
@@ -107,7 +107,7 @@ impl Members {
     /// Returns the error of a request. Switches to another member if the member was unavailable.
     fn failed(&self, chosen: MemberChoice, error: BackendError) -> BackendError {
         if matches!(error, BackendError::Unavailable(_)) {
-            self.leave(chosen);
+            self.switch_from(chosen);
         }
         error
     }

@@ -48,7 +48,7 @@ impl<'m> HedgedRead<'m> {
                         tracing::debug!(%error, "reading from etcd again");
                         self.members.contact().failed(&error);
                         self.waiting.retain(|waiting| *waiting != chosen);
-                        self.members.leave(chosen);
+                        self.members.switch_from(chosen);
                         next = next.min(Instant::now() + pause);
                         pause = longer(pause);
                     }
@@ -57,7 +57,7 @@ impl<'m> HedgedRead<'m> {
                 () = tokio::time::sleep_until(next), if self.waiting.len() < self.members.count() => {
                     if let Some(silent) = self.waiting.last() {
                         tracing::debug!("a member of etcd is silent, and another one is asked as well");
-                        self.members.leave(*silent);
+                        self.members.switch_from(*silent);
                     }
                     next = self.ask();
                 }

@@ -88,7 +88,7 @@ impl Members {
     }
 
     /// Switches from a member that has failed to the next one, unless another request has already switched.
-    pub fn leave(&self, chosen: MemberChoice) {
+    pub fn switch_from(&self, chosen: MemberChoice) {
         let next = MemberChoice(chosen.0.wrapping_add(1));
         let left = self.chosen.send_if_modified(|present| {
             let is_first = *present == chosen;

@@ -162,7 +162,7 @@ impl Watch {
                 }
             }
             pause = if lived { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            self.members.leave(self.chosen);
+            self.members.switch_from(self.chosen);
             tokio::time::sleep(pause).await;
         }
     }
