@@ -85,15 +85,15 @@ async fn fill_etcd(
 /// Moves the pairs under a prefix of etcd to a new file `to`.
 pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> Result<Moved> {
     let target = sqlite::Import::begin(to);
-    let source = match etcd::Source::look(from).await {
+    let source = match etcd::MoveSource::inspect(from).await {
         Ok(source) => source,
         Err(error) => return Err(target.err().unwrap_or(error)),
     };
     let there = source.backend().range(prefix_range(values::ALL), 1, None).await?;
     let place = std::path::absolute(to).unwrap_or_else(|_| to.to_owned()).display().to_string();
-    let left = source.left();
+    let left = source.aborted_move();
     let made = left.as_ref().and_then(|left| sqlite::imported(to, left.attempt()));
-    let (leaving, keys, first) = match (left, made) {
+    let (mark, keys, first) = match (left, made) {
         (Some(left), Some(first)) => (left, there.count, first),
         _ => {
             let target = target?;
@@ -103,23 +103,23 @@ pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> R
             fill_embedded(&source, target, &place, progress).await?
         }
     };
-    let at = leaving.at();
-    let marked = leaving.done(&place).await;
+    let at = mark.at();
+    let marked = mark.done(&place).await;
     Ok(Moved { keys, from: at, to: first, unmarked: unmarked(marked) })
 }
 
 async fn fill_embedded(
-    source: &etcd::Source,
+    source: &etcd::MoveSource,
     mut target: sqlite::Import,
     place: &str,
     progress: &Progress,
-) -> Result<(etcd::Leaving, u64, Revision)> {
+) -> Result<(etcd::MoveMark, u64, Revision)> {
     // From here on no server writes.
-    let leaving = source.close(place).await?;
+    let mark = source.close(place).await?;
     // One more: a watch from this revision has missed nothing, and one from before it must get an error.
-    let first = Revision(leaving.at().0 + 1);
+    let first = Revision(mark.at().0 + 1);
     let filled = async {
-        let mut pages = Pages::new(source.backend(), leaving.at());
+        let mut pages = Pages::new(source.backend(), mark.at());
         pages.any(progress).await?;
         while let Some(pairs) = pages.next(progress).await? {
             for pair in &pairs {
@@ -128,14 +128,14 @@ async fn fill_embedded(
             }
             target.add(&pairs)?;
         }
-        leaving.stands().await?;
-        target.finish(first, leaving.attempt(), progress)?;
+        mark.check_unchanged().await?;
+        target.finish(first, mark.attempt(), progress)?;
         Ok(pages.read)
     };
     match filled.await {
-        Ok(keys) => Ok((leaving, keys, first)),
+        Ok(keys) => Ok((mark, keys, first)),
         Err(error) => {
-            told(leaving.undo().await);
+            told(mark.undo().await);
             Err(error)
         }
     }

@@ -7,28 +7,28 @@ use super::{EtcdBackend, EtcdConfig, about, reach};
 use crate::backend::{KeyValue, Result, Revision};
 
 /// Reads a prefix, and marks it so that servers do not write to it.
-pub struct Source {
+pub struct MoveSource {
     backend: EtcdBackend,
     /// Sends the requests for the record, with etcd's own revisions.
-    house: Requests,
+    record_requests: Requests,
     record: Option<KeyValue>,
 }
 
 /// The mark of a move that is in progress.
-pub struct Leaving {
-    house: Requests,
+pub struct MoveMark {
+    record_requests: Requests,
     origin: RevisionOffset,
     record: KeyValue,
 }
 
-impl Source {
+impl MoveSource {
     /// Reads the record of a prefix; writes nothing. A prefix that is marked already is one whose move was aborted.
-    pub async fn look(config: &EtcdConfig) -> Result<Self> {
-        let (members, house) = reach(config, RevisionOffset::default()).await?;
-        let existing = revision_offset::existing(&house).await;
+    pub async fn inspect(config: &EtcdConfig) -> Result<Self> {
+        let (members, record_requests) = reach(config, RevisionOffset::default()).await?;
+        let existing = revision_offset::existing(&record_requests).await;
         let (origin, record) = existing.map_err(|error| about(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, origin, None).await?;
-        Ok(Self { backend, house, record })
+        Ok(Self { backend, record_requests, record })
     }
 
     /// The backend to read the objects from.
@@ -37,23 +37,24 @@ impl Source {
     }
 
     /// Returns the mark of an aborted move, if there is one.
-    pub fn left(&self) -> Option<Leaving> {
+    pub fn aborted_move(&self) -> Option<MoveMark> {
         let record = self.record.as_ref().filter(|record| record::is_moving(record))?;
-        Some(self.leaving(record.clone()))
+        Some(self.move_mark(record.clone()))
     }
 
     /// Marks the prefix: from then on no server writes to it.
-    pub async fn close(&self, place: &str) -> Result<Leaving> {
-        let record = revision_offset::mark(&self.house, self.record.as_ref(), ("moving", place)).await?;
-        Ok(self.leaving(record))
+    pub async fn close(&self, place: &str) -> Result<MoveMark> {
+        let record =
+            revision_offset::mark(&self.record_requests, self.record.as_ref(), ("moving", place)).await?;
+        Ok(self.move_mark(record))
     }
 
-    fn leaving(&self, record: KeyValue) -> Leaving {
-        Leaving { house: self.house.clone(), origin: self.backend.prefix.origin, record }
+    fn move_mark(&self, record: KeyValue) -> MoveMark {
+        MoveMark { record_requests: self.record_requests.clone(), origin: self.backend.prefix.origin, record }
     }
 }
 
-impl Leaving {
+impl MoveMark {
     /// Returns the number that identifies this attempt at a move.
     pub fn attempt(&self) -> u64 {
         self.record.mod_revision.0
@@ -65,8 +66,8 @@ impl Leaving {
     }
 
     /// Fails if the mark has been changed since.
-    pub async fn stands(&self) -> Result<()> {
-        let (present, _) = self.house.get(revision_offset::KEY, None).await?;
+    pub async fn check_unchanged(&self) -> Result<()> {
+        let (present, _) = self.record_requests.get(revision_offset::KEY, None).await?;
         match present.is_some_and(|pair| pair.mod_revision == self.record.mod_revision) {
             true => Ok(()),
             false => Err(revision_offset::taken()),
@@ -75,11 +76,11 @@ impl Leaving {
 
     /// Records that all objects are at `place`.
     pub async fn done(self, place: &str) -> Result<()> {
-        revision_offset::mark(&self.house, Some(&self.record), ("moved", place)).await.map(drop)
+        revision_offset::mark(&self.record_requests, Some(&self.record), ("moved", place)).await.map(drop)
     }
 
     /// Removes the mark: the objects stay, and servers write again.
     pub async fn undo(self) -> Result<()> {
-        revision_offset::unmark(&self.house, &self.record).await
+        revision_offset::unmark(&self.record_requests, &self.record).await
     }
 }
