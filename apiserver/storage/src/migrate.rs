@@ -49,7 +49,7 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
     }
     let place = format!("{} in etcd ({})", to.prefix, to.servers.join(","));
     let made = match sqlite::attempt(from)? {
-        Some(attempt) => etcd::Import::made(to, attempt).await?,
+        Some(attempt) => etcd::PrefixImport::completed(to, attempt).await?,
         None => None,
     };
     let first = match made {
@@ -66,7 +66,7 @@ async fn fill_etcd(
     (to, place): (&EtcdConfig, &str),
     progress: &Progress,
 ) -> Result<Revision> {
-    let mut target = etcd::Import::begin(to, at).await?;
+    let mut target = etcd::PrefixImport::begin(to, at).await?;
     sqlite::begin_move(from, place, target.attempt())?;
     let filled = async {
         while let Some(pairs) = pages.next(progress).await? {
@@ -84,7 +84,7 @@ async fn fill_etcd(
 
 /// Moves the pairs under a prefix of etcd to a new file `to`.
 pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> Result<Moved> {
-    let target = sqlite::Import::begin(to);
+    let target = sqlite::FileImport::begin(to);
     let source = match etcd::MoveSource::inspect(from).await {
         Ok(source) => source,
         Err(error) => return Err(target.err().unwrap_or(error)),
@@ -110,7 +110,7 @@ pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> R
 
 async fn fill_embedded(
     source: &etcd::MoveSource,
-    mut target: sqlite::Import,
+    mut target: sqlite::FileImport,
     place: &str,
     progress: &Progress,
 ) -> Result<(etcd::MoveMark, u64, Revision)> {

@@ -43,7 +43,7 @@ use crate::backend::{
 };
 use config::Connector;
 pub use config::EtcdConfig;
-pub use import::Import;
+pub use import::PrefixImport;
 use keys::Prefix;
 use members::Members;
 pub use move_source::{MoveMark, MoveSource};

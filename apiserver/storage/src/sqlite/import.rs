@@ -18,14 +18,14 @@ use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
 
 /// A store that is being filled. It gets its name when it is finished; if it is dropped before, its file is removed.
-pub struct Import {
+pub struct FileImport {
     to: PathBuf,
     new: PathBuf,
     connection: Option<Connection>,
     _lock: Lock,
 }
 
-impl Import {
+impl FileImport {
     /// Begins a store at `to`. Fails if there is a file already.
     pub fn begin(to: &Path) -> Result<Self> {
         let lock = vacant(to)?;
@@ -77,7 +77,7 @@ pub fn imported(path: &Path, attempt: u64) -> Option<Revision> {
     number.and_then(|_| compaction::newest(&connection).ok())
 }
 
-impl Drop for Import {
+impl Drop for FileImport {
     /// Removes an unfinished file. A finished one has been renamed.
     fn drop(&mut self) {
         self.connection = None;

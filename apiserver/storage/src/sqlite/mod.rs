@@ -53,7 +53,7 @@ pub use check::{Contents, check};
 pub use copy::{backup, restore};
 use feed::Feed;
 pub(crate) use file::sync_directory;
-pub use import::{Import, imported};
+pub use import::{FileImport, imported};
 pub use moved::reclaim;
 pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
 use queue::Work;

@@ -1,7 +1,7 @@
 //! Moves of objects from the embedded store to etcd, and back.
 
 use drydock_storage::backend::{BackendError, CompactionTurn, Revision, Write, WriteOutcome};
-use drydock_storage::etcd::{EtcdBackend, EtcdConfig, Import};
+use drydock_storage::etcd::{EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite;
@@ -166,7 +166,7 @@ async fn a_move_that_was_broken_off_lets_no_server_start_and_is_made_again() {
     let before = values(&store).await;
     let pairs = all(&store, None).await;
     drop(store);
-    let mut broken = Import::begin(&config, Revision(5)).await.unwrap();
+    let mut broken = PrefixImport::begin(&config, Revision(5)).await.unwrap();
     broken.add(pairs[..5].to_vec()).await.unwrap();
     let error = EtcdBackend::connect(&config).await.err().unwrap().to_string();
     assert!(error.contains("/moved") && error.contains("run it again"), "{error}");

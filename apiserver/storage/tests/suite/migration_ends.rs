@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drydock_storage::backend::{BackendError, Write, WriteOutcome};
-use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, Import};
+use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
@@ -169,7 +169,7 @@ async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     fill(&store, 20).await;
     let (before, last) = (all(&store, None).await, store.current_revision().await.unwrap());
     drop(store);
-    let mut broken = Import::begin(&config, last).await.unwrap();
+    let mut broken = PrefixImport::begin(&config, last).await.unwrap();
     broken.add(before[..5].to_vec()).await.unwrap();
     mark(&path, broken.attempt());
     let refusal = SqliteBackend::open(&path, SqliteOptions::default()).err().unwrap().to_string();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drydock_storage::backend::{Guard, Revision, Write, WriteOutcome};
-use drydock_storage::etcd::Import;
+use drydock_storage::etcd::PrefixImport;
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
@@ -112,7 +112,7 @@ async fn a_move_whose_last_answer_is_lost_is_done() {
 async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
     let etcd = Etcd::start();
     let config = etcd.config("/moved");
-    Import::begin(&config, Revision(100)).await.unwrap().finish().await.unwrap();
+    PrefixImport::begin(&config, Revision(100)).await.unwrap().finish().await.unwrap();
     let record = client(&etcd).await.get("/moved/origin", None).await.unwrap();
     let record: serde_json::Value = serde_json::from_slice(record.kvs()[0].value()).unwrap();
     let offset = Revision(record["offset"].as_u64().filter(|offset| *offset > 0).unwrap());
