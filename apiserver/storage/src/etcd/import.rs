@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 
 use super::requests::Requests;
-use super::revision_offset::{self, Begun, RevisionOffset};
+use super::revision_offset::{self, FillStarted, RevisionOffset};
 use super::{EtcdConfig, reach};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
 use crate::values;
@@ -24,10 +24,10 @@ impl PrefixImport {
     /// Begins to fill a prefix. All its revisions will be above `above`. Fails if the prefix is in use, or was.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
         let (_, requests) = reach(config, RevisionOffset::default()).await?;
-        let Begun { guard, anew } = revision_offset::begin(&requests, &config.prefix).await?;
+        let FillStarted { guard, resumed } = revision_offset::begin(&requests, &config.prefix).await?;
         let offset = (above.0 + 1).saturating_sub(guard.revision.0);
         let import = Self { requests, guard, offset };
-        if anew {
+        if resumed {
             import.clear().await?;
         }
         Ok(import)

@@ -112,16 +112,16 @@ pub(super) async fn existing(requests: &Requests) -> Result<(RevisionOffset, Opt
 }
 
 /// A prefix that is now marked as being filled.
-pub(super) struct Begun {
+pub(super) struct FillStarted {
     /// The guard of the writes that fill it: a later attempt changes the record, and so ends this one.
     pub guard: Guard,
     /// Whether an earlier attempt was aborted; then everything under the prefix is from that attempt.
-    pub anew: bool,
+    pub resumed: bool,
 }
 
 /// Marks a prefix as being filled. Fails if the prefix is or was in use, unless it is only left from an aborted
 /// attempt.
-pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
+pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<FillStarted> {
     let (present, _) = requests.get(KEY, None).await?;
     let used = match &present {
         Some(pair) => value(&pair.value).get("filling").is_none(),
@@ -131,10 +131,10 @@ pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
         let why = format!("{prefix} is in use by an API server, or was: name an --etcd-prefix that is new");
         return Err(BackendError::Unavailable(why));
     }
-    let (anew, expected) = (present.is_some(), present.map(|pair| pair.mod_revision));
+    let (resumed, expected) = (present.is_some(), present.map(|pair| pair.mod_revision));
     match write(requests, expected, &json!({"filling": true})).await? {
         WriteOutcome::Committed(revision) => {
-            Ok(Begun { guard: Guard { key: KEY.to_owned(), revision }, anew })
+            Ok(FillStarted { guard: Guard { key: KEY.to_owned(), revision }, resumed })
         }
         WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
     }
