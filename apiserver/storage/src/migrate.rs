@@ -45,7 +45,7 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
     let at = source.current_revision().await?;
     let mut pages = Pages::new(&source, at);
     if !pages.any(progress).await? {
-        return Err(nothing(&from.display().to_string(), "--data-dir"));
+        return Err(nothing_to_move(&from.display().to_string(), "--data-dir"));
     }
     let place = format!("{} in etcd ({})", to.prefix, to.servers.join(","));
     let made = match sqlite::attempt(from)? {
@@ -75,7 +75,7 @@ async fn fill_etcd(
         Ok(())
     };
     if let Err(error) = filled.await {
-        told(sqlite::undo_move(from));
+        log_failed_undo(sqlite::undo_move(from));
         return Err(error);
     }
     // If it is unknown whether the prefix is open, the mark stays: servers may have started there.
@@ -98,7 +98,7 @@ pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> R
         _ => {
             let target = target?;
             if there.items.is_empty() {
-                return Err(nothing(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
+                return Err(nothing_to_move(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
             }
             fill_embedded(&source, target, &place, progress).await?
         }
@@ -135,7 +135,7 @@ async fn fill_embedded(
     match filled.await {
         Ok(keys) => Ok((mark, keys, first)),
         Err(error) => {
-            told(mark.undo().await);
+            log_failed_undo(mark.undo().await);
             Err(error)
         }
     }
@@ -148,7 +148,7 @@ fn unmarked(marked: Result<()>) -> Option<String> {
 
 /// Logs that the mark of a failed move could not be removed; `reclaim` removes it. The move itself returns its own
 /// error.
-fn told(undone: Result<()>) {
+fn log_failed_undo(undone: Result<()>) {
     if let Err(error) = undone {
         tracing::warn!(%error, "what objects were to be moved from stays marked: run `migrate` again, or `reclaim`");
     }
@@ -162,7 +162,7 @@ pub(crate) fn has_moved(place: &str) -> BackendError {
 }
 
 /// The error of a server that starts on, or writes to, a store that is being moved.
-pub(crate) fn leaves(place: &str) -> BackendError {
+pub(crate) fn is_being_moved(place: &str) -> BackendError {
     BackendError::Unavailable(format!(
         "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, or \
          `reclaim` this store to go on with it"
@@ -170,7 +170,7 @@ pub(crate) fn leaves(place: &str) -> BackendError {
 }
 
 /// The error for a source without objects: its flag is probably wrong.
-fn nothing(place: &str, flag: &str) -> BackendError {
+fn nothing_to_move(place: &str, flag: &str) -> BackendError {
     BackendError::Unavailable(format!("there is nothing to move in {place}: is {flag} right?"))
 }
 
@@ -194,7 +194,7 @@ impl<'s> Pages<'s> {
         let first = self.source.range(prefix_range(values::ALL), PAGE, Some(self.at)).await?;
         self.total = first.count;
         let any = !first.items.is_empty();
-        self.ahead = Some(self.turn(first.items, progress));
+        self.ahead = Some(self.advance(first.items, progress));
         Ok(any)
     }
 
@@ -205,11 +205,11 @@ impl<'s> Pages<'s> {
         let Some(start) = self.start.take() else { return Ok(None) };
         let end = prefix_range(values::ALL).end;
         let pairs = self.source.page(start..end, PAGE, Some(self.at)).await?;
-        Ok(Some(self.turn(pairs, progress)))
+        Ok(Some(self.advance(pairs, progress)))
     }
 
     /// Continues after these pairs, and reports progress.
-    fn turn(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
+    fn advance(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
         self.read += pairs.len() as u64;
         progress.tell("moving", self.read, self.total);
         self.start = pairs.last().filter(|_| pairs.len() == PAGE).map(|pair| format!("{}\0", pair.key));

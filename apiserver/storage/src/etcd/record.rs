@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::revision_offset::{KEY, RevisionOffset};
 use crate::backend::{BackendError, KeyValue, Result, Revision};
-use crate::migrate::{has_moved, leaves};
+use crate::migrate::{has_moved, is_being_moved};
 
 /// Whether the record marks a move that is not complete.
 pub(super) fn is_moving(record: &KeyValue) -> bool {
@@ -41,7 +41,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
     match (origin(&value), place("moved"), place("moving")) {
         (Some(origin), ..) => Ok(origin),
         (None, Some(place), _) => Err(has_moved(place)),
-        (None, None, Some(place)) => Err(leaves(place)),
+        (None, None, Some(place)) => Err(is_being_moved(place)),
         (None, None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
             "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
                 .to_owned(),

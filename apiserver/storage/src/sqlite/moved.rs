@@ -14,7 +14,7 @@ use super::file::{real, recognise};
 use super::lock::Lock;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
-use crate::migrate::{has_moved, leaves};
+use crate::migrate::{has_moved, is_being_moved};
 
 /// Marks a store whose objects are about to be moved. The caller must have the store open.
 pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
@@ -57,7 +57,7 @@ pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
 pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
     match (place(connection, "moved", schema::MOVED)?, place(connection, "moving", schema::MOVING)?) {
         (Some(place), _) => Err(has_moved(&place)),
-        (None, Some(place)) if !leaving => Err(leaves(&place)),
+        (None, Some(place)) if !leaving => Err(is_being_moved(&place)),
         (None, _) => Ok(()),
     }
 }
