@@ -211,7 +211,7 @@ impl<'s> Pages<'s> {
     /// Continues after these pairs, and reports progress.
     fn advance(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
         self.read += pairs.len() as u64;
-        progress.tell("moving", self.read, self.total);
+        progress.report("moving", self.read, self.total);
         self.start = pairs.last().filter(|_| pairs.len() == PAGE).map(|pair| format!("{}\0", pair.key));
         pairs
     }

@@ -29,7 +29,7 @@ impl Progress {
     }
 
     /// Reports how much of a stage is done.
-    pub fn tell(&self, name: &'static str, done: u64, total: u64) {
+    pub fn report(&self, name: &'static str, done: u64, total: u64) {
         (self.0)(Stage { name, done, total });
     }
 }

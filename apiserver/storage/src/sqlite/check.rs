@@ -45,7 +45,7 @@ pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
 fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
     Stamp::read(connection)?.is_ours()?;
     let snapshot = connection.unchecked_transaction().map_err(translate)?;
-    progress.tell("checking pages", 0, 0);
+    progress.report("checking pages", 0, 0);
     pages(&snapshot)?;
     tables(&snapshot)?;
     let bounds = history::Bounds::read(&snapshot)?;

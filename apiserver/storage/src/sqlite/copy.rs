@@ -76,7 +76,7 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let (watched, told) = (to.to_owned(), progress.clone());
     let look = move || {
         let done = fs::metadata(&watched).map_or(0, |file| file.len());
-        told.tell("copying", done.min(total), total);
+        told.report("copying", done.min(total), total);
         false
     };
     source.progress_handler(LOOK, Some(look)).map_err(translate)?;

@@ -59,7 +59,7 @@ pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress)
         before = Some(entry);
         seen += 1;
         if seen % WORD == 0 {
-            progress.tell("checking rows", seen, total);
+            progress.report("checking rows", seen, total);
         }
     }
     none_missing(snapshot, bounds)?;
