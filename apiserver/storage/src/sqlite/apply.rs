@@ -10,7 +10,7 @@ use super::row::Row;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
 
 /// The state of a transaction that is not committed yet.
-pub(super) struct Draft {
+pub(super) struct PendingTransaction {
     /// The events to publish after the commit.
     pub events: Vec<BackendEvent>,
     /// The last revision used.
@@ -21,7 +21,7 @@ pub(super) struct Draft {
     room: Room,
 }
 
-impl Draft {
+impl PendingTransaction {
     /// Starts from the committed state.
     pub fn new(revision: u64, compaction: Compaction, room: Room) -> Self {
         Self { events: Vec::new(), revision, compaction, room }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::SqliteOptions;
-use super::apply::Draft;
+use super::apply::PendingTransaction;
 use super::checkpoints;
 use super::compaction::{self, Compaction};
 use super::error::translate;
@@ -178,11 +178,11 @@ impl Writer {
         let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
         match applied {
-            Ok((draft, answers)) => {
-                self.compaction = draft.compaction;
-                self.revision = draft.revision;
-                self.pressure.wrote(&draft.events);
-                self.feed.publish(draft.events, draft.revision);
+            Ok((pending, answers)) => {
+                self.compaction = pending.compaction;
+                self.revision = pending.revision;
+                self.pressure.wrote(&pending.events);
+                self.feed.publish(pending.events, pending.revision);
                 failpoints::pass("published");
                 batch.into_iter().zip(answers).for_each(|(command, answer)| command.answer(answer));
             }
@@ -209,32 +209,35 @@ impl Writer {
     }
 
     /// Records whether the transaction found space.
-    fn note(&self, batch: &[Command], applied: &Result<(Draft, Vec<Result<WriteOutcome>>)>) {
+    fn note(&self, batch: &[Command], applied: &Result<(PendingTransaction, Vec<Result<WriteOutcome>>)>) {
         let bytes = match applied {
             // This runs for every write, so nothing is counted unless the disk is known to be full.
             Ok(_) if !self.full.is_known() => return,
-            Ok((draft, _)) => draft.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum(),
+            Ok((pending, _)) => {
+                pending.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum()
+            }
             Err(_) => batch.iter().map(Command::bytes).sum(),
         };
         self.full.note(bytes, applied, Instant::now());
     }
 
-    fn apply(&mut self, batch: &[Command]) -> Result<(Draft, Vec<Result<WriteOutcome>>)> {
+    fn apply(&mut self, batch: &[Command]) -> Result<(PendingTransaction, Vec<Result<WriteOutcome>>)> {
         failpoints::pass("before-begin");
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
-        let mut draft = Draft::new(self.revision, self.compaction, self.quota.room(&transaction)?);
+        let mut pending =
+            PendingTransaction::new(self.revision, self.compaction, self.quota.room(&transaction)?);
         let mut answers = Vec::with_capacity(batch.len());
         for command in batch {
             answers.push(match &command.work {
-                Work::Write(write) => draft.write(&transaction, write)?,
-                Work::Compact(at) => draft.compact(&transaction, *at)?,
+                Work::Write(write) => pending.write(&transaction, write)?,
+                Work::Compact(at) => pending.compact(&transaction, *at)?,
             });
         }
         failpoints::pass("applied");
         transaction.commit().map_err(|error| self.lock.note(error))?;
         failpoints::pass("committed");
-        Ok((draft, answers))
+        Ok((pending, answers))
     }
 
     fn compact(&mut self) {
