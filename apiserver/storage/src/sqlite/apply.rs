@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::compaction::Compaction;
 use super::queue::size;
-use super::quota::{Effect, Room};
+use super::quota::{Effect, TransactionSpace};
 use super::read;
 use super::row::Row;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
@@ -18,13 +18,13 @@ pub(super) struct PendingTransaction {
     /// The compaction boundary.
     pub compaction: Compaction,
     /// The space that the transaction may still use.
-    room: Room,
+    space: TransactionSpace,
 }
 
 impl PendingTransaction {
     /// Starts from the committed state.
-    pub fn new(revision: u64, compaction: Compaction, room: Room) -> Self {
-        Self { events: Vec::new(), revision, compaction, room }
+    pub fn new(revision: u64, compaction: Compaction, space: TransactionSpace) -> Self {
+        Self { events: Vec::new(), revision, compaction, space }
     }
 
     /// Compares and swaps. Deleting a key that does not exist writes nothing and uses no revision, as in etcd. If the
@@ -43,7 +43,7 @@ impl PendingTransaction {
             return Ok(Ok(WriteOutcome::Committed(Revision(self.revision))));
         }
         let effect = Effect::of(write.value.as_deref(), present.as_ref().map(|pair| &*pair.value));
-        if let Err(full) = self.room.take(effect, write.priority, size(&write.key, write.value.as_ref())) {
+        if let Err(full) = self.space.take(effect, write.priority, size(&write.key, write.value.as_ref())) {
             return Ok(Err(full));
         }
         let event = self.next_event(write, present);

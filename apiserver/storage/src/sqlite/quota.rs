@@ -143,16 +143,16 @@ impl Quota {
     }
 
     /// Returns the space for the next transaction.
-    pub fn room(&self, connection: &Connection) -> Result<Room> {
-        let Some(limits) = self.limits else { return Ok(Room::default()) };
+    pub fn transaction_space(&self, connection: &Connection) -> Result<TransactionSpace> {
+        let Some(limits) = self.limits else { return Ok(TransactionSpace::default()) };
         let used = used(connection)?;
         self.look(limits, used);
-        Ok(Room { limits: Some(limits), used, closed: self.full.lock().is_some() })
+        Ok(TransactionSpace { limits: Some(limits), used, closed: self.full.lock().is_some() })
     }
 
     /// Reads the size again, after a compaction.
     pub fn recheck(&self, connection: &Connection) -> Result<()> {
-        self.room(connection).map(drop)
+        self.transaction_space(connection).map(drop)
     }
 
     fn look(&self, limits: Limits, used: u64) {
@@ -171,14 +171,14 @@ impl Quota {
 
 /// The space that one transaction may use.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Room {
+pub(super) struct TransactionSpace {
     limits: Option<Limits>,
     used: u64,
     /// Whether ordinary creates and growing writes are refused until there is more space.
     closed: bool,
 }
 
-impl Room {
+impl TransactionSpace {
     /// Takes space for a row with `bytes` of key and value. Fails if there is none for a write of this effect and
     /// priority.
     pub fn take(&mut self, effect: Effect, priority: Priority, bytes: usize) -> Result<()> {

@@ -225,8 +225,11 @@ impl Writer {
         failpoints::pass("before-begin");
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
-        let mut pending =
-            PendingTransaction::new(self.revision, self.compaction, self.quota.room(&transaction)?);
+        let mut pending = PendingTransaction::new(
+            self.revision,
+            self.compaction,
+            self.quota.transaction_space(&transaction)?,
+        );
         let mut answers = Vec::with_capacity(batch.len());
         for command in batch {
             answers.push(match &command.work {
