@@ -12,12 +12,12 @@ use super::SqliteOptions;
 use super::apply::PendingTransaction;
 use super::checkpoints;
 use super::compaction::{self, Compaction};
+use super::early_compaction::EarlyCompaction;
 use super::error::translate;
 use super::feed::Feed;
 use super::full::Full;
 use super::lock::Lock;
 use super::open_files::OpenFiles;
-use super::pressure::Pressure;
 use super::queue::{Command, Work, next_batch, size};
 use super::quota::Quota;
 use super::store_fault::StoreFault;
@@ -63,7 +63,12 @@ impl WriterHandle {
             feed,
             full: full.clone(),
             quota: quota.clone(),
-            pressure: Pressure::new(quota.clone(), options.retention, Instant::now(), revision),
+            early_compaction: EarlyCompaction::new(
+                quota.clone(),
+                options.retention,
+                Instant::now(),
+                revision,
+            ),
             fault: fault.clone(),
             files,
             lock,
@@ -122,7 +127,7 @@ struct Writer {
     feed: Arc<Feed>,
     full: Full,
     quota: Quota,
-    pressure: Pressure,
+    early_compaction: EarlyCompaction,
     fault: StoreFault,
     files: OpenFiles,
     /// Declared after the connection, because fields are dropped in this order: no other process may open the store
@@ -150,9 +155,9 @@ impl Writer {
     fn between_writes(&mut self) {
         let now = Instant::now();
         self.full.look(&mut self.connection, now);
-        if let Some(mark) = self.pressure.due(now, Revision(self.revision)) {
+        if let Some(mark) = self.early_compaction.due(now, Revision(self.revision)) {
             match self.compaction.move_to(&mut self.connection, &self.lock, mark.revision) {
-                Ok(()) => self.pressure.met(mark),
+                Ok(()) => self.early_compaction.met(mark),
                 Err(error) => tracing::warn!(%error, "history is not given up yet, though space is short"),
             }
         }
@@ -167,8 +172,8 @@ impl Writer {
             true => Some(Duration::ZERO),
             false => {
                 let now = Instant::now();
-                let (full, pressure) = (self.full.patience(now), self.pressure.patience(now));
-                full.into_iter().chain(pressure).min()
+                let (full, early_compaction) = (self.full.patience(now), self.early_compaction.patience(now));
+                full.into_iter().chain(early_compaction).min()
             }
         }
     }
@@ -181,7 +186,7 @@ impl Writer {
             Ok((pending, answers)) => {
                 self.compaction = pending.compaction;
                 self.revision = pending.revision;
-                self.pressure.wrote(&pending.events);
+                self.early_compaction.wrote(&pending.events);
                 self.feed.publish(pending.events, pending.revision);
                 failpoints::pass("published");
                 batch.into_iter().zip(answers).for_each(|(command, answer)| command.answer(answer));
@@ -244,7 +249,7 @@ impl Writer {
     }
 
     fn compact(&mut self) {
-        let compacted = self.compaction.step(&mut self.connection, &self.lock, self.pressure.rows());
+        let compacted = self.compaction.step(&mut self.connection, &self.lock, self.early_compaction.rows());
         if let Err(error) = compacted.and_then(|()| self.quota.recheck(&self.connection)) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();

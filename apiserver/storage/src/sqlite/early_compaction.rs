@@ -12,7 +12,7 @@ use crate::retention::{Mark, Marks, Retention};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The writer's state for early compaction.
-pub(super) struct Pressure {
+pub(super) struct EarlyCompaction {
     quota: Quota,
     retention: Retention,
     marks: Marks,
@@ -24,7 +24,7 @@ pub(super) struct Pressure {
     not_before: Instant,
 }
 
-impl Pressure {
+impl EarlyCompaction {
     /// Creates the state for a store that is opened at the time `now` at `revision`.
     pub fn new(quota: Quota, retention: Retention, now: Instant, revision: Revision) -> Self {
         let marks = Marks::new(&retention, now, revision);
