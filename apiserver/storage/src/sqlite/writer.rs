@@ -12,10 +12,10 @@ use super::SqliteOptions;
 use super::apply::PendingTransaction;
 use super::checkpoints;
 use super::compaction::{self, Compaction};
+use super::disk_full::DiskFull;
 use super::early_compaction::EarlyCompaction;
 use super::error::translate;
 use super::feed::Feed;
-use super::full::Full;
 use super::lock::Lock;
 use super::open_files::OpenFiles;
 use super::queue::{Command, Work, next_batch, size};
@@ -35,7 +35,7 @@ fn goes_on(error: BackendError) -> BackendError {
 /// The sending end of the queue. Dropping it lets the thread finish the queued commands, and waits for it.
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
-    full: Full,
+    full: DiskFull,
     quota: Quota,
     fault: StoreFault,
     thread: Option<JoinHandle<()>>,
@@ -51,7 +51,7 @@ impl WriterHandle {
         options: &SqliteOptions,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(options.queue);
-        let (full, fault) = (Full::default(), StoreFault::default());
+        let (full, fault) = (DiskFull::default(), StoreFault::default());
         checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), fault.clone())
             .map_err(translate)?;
         let quota = Quota::open(&connection, options.quota)?;
@@ -125,7 +125,7 @@ struct Writer {
     revision: u64,
     compaction: Compaction,
     feed: Arc<Feed>,
-    full: Full,
+    full: DiskFull,
     quota: Quota,
     early_compaction: EarlyCompaction,
     fault: StoreFault,
