@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::error::{named, translate};
 use super::stamp::Stamp;
-use super::{connect, history, schema};
+use super::{connect, log_check, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
 
@@ -48,8 +48,8 @@ fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
     progress.report("checking pages", 0, 0);
     pages(&snapshot)?;
     tables(&snapshot)?;
-    let bounds = history::Bounds::read(&snapshot)?;
-    let (keys, rows) = history::check(&snapshot, &bounds, progress)?;
+    let bounds = log_check::LogBounds::read(&snapshot)?;
+    let (keys, rows) = log_check::check(&snapshot, &bounds, progress)?;
     let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
     let bytes = snapshot.query_row(pages, [], |row| row.get(0)).map_err(translate)?;
     Ok(Contents { revision: Revision(bounds.newest), oldest: Revision(bounds.compacted), keys, rows, bytes })
