@@ -99,13 +99,13 @@ pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u
 }
 
 /// Returns the oldest readable revision and the newest one.
-pub(super) fn oldest(connection: &mut Connection) -> Result<Bounds> {
+pub(super) fn oldest(connection: &mut Connection) -> Result<ReadableRevisions> {
     let snapshot = connection.transaction().map_err(translate)?;
-    bounds(&snapshot).map(|(oldest, newest)| Bounds { oldest, newest })
+    bounds(&snapshot).map(|(oldest, newest)| ReadableRevisions { oldest, newest })
 }
 
 /// The revisions that can be read.
-pub(super) struct Bounds {
+pub(super) struct ReadableRevisions {
     /// The compaction boundary.
     pub oldest: Revision,
     /// The newest revision.

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::error::told;
 use super::feed::{EventBatch, Feed};
-use super::read::Bounds;
+use super::read::ReadableRevisions;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 
 /// The pool of reading connections.
@@ -83,7 +83,7 @@ impl ReadAt for EventBatch {
     }
 }
 
-impl ReadAt for Bounds {
+impl ReadAt for ReadableRevisions {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.newest)
     }
