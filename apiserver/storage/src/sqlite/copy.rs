@@ -11,8 +11,8 @@ use super::check::{self, Contents};
 use super::error::{io, named, translate};
 use super::file::{beside, one_name, private, sync_directory, vacant};
 use super::open::give_log;
-use super::part::part;
 use super::stamp::Stamp;
+use super::temporary_backup::temporary_backup;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -31,7 +31,7 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     let source = connect::to_read(from)?;
     one_name(from)?;
     Stamp::read(&source).and_then(|stamp| stamp.is_ours()).map_err(|error| named(from, error))?;
-    let part = part(to)?;
+    let part = temporary_backup(to)?;
     copy(source, part.path(), progress)?;
     let contents = check::check(part.path(), progress)?;
     // The handle is kept until no connection has the file open: closing any handle of a file drops all of this

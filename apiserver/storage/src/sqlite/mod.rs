@@ -28,7 +28,6 @@ mod log_check;
 mod moved;
 mod open;
 mod open_files;
-mod part;
 mod queue;
 mod quota;
 mod read;
@@ -37,6 +36,7 @@ mod row;
 mod schema;
 mod stamp;
 mod store_fault;
+mod temporary_backup;
 mod watch;
 mod writer;
 
