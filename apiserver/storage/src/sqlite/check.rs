@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::error::{named, translate};
-use super::stamp::Stamp;
+use super::store_format::StoreFormat;
 use super::{connect, log_check, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -35,7 +35,7 @@ impl fmt::Display for Contents {
     }
 }
 
-/// Checks that SQLite's pages are sound, that the stamp and the tables are those of this store, that the rows of each
+/// Checks that SQLite's pages are sound, that the format and the tables are those of this store, that the rows of each
 /// key fit together, that no revision is missing, and that every value can be decoded. Writes nothing.
 pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
     let connection = connect::to_read(path)?;
@@ -43,7 +43,7 @@ pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
 }
 
 fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
-    Stamp::read(connection)?.is_ours()?;
+    StoreFormat::read(connection)?.is_ours()?;
     let snapshot = connection.unchecked_transaction().map_err(translate)?;
     progress.report("checking pages", 0, 0);
     pages(&snapshot)?;

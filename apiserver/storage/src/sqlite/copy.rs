@@ -11,7 +11,7 @@ use super::check::{self, Contents};
 use super::error::{io, named, translate};
 use super::file::{beside, one_name, private, sync_directory, vacant};
 use super::open::give_log;
-use super::stamp::Stamp;
+use super::store_format::StoreFormat;
 use super::temporary_backup::temporary_backup;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
@@ -30,7 +30,9 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     }
     let source = connect::to_read(from)?;
     one_name(from)?;
-    Stamp::read(&source).and_then(|stamp| stamp.is_ours()).map_err(|error| named(from, error))?;
+    StoreFormat::read(&source)
+        .and_then(|store_format| store_format.is_ours())
+        .map_err(|error| named(from, error))?;
     let part = temporary_backup(to)?;
     copy(source, part.path(), progress)?;
     let contents = check::check(part.path(), progress)?;
@@ -68,7 +70,7 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
     Ok(contents)
 }
 
-/// Copies tables, history and stamp into the empty file at `to`. SQLite accepts an empty file, keeps its permissions,
+/// Copies tables, history and format into the empty file at `to`. SQLite accepts an empty file, keeps its permissions,
 /// and does not sync it.
 fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let name = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;

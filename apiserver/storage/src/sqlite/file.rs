@@ -1,5 +1,5 @@
 //! Checks and prepares the file of a store before SQLite opens it: symbolic and hard links, the lock, files beside
-//! it, and the stamp.
+//! it, and the store format.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::check::damaged;
 use super::error::{io, named};
 use super::lock::Lock;
-use super::stamp::{HEADER, Stamp};
+use super::store_format::{HEADER, StoreFormat};
 use crate::backend::{BackendError, Result};
 
 /// The first bytes of a SQLite file (sqlite.org/fileformat.html).
@@ -96,7 +96,7 @@ pub(super) fn recognise(path: &Path) -> Result<()> {
         }
         Err(error) => return Err(io(path, &error)),
         Ok(()) if !header.starts_with(MAGIC) => damaged("it is not a SQLite file"),
-        Ok(()) => Stamp::of(&header).is_ours(),
+        Ok(()) => StoreFormat::of(&header).is_ours(),
     };
     ours.map_err(|error| named(path, error))
 }

@@ -69,12 +69,12 @@ pub(super) fn give_log(new: &Path) -> Result<()> {
 pub(super) fn make(new: &Path) -> Result<Connection> {
     private(new).map_err(|error| io(new, &error))?;
     let connection = Connection::open(new).map_err(translate)?;
-    let stamp = format!(
+    let store_format = format!(
         "PRAGMA synchronous = FULL; PRAGMA application_id = {}; PRAGMA user_version = {};",
         schema::APPLICATION_ID,
         schema::VERSION
     );
-    connection.execute_batch(&stamp).map_err(translate)?;
+    connection.execute_batch(&store_format).map_err(translate)?;
     connection.execute_batch(&format!("BEGIN; {} COMMIT;", schema::CREATE)).map_err(translate)?;
     Ok(connection)
 }
