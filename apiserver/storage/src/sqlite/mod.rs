@@ -56,7 +56,7 @@ pub(crate) use file::sync_directory;
 pub use import::{FileImport, imported};
 pub use moved::reclaim;
 pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
-use queue::Work;
+use queue::WriterCommand;
 use readers::Readers;
 use writer::WriterHandle;
 
@@ -151,7 +151,7 @@ impl Backend for SqliteBackend {
         if write.key.len() + write.value.as_ref().map_or(0, |value| value.len()) > self.max_value {
             return Err(BackendError::TooLarge);
         }
-        error::told(self.writer.ask(Work::Write(write)).await)
+        error::told(self.writer.ask(WriterCommand::Write(write)).await)
     }
 
     async fn watch(
@@ -180,6 +180,6 @@ impl Backend for SqliteBackend {
     }
 
     async fn compact(&self, at: Revision) -> Result<()> {
-        self.writer.ask(Work::Compact(at)).await.map(|_| ())
+        self.writer.ask(WriterCommand::Compact(at)).await.map(|_| ())
     }
 }

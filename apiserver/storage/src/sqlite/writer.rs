@@ -18,7 +18,7 @@ use super::error::translate;
 use super::feed::Feed;
 use super::lock::Lock;
 use super::open_files::OpenFiles;
-use super::queue::{Command, Work, next_batch, size};
+use super::queue::{QueuedCommand, WriterCommand, next_batch, size};
 use super::quota::Quota;
 use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result, Revision, WriteOutcome};
@@ -34,7 +34,7 @@ fn goes_on(error: BackendError) -> BackendError {
 
 /// The sending end of the queue. Dropping it lets the thread finish the queued commands, and waits for it.
 pub(super) struct WriterHandle {
-    queue: Option<SyncSender<Command>>,
+    queue: Option<SyncSender<QueuedCommand>>,
     full: DiskFull,
     quota: Quota,
     fault: StoreFault,
@@ -97,13 +97,13 @@ impl WriterHandle {
     }
 
     /// Queues a command and waits for its answer. Fails at once if the queue is full.
-    pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
+    pub async fn ask(&self, command: WriterCommand) -> Result<WriteOutcome> {
         // The thread answers every command that it has begun, so a command without an answer was not carried out.
         let fault = || BackendError::Unavailable("the writer has stopped".to_owned());
         let stopped = || self.fault.refusal().unwrap_or_else(fault);
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.try_send(Command { work, reply }).map_err(|error| match error {
+        queue.try_send(QueuedCommand { command, reply }).map_err(|error| match error {
             TrySendError::Full(_) => BackendError::Overloaded,
             TrySendError::Disconnected(_) => stopped(),
         })?;
@@ -136,7 +136,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, queue: &Receiver<Command>) {
+    fn run(mut self, queue: &Receiver<QueuedCommand>) {
         while !self.fault.is_recorded()
             && let Some(batch) = next_batch(queue, self.patience())
         {
@@ -179,7 +179,7 @@ impl Writer {
     }
 
     /// Commits all commands of the batch in one durable transaction, or fails all of them.
-    fn commit(&mut self, batch: Vec<Command>) {
+    fn commit(&mut self, batch: Vec<QueuedCommand>) {
         let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
         match applied {
@@ -198,9 +198,9 @@ impl Writer {
     /// Records a fault, and fails, if a file of the store has lost its name: later writes to it could not be found.
     /// First copies the log into the file, wherever the file is now: it is complete there, and its log can do no harm
     /// to another file of its name.
-    fn stand(&mut self, batch: &[Command]) -> Result<()> {
+    fn stand(&mut self, batch: &[QueuedCommand]) -> Result<()> {
         // Compactions are queued every few minutes, even without writes.
-        let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
+        let is_compaction = |command: &QueuedCommand| matches!(command.command, WriterCommand::Compact(_));
         let Some(lost) = self.files.replaced(batch.iter().any(is_compaction)) else { return Ok(()) };
         if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
             tracing::error!(%error, "the log is not copied into the file");
@@ -214,19 +214,23 @@ impl Writer {
     }
 
     /// Records whether the transaction found space.
-    fn note(&self, batch: &[Command], applied: &Result<(PendingTransaction, Vec<Result<WriteOutcome>>)>) {
+    fn note(
+        &self,
+        batch: &[QueuedCommand],
+        applied: &Result<(PendingTransaction, Vec<Result<WriteOutcome>>)>,
+    ) {
         let bytes = match applied {
             // This runs for every write, so nothing is counted unless the disk is known to be full.
             Ok(_) if !self.full.is_known() => return,
             Ok((pending, _)) => {
                 pending.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum()
             }
-            Err(_) => batch.iter().map(Command::bytes).sum(),
+            Err(_) => batch.iter().map(QueuedCommand::bytes).sum(),
         };
         self.full.note(bytes, applied, Instant::now());
     }
 
-    fn apply(&mut self, batch: &[Command]) -> Result<(PendingTransaction, Vec<Result<WriteOutcome>>)> {
+    fn apply(&mut self, batch: &[QueuedCommand]) -> Result<(PendingTransaction, Vec<Result<WriteOutcome>>)> {
         failpoints::pass("before-begin");
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
@@ -237,9 +241,9 @@ impl Writer {
         );
         let mut answers = Vec::with_capacity(batch.len());
         for command in batch {
-            answers.push(match &command.work {
-                Work::Write(write) => pending.write(&transaction, write)?,
-                Work::Compact(at) => pending.compact(&transaction, *at)?,
+            answers.push(match &command.command {
+                WriterCommand::Write(write) => pending.write(&transaction, write)?,
+                WriterCommand::Compact(at) => pending.compact(&transaction, *at)?,
             });
         }
         failpoints::pass("applied");
