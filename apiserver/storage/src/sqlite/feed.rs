@@ -18,18 +18,18 @@ const EVENTS: usize = 16_384;
 pub(super) struct Feed {
     committed: AtomicU64,
     ring: Mutex<Ring>,
-    head: watch::Sender<Head>,
+    head: watch::Sender<FeedHead>,
 }
 
 /// The state whose change wakes a watch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct FeedHead {
     /// The newest published revision: every event up to it is in the ring or in the log table.
     pub revision: u64,
     /// Counts the progress requests.
     pub round: u64,
     /// The least revision that answers the last progress request.
-    pub wanted: u64,
+    pub progress_revision: u64,
 }
 
 /// Consecutive events of some keys.
@@ -51,7 +51,7 @@ impl Feed {
                 bytes: 0,
                 max_bytes: bytes,
             }),
-            head: watch::Sender::new(Head { revision, round: 0, wanted: 0 }),
+            head: watch::Sender::new(FeedHead { revision, round: 0, progress_revision: 0 }),
         }
     }
 
@@ -75,10 +75,10 @@ impl Feed {
 
     /// Requests a progress report of every watch.
     pub fn request_progress(&self) {
-        let wanted = self.committed().0;
+        let progress_revision = self.committed().0;
         self.head.send_modify(|head| {
             head.round += 1;
-            head.wanted = wanted;
+            head.progress_revision = progress_revision;
         });
     }
 
@@ -95,7 +95,7 @@ impl Feed {
 pub(super) struct Subscription {
     feed: std::sync::Weak<Feed>,
     /// Changes with each commit and each progress request; closed when the backend is dropped.
-    pub head: watch::Receiver<Head>,
+    pub head: watch::Receiver<FeedHead>,
 }
 
 impl Subscription {

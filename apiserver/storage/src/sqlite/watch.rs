@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::feed::{EventBatch, Head, Subscription};
+use super::feed::{EventBatch, FeedHead, Subscription};
 use super::read;
 use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -100,8 +100,8 @@ impl Watch {
     }
 
     /// Answers a progress request after all events that the requester may know of have been sent.
-    async fn tell_progress(&mut self, head: Head) -> Result<(), Gone> {
-        if head.round == self.round || head.revision < head.wanted.max(self.after.0) {
+    async fn tell_progress(&mut self, head: FeedHead) -> Result<(), Gone> {
+        if head.round == self.round || head.revision < head.progress_revision.max(self.after.0) {
             return Ok(());
         }
         self.round = head.round;
