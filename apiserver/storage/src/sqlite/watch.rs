@@ -44,7 +44,7 @@ struct Watch {
 }
 
 /// The receiver was dropped.
-struct Gone;
+struct ReceiverDropped;
 
 impl Watch {
     async fn run(mut self) {
@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// Runs until the receiver is dropped (`Err`) or the watch has failed.
-    async fn pump(&mut self) -> Result<Result<(), BackendError>, Gone> {
+    async fn pump(&mut self) -> Result<Result<(), BackendError>, ReceiverDropped> {
         if let Err(error) = self.check_start().await {
             return Ok(Err(error));
         }
@@ -91,21 +91,21 @@ impl Watch {
         self.readers()?.run(move |connection| read::events(connection, &keys, cursor)).await
     }
 
-    async fn deliver(&mut self, batch: EventBatch) -> Result<(), Gone> {
+    async fn deliver(&mut self, batch: EventBatch) -> Result<(), ReceiverDropped> {
         if !batch.events.is_empty() {
-            self.items.send(WatchItem::Events(batch.events)).await.map_err(|_| Gone)?;
+            self.items.send(WatchItem::Events(batch.events)).await.map_err(|_| ReceiverDropped)?;
         }
         self.cursor = batch.upto;
         Ok(())
     }
 
     /// Answers a progress request after all events that the requester may know of have been sent.
-    async fn tell_progress(&mut self, head: FeedHead) -> Result<(), Gone> {
+    async fn tell_progress(&mut self, head: FeedHead) -> Result<(), ReceiverDropped> {
         if head.round == self.round || head.revision < head.progress_revision.max(self.after.0) {
             return Ok(());
         }
         self.round = head.round;
-        self.items.send(WatchItem::Progress(Revision(self.cursor))).await.map_err(|_| Gone)
+        self.items.send(WatchItem::Progress(Revision(self.cursor))).await.map_err(|_| ReceiverDropped)
     }
 
     fn readers(&self) -> Result<Arc<Readers>> {
