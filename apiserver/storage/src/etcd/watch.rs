@@ -51,7 +51,7 @@ pub(super) struct Watch {
 }
 
 /// Why a stream has ended.
-enum End {
+enum StreamEnd {
     /// The receiver of the watch was dropped.
     Gone,
     /// The watch cannot continue.
@@ -62,11 +62,11 @@ enum End {
     Silent,
 }
 
-impl From<BackendError> for End {
+impl From<BackendError> for StreamEnd {
     fn from(error: BackendError) -> Self {
         match error {
-            BackendError::Compacted { .. } | BackendError::Corrupt(_) => End::Failed(error),
-            other => End::Broken(other),
+            BackendError::Compacted { .. } | BackendError::Corrupt(_) => StreamEnd::Failed(error),
+            other => StreamEnd::Broken(other),
         }
     }
 }
@@ -139,12 +139,12 @@ impl Watch {
         loop {
             let mut lived = false;
             match self.stream(&items, &mut lived).await {
-                End::Gone => return,
-                End::Failed(error) => {
+                StreamEnd::Gone => return,
+                StreamEnd::Failed(error) => {
                     let _ = items.send(WatchItem::Failed(error)).await;
                     return;
                 }
-                End::Broken(error) => {
+                StreamEnd::Broken(error) => {
                     self.members.contact().failed(&error);
                     match lived {
                         true => tracing::info!(%error, "a watch of etcd broke, and is opened again"),
@@ -153,7 +153,7 @@ impl Watch {
                         }
                     }
                 }
-                End::Silent => {
+                StreamEnd::Silent => {
                     self.patience = (self.patience * 2).min(LONGEST_SILENCE);
                     match lived {
                         true => tracing::info!("a watch of etcd is silent, and is opened again"),
@@ -168,7 +168,7 @@ impl Watch {
     }
 
     /// Delivers from one stream until it ends.
-    async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
+    async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> StreamEnd {
         let after = self.state.restart();
         let mut choices = self.members.choices();
         self.chosen = *choices.borrow_and_update();
@@ -176,7 +176,7 @@ impl Watch {
             match tokio::time::timeout(self.patience(), self.open(after)).await {
                 Ok(Ok(opened)) => opened,
                 Ok(Err(error)) => return error.into(),
-                Err(_) => return End::Silent,
+                Err(_) => return StreamEnd::Silent,
             };
         let (mut ask_at, mut keep_up_at) = (Instant::now(), Instant::now() + KEEP_UP);
         let mut liveness = StreamLiveness::default();
@@ -193,7 +193,7 @@ impl Watch {
                     }
                     Ok(())
                 }
-                () = liveness.lost(), if self.members.count() > 1 => return End::Silent,
+                () = liveness.lost(), if self.members.count() > 1 => return StreamEnd::Silent,
                 () = liveness.due() => self.ping(&mut liveness, &mut requests).await,
                 // A request has found the member silent: ask whether it still answers on this stream.
                 Ok(()) = choices.changed() => {
@@ -210,7 +210,7 @@ impl Watch {
                 }
                 changed = self.progress.changed(), if !owed => {
                     if changed.is_err() {
-                        return End::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
+                        return StreamEnd::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
                     }
                     ask_at = Instant::now();
                     Ok(())
@@ -275,13 +275,13 @@ impl Watch {
         response: Result<Option<WatchResponse>>,
         liveness: &mut StreamLiveness,
         items: &mpsc::Sender<WatchItem>,
-    ) -> Result<bool, End> {
+    ) -> Result<bool, StreamEnd> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
         let before = self.state.answered();
         if let Some(item) = self.state.receive(response, liveness)? {
             self.patience = SILENCE;
-            items.send(item).await.map_err(|_| End::Gone)?;
+            items.send(item).await.map_err(|_| StreamEnd::Gone)?;
         }
         Ok(self.state.answered() != before)
     }
