@@ -142,7 +142,7 @@ impl Backend for EtcdBackend {
 
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
         let progress = self.progress.subscribe();
-        let watch = watch::Watch::new(self.members.clone(), self.prefix.clone(), keys, after, progress);
+        let watch = watch::EtcdWatch::new(self.members.clone(), self.prefix.clone(), keys, after, progress);
         Ok(watch.start())
     }
 

@@ -38,7 +38,7 @@ const KEEP_UP: Duration = Duration::from_secs(10);
 const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// One watch.
-pub(super) struct Watch {
+pub(super) struct EtcdWatch {
     members: Members,
     /// The member that the stream is connected to.
     chosen: MemberChoice,
@@ -71,7 +71,7 @@ impl From<BackendError> for StreamEnd {
     }
 }
 
-impl Watch {
+impl EtcdWatch {
     pub fn new(
         members: Members,
         prefix: Prefix,

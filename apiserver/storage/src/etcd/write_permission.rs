@@ -16,7 +16,7 @@ use super::members::Members;
 use super::record;
 use super::requests::Requests;
 use super::revision_offset::{self, RevisionOffset};
-use super::watch::Watch;
+use super::watch::EtcdWatch;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// The pause before the record is read again after a read or a watch of it has failed.
@@ -96,7 +96,8 @@ impl WritePermission {
             match requests.get(revision_offset::KEY, None).await {
                 Ok((pair, at)) => {
                     self.learn(pair.as_ref().map(|pair| (raw(pair.mod_revision), &*pair.value)));
-                    let watch = Watch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
+                    let watch =
+                        EtcdWatch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
                     self.receive(watch).await;
                 }
                 Err(error) => tracing::debug!(%error, "the record of the prefix cannot be read"),
@@ -106,7 +107,7 @@ impl WritePermission {
     }
 
     /// Receives events until the watch ends.
-    async fn receive(&self, watch: Watch) {
+    async fn receive(&self, watch: EtcdWatch) {
         let mut items = watch.start();
         while let Some(item) = items.recv().await {
             match item {

@@ -24,13 +24,20 @@ pub(super) fn start(
 ) -> mpsc::Receiver<WatchItem> {
     let (items, receiver) = mpsc::channel(CHANNEL);
     let round = subscription.head.borrow().round;
-    let watch =
-        Watch { readers: Arc::downgrade(&readers), subscription, keys, after, cursor: after.0, round, items };
+    let watch = SqliteWatch {
+        readers: Arc::downgrade(&readers),
+        subscription,
+        keys,
+        after,
+        cursor: after.0,
+        round,
+        items,
+    };
     tokio::spawn(watch.run());
     receiver
 }
 
-struct Watch {
+struct SqliteWatch {
     /// Weak, because a running watch must not keep the file open.
     readers: Weak<Readers>,
     subscription: Subscription,
@@ -46,7 +53,7 @@ struct Watch {
 /// The receiver was dropped.
 struct ReceiverDropped;
 
-impl Watch {
+impl SqliteWatch {
     async fn run(mut self) {
         let items = self.items.clone();
         let failure = tokio::select! {
