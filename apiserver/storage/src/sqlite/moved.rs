@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::check::damaged;
-use super::checkpoints::make_up;
+use super::checkpoints::recopy_log;
 use super::copy::raise_within;
 use super::error::{named, translate};
 use super::file::{real, recognise};
@@ -69,7 +69,7 @@ pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
     let path = &real(path)?;
     let lock = Lock::take(path)?;
     recognise(path)?;
-    make_up(path, &lock)?;
+    recopy_log(path, &lock)?;
     change(path, |transaction| {
         if refuse(transaction, false).is_ok() {
             return Err(BackendError::Unavailable(format!("{} has not been moved", path.display())));

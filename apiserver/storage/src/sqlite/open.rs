@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::checkpoints::make_up;
+use super::checkpoints::recopy_log;
 use super::error::{io, named, translate};
 use super::file::{beside, no_stray_log, private, real, recognise, recover_creation, sync_directory};
 use super::lock::Lock;
@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
         Ok(false) => no_stray_log(path).and_then(|()| create(path))?,
         Err(error) => return Err(io(path, &error)),
     }
-    make_up(path, &lock)?;
+    recopy_log(path, &lock)?;
     let writer = connect::writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
     let revision = validate(&writer, path, options.leaving)?;
     let files = OpenFiles::of(path)?;
