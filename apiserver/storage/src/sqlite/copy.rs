@@ -10,7 +10,7 @@ use tempfile::TempPath;
 use super::check::{self, Contents};
 use super::error::{io, named, translate};
 use super::file::{beside, one_name, private, sync_directory, vacant};
-use super::open::give_log;
+use super::open::enable_wal;
 use super::store_format::StoreFormat;
 use super::temporary_backup::temporary_backup;
 use super::{connect, schema};
@@ -39,7 +39,7 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     // The handle is kept until no connection has the file open: closing any handle of a file drops all of this
     // process's SQLite locks on it.
     let (_held, part) = part.into_parts();
-    give_name(part, to)?;
+    rename_into_place(part, to)?;
     Ok(contents)
 }
 
@@ -65,8 +65,8 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
     copy(source, &new, progress)?;
     raise(&new, bump)?;
     let contents = check::check(&new, progress)?;
-    give_log(&new)?;
-    give_name(new, to)?;
+    enable_wal(&new)?;
+    rename_into_place(new, to)?;
     Ok(contents)
 }
 
@@ -90,7 +90,7 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
 
 /// Syncs a file, renames it to its final name, and syncs the directory. Fails if the name is taken. A file that does
 /// not get its name is removed.
-pub(super) fn give_name(part: TempPath, to: &Path) -> Result<()> {
+pub(super) fn rename_into_place(part: TempPath, to: &Path) -> Result<()> {
     let synced = File::open(&part).and_then(|file| file.sync_all());
     synced.map_err(|error| io(&part, &error))?;
     let named = part.persist_noclobber(to).map_err(|failed| match failed.error.kind() {

@@ -7,11 +7,11 @@ use rusqlite::{Connection, params};
 use tempfile::TempPath;
 
 use super::check::{self, Contents};
-use super::copy::give_name;
+use super::copy::rename_into_place;
 use super::error::{io, translate};
 use super::file::{beside, vacant};
 use super::lock::Lock;
-use super::open::{give_log, make};
+use super::open::{enable_wal, make};
 use super::row::Row;
 use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
@@ -63,9 +63,9 @@ impl FileImport {
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
-        give_log(&self.new)?;
+        enable_wal(&self.new)?;
         let new = TempPath::try_from_path(&self.new).map_err(|error| io(&self.new, &error))?;
-        give_name(new, &self.to)?;
+        rename_into_place(new, &self.to)?;
         Ok(contents)
     }
 }
