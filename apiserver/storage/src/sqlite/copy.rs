@@ -9,7 +9,7 @@ use tempfile::TempPath;
 
 use super::check::{self, Contents};
 use super::error::{io, named, translate};
-use super::file::{beside, one_name, private, sync_directory, vacant};
+use super::file::{create_private, lock_new, one_name, sync_directory, with_suffix};
 use super::open::enable_wal;
 use super::store_format::StoreFormat;
 use super::temporary_backup::temporary_backup;
@@ -56,11 +56,11 @@ fn exists(to: &Path) -> BackendError {
 /// instead of waiting for them or receiving other events with the same revisions (etcdctl snapshot restore
 /// --bump-revision --mark-compacted). With a bump of 0 the new store equals the backup, including its history.
 pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result<Contents> {
-    let _lock = vacant(to)?;
+    let _lock = lock_new(to)?;
     check::check(from, progress)?;
     let source = connect::to_read(from)?;
-    let new = beside(to, ".new");
-    private(&new).map_err(|error| io(&new, &error))?;
+    let new = with_suffix(to, ".new");
+    create_private(&new).map_err(|error| io(&new, &error))?;
     let new = TempPath::try_from_path(new).map_err(|error| io(to, &error))?;
     copy(source, &new, progress)?;
     raise(&new, bump)?;

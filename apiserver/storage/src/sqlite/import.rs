@@ -9,7 +9,7 @@ use tempfile::TempPath;
 use super::check::{self, Contents};
 use super::copy::rename_into_place;
 use super::error::{io, translate};
-use super::file::{beside, vacant};
+use super::file::{lock_new, with_suffix};
 use super::lock::Lock;
 use super::open::{enable_wal, make};
 use super::row::Row;
@@ -28,8 +28,8 @@ pub struct FileImport {
 impl FileImport {
     /// Begins a store at `to`. Fails if there is a file already.
     pub fn begin(to: &Path) -> Result<Self> {
-        let lock = vacant(to)?;
-        let new = beside(to, ".new");
+        let lock = lock_new(to)?;
+        let new = with_suffix(to, ".new");
         let connection = make(&new)?;
         Ok(Self { to: to.to_owned(), new, connection: Some(connection), _lock: lock })
     }

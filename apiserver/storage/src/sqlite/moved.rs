@@ -10,7 +10,7 @@ use super::check::damaged;
 use super::checkpoints::recopy_log;
 use super::copy::raise_within;
 use super::error::{named, translate};
-use super::file::{real, recognise};
+use super::file::{check_header, resolve_links};
 use super::lock::Lock;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
@@ -43,7 +43,7 @@ pub(crate) fn undo_move(path: &Path) -> Result<()> {
 
 /// Returns the number of the attempt that was aborted on this store; `None` if it is not marked.
 pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
-    let connection = connect::to_change(&real(path)?)?;
+    let connection = connect::to_change(&resolve_links(path)?)?;
     match stands(&connection, "moving", schema::MOVING)? {
         false => Ok(None),
         true => {
@@ -66,9 +66,9 @@ pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
 /// seen revisions of the store that the objects were moved to. Returns the new revision. Fails if the store is not
 /// marked.
 pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
-    let path = &real(path)?;
+    let path = &resolve_links(path)?;
     let lock = Lock::take(path)?;
-    recognise(path)?;
+    check_header(path)?;
     recopy_log(path, &lock)?;
     change(path, |transaction| {
         if refuse(transaction, false).is_ok() {
@@ -107,7 +107,7 @@ fn clear(transaction: &Connection) -> Result<()> {
 
 /// Runs `work` in one transaction on a connection of its own.
 fn change<T>(path: &Path, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-    let path = &real(path)?;
+    let path = &resolve_links(path)?;
     let mut connection = connect::to_change(path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = transaction.map_err(translate)?;

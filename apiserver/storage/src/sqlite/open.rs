@@ -9,7 +9,9 @@ use rusqlite::config::DbConfig;
 
 use super::checkpoints::recopy_log;
 use super::error::{io, named, translate};
-use super::file::{beside, no_stray_log, private, real, recognise, recover_creation, sync_directory};
+use super::file::{
+    check_header, create_private, no_stray_log, recover_creation, resolve_links, sync_directory, with_suffix,
+};
 use super::lock::Lock;
 use super::open_files::OpenFiles;
 use super::{SqliteOptions, compaction, connect, moved, schema};
@@ -31,11 +33,11 @@ pub(super) struct Opened {
 
 /// Opens a store, or makes one if there is no file.
 pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
-    let path = &real(path)?;
+    let path = &resolve_links(path)?;
     let lock = Lock::take(path)?;
     recover_creation(path)?;
     match fs::exists(path) {
-        Ok(true) => recognise(path)?,
+        Ok(true) => check_header(path)?,
         Ok(false) => no_stray_log(path).and_then(|()| create(path))?,
         Err(error) => return Err(io(path, &error)),
     }
@@ -50,7 +52,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 
 /// Creates the file under another name and renames it, so that a file of this name is always complete.
 fn create(path: &Path) -> Result<()> {
-    let new = beside(path, ".new");
+    let new = with_suffix(path, ".new");
     drop(make(&new)?);
     enable_wal(&new)?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
@@ -67,7 +69,7 @@ pub(super) fn enable_wal(new: &Path) -> Result<()> {
 
 /// Creates an empty store under its temporary name.
 pub(super) fn make(new: &Path) -> Result<Connection> {
-    private(new).map_err(|error| io(new, &error))?;
+    create_private(new).map_err(|error| io(new, &error))?;
     let connection = Connection::open(new).map_err(translate)?;
     let store_format = format!(
         "PRAGMA synchronous = FULL; PRAGMA application_id = {}; PRAGMA user_version = {};",

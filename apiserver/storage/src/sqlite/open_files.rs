@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::io;
-use super::file::beside;
+use super::file::with_suffix;
 use super::lock;
 use crate::backend::Result;
 
@@ -33,7 +33,7 @@ impl OpenFiles {
             Ok(file) => Ok((path, file)),
             Err(error) => Err(io(&path, &error)),
         };
-        let (log, lock) = (beside(path, "-wal"), beside(path, lock::SUFFIX));
+        let (log, lock) = (with_suffix(path, "-wal"), with_suffix(path, lock::SUFFIX));
         Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], looks: 0 })
     }
 
