@@ -151,7 +151,7 @@ impl Backend for SqliteBackend {
         if write.key.len() + write.value.as_ref().map_or(0, |value| value.len()) > self.max_value {
             return Err(BackendError::TooLarge);
         }
-        error::told(self.writer.ask(WriterCommand::Write(write)).await)
+        error::log_unavailable(self.writer.ask(WriterCommand::Write(write)).await)
     }
 
     async fn watch(

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::error::told;
+use super::error::log_unavailable;
 use super::feed::{EventBatch, Feed};
 use super::read::ReadableRevisions;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
@@ -51,7 +51,7 @@ impl Readers {
             }
             result
         };
-        told(tokio::task::spawn_blocking(task).await.map_err(stopped).flatten())
+        log_unavailable(tokio::task::spawn_blocking(task).await.map_err(stopped).flatten())
     }
 }
 

@@ -180,7 +180,7 @@ impl Writer {
 
     /// Commits all commands of the batch in one durable transaction, or fails all of them.
     fn commit(&mut self, batch: Vec<QueuedCommand>) {
-        let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
+        let applied = self.check_files(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
         match applied {
             Ok((pending, answers)) => {
@@ -198,7 +198,7 @@ impl Writer {
     /// Records a fault, and fails, if a file of the store has lost its name: later writes to it could not be found.
     /// First copies the log into the file, wherever the file is now: it is complete there, and its log can do no harm
     /// to another file of its name.
-    fn stand(&mut self, batch: &[QueuedCommand]) -> Result<()> {
+    fn check_files(&mut self, batch: &[QueuedCommand]) -> Result<()> {
         // Compactions are queued every few minutes, even without writes.
         let is_compaction = |command: &QueuedCommand| matches!(command.command, WriterCommand::Compact(_));
         let Some(lost) = self.files.replaced(batch.iter().any(is_compaction)) else { return Ok(()) };
