@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::requests::Requests;
 use crate::backend::{BackendError, Priority, Result, Revision, Write};
-use crate::retention::{Mark, Marks, Retention, history_room};
+use crate::retention::{Retention, RevisionSample, RevisionTimes, history_room};
 
 /// The quota of an etcd before 3.6, which does not report it (etcd: server/storage/quota.go, DefaultQuotaBytes).
 const USUAL_QUOTA: u64 = 2 << 30;
@@ -37,7 +37,7 @@ pub(super) struct Space {
 
 struct SpaceState {
     size: DatabaseSize,
-    marks: Marks,
+    revision_times: RevisionTimes,
     /// Bytes that this server has written, now and when it last requested the size.
     written: u64,
     written_at_request: u64,
@@ -66,8 +66,9 @@ impl DatabaseSize {
 
 impl Space {
     pub fn new(retention: Retention) -> Self {
-        let marks = Marks::new(&retention, Instant::now(), Revision(0));
-        let state = SpaceState { size: DatabaseSize::new(0, 0), marks, written: 0, written_at_request: 0 };
+        let revision_times = RevisionTimes::new(&retention, Instant::now(), Revision(0));
+        let state =
+            SpaceState { size: DatabaseSize::new(0, 0), revision_times, written: 0, written_at_request: 0 };
         Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
     }
 
@@ -75,7 +76,7 @@ impl Space {
     pub fn wrote(&self, bytes: usize, revision: Revision) {
         let state = &mut *self.state.lock();
         state.written += bytes as u64;
-        state.marks.note(Instant::now(), revision, state.written);
+        state.revision_times.note(Instant::now(), revision, state.written);
         if state.written - state.written_at_request >= state.size.quota / SIZE_REQUEST_STEP {
             state.written_at_request = state.written;
             self.request_size.notify_one();
@@ -134,10 +135,10 @@ impl Space {
 
     /// Compacts if it is due. Returns whether history was discarded.
     async fn give_up(&self, requests: &Requests) -> bool {
-        let Some(mark) = self.due() else { return false };
-        match requests.compact(mark.revision).await {
+        let Some(sample) = self.due() else { return false };
+        match requests.compact(sample.revision).await {
             Ok(()) | Err(BackendError::Compacted { .. }) => {
-                self.state.lock().marks.forgot(mark);
+                self.state.lock().revision_times.forgot(sample);
                 true
             }
             Err(error) => {
@@ -147,10 +148,10 @@ impl Space {
         }
     }
 
-    fn due(&self) -> Option<Mark> {
+    fn due(&self) -> Option<RevisionSample> {
         let state = self.state.lock();
         let demand = self.retention.demand(state.size.used, state.size.quota)?;
-        state.marks.due(Instant::now(), demand)
+        state.revision_times.due(Instant::now(), demand)
     }
 
     /// Waits until a compaction is due or the size should be requested.
@@ -158,7 +159,7 @@ impl Space {
         let next = {
             let state = self.state.lock();
             let demand = self.retention.demand(state.size.used, state.size.quota);
-            demand.and_then(|demand| state.marks.next(demand))
+            demand.and_then(|demand| state.revision_times.next(demand))
         };
         let due = async {
             match next {

@@ -155,9 +155,9 @@ impl Writer {
     fn between_writes(&mut self) {
         let now = Instant::now();
         self.full.look(&mut self.connection, now);
-        if let Some(mark) = self.early_compaction.due(now, Revision(self.revision)) {
-            match self.compaction.move_to(&mut self.connection, &self.lock, mark.revision) {
-                Ok(()) => self.early_compaction.met(mark),
+        if let Some(sample) = self.early_compaction.due(now, Revision(self.revision)) {
+            match self.compaction.move_to(&mut self.connection, &self.lock, sample.revision) {
+                Ok(()) => self.early_compaction.met(sample),
                 Err(error) => tracing::warn!(%error, "history is not given up yet, though space is short"),
             }
         }
