@@ -63,7 +63,7 @@ pub(super) enum Lookup {
 
 impl PastChangesCache {
     /// Returns the changes after a revision below the ring's floor. Starts to read them if no caller has.
-    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Lookup {
+    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, sent_upto: Revision) -> Lookup {
         if !state.ready {
             return Lookup::Waits;
         }
@@ -75,7 +75,7 @@ impl PastChangesCache {
         if let Some(entry) = entry.as_ref().filter(|entry| entry.of == of) {
             return match &entry.changes {
                 None => Lookup::Waits,
-                Some(changes) if told >= changes.start => Lookup::Found(changes.clone()),
+                Some(changes) if sent_upto >= changes.start => Lookup::Found(changes.clone()),
                 Some(_) => Lookup::Gone,
             };
         }
