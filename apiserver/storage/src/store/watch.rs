@@ -20,7 +20,7 @@ pub(super) struct StoreWatcher {
     store: Store,
     scope: Scope,
     items: mpsc::Receiver<WatchItem>,
-    initial: Option<Initial>,
+    initial: Option<UnsentObjects>,
     /// Events up to this revision are not delivered (again).
     sent_upto: Revision,
     /// As `sent_upto`, but never ahead of what the backend has committed.
@@ -29,7 +29,7 @@ pub(super) struct StoreWatcher {
 }
 
 /// The objects that are still to be sent, and their number.
-struct Initial {
+struct UnsentObjects {
     objects: Arc<Fetched>,
     left: usize,
 }
@@ -43,7 +43,7 @@ impl StoreWatcher {
             WatchFrom::InitialEvents(at) => {
                 let (items, revision) = list::everything(store, &scope, at).await?;
                 let left = items.len();
-                (Some(Initial { objects: Arc::new(Fetched::new(items)), left }), revision, revision)
+                (Some(UnsentObjects { objects: Arc::new(Fetched::new(items)), left }), revision, revision)
             }
         };
         let items = store.backend.watch(scope.keys(&store.prefix), sent_upto).await?;
@@ -64,7 +64,7 @@ impl StoreWatcher {
         Poll::Ready(true)
     }
 
-    fn initial_events(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) {
+    fn initial_events(&mut self, mut initial: UnsentObjects, events: &mut VecDeque<WatchEvent>) {
         let next = initial.objects.next(INITIAL_BATCH);
         if initial.left == 0 {
             return events.push_back(WatchEvent::Bookmark { revision: self.sent_upto, initial: true });
