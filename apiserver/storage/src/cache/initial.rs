@@ -13,7 +13,7 @@ use crate::storage::Scope;
 /// The objects that are still to be sent.
 pub(super) struct Initial {
     /// The state of the objects. It can be released, and is made again from the ring.
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<PinnedState>,
     /// The key of the next object.
     pub(super) start: String,
 }
@@ -22,7 +22,7 @@ impl Initial {
     /// Starts at the first object of the scope.
     pub(super) fn new(shared: &Shared, scope: &Scope, snapshot: Snapshot) -> Self {
         let age = Age::new(shared.metrics.clone(), snapshot.taken_in);
-        let held = Arc::new(Held { snapshot: Mutex::new(Some(snapshot)), age });
+        let held = Arc::new(PinnedState { snapshot: Mutex::new(Some(snapshot)), age });
         Self { held, start: scope.prefix.clone() }
     }
 
@@ -39,12 +39,12 @@ impl Initial {
 }
 
 /// A state that initial events are read from.
-pub(super) struct Held {
+pub(super) struct PinnedState {
     snapshot: Mutex<Option<Snapshot>>,
     age: Age,
 }
 
-impl Pinned for Held {
+impl Pinned for PinnedState {
     fn bytes(&self) -> usize {
         if self.snapshot.lock().is_some() { self.age.bytes() } else { 0 }
     }
