@@ -11,14 +11,14 @@ use crate::pinned::{Age, Pinned};
 use crate::storage::Scope;
 
 /// The objects that are still to be sent.
-pub(super) struct Initial {
+pub(super) struct InitialObjects {
     /// The state of the objects. It can be released, and is made again from the ring.
     pub(super) held: Arc<PinnedState>,
     /// The key of the next object.
     pub(super) start: String,
 }
 
-impl Initial {
+impl InitialObjects {
     /// Starts at the first object of the scope.
     pub(super) fn new(shared: &Shared, scope: &Scope, snapshot: Snapshot) -> Self {
         let age = Age::new(shared.metrics.clone(), snapshot.taken_in);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::Shared;
 use super::batch::Batch;
-use super::initial::Initial;
+use super::initial::InitialObjects;
 use super::objects::damage;
 use super::page::in_scope;
 use super::past_changes::Lookup;
@@ -28,7 +28,7 @@ pub(super) struct Cursor {
     registration: Registration,
     scope: Scope,
     epoch: u64,
-    initial: Option<Initial>,
+    initial: Option<InitialObjects>,
     /// Changes up to this revision are not sent (again).
     sent_upto: Revision,
     /// As `sent_upto`, but never ahead of what the cache has received.
@@ -57,7 +57,7 @@ impl Cursor {
     /// A watcher that sends the snapshot's objects, then the changes above it.
     pub(super) fn with_initial_events(shared: Arc<Shared>, scope: Scope, snapshot: Snapshot) -> Self {
         let (epoch, revision) = (snapshot.epoch, snapshot.revision);
-        let initial = Initial::new(&shared, &scope, snapshot);
+        let initial = InitialObjects::new(&shared, &scope, snapshot);
         Self::new(shared, scope, epoch, revision, revision, Some(initial))
     }
 
@@ -67,7 +67,7 @@ impl Cursor {
         epoch: u64,
         sent_upto: Revision,
         progress: Revision,
-        initial: Option<Initial>,
+        initial: Option<InitialObjects>,
     ) -> Self {
         shared.metrics.watcher_opened();
         let registration = shared.watcher_index.register(&scope);
@@ -86,7 +86,7 @@ impl Cursor {
     }
 
     /// Appends the next initial events, and after the last one the bookmark that ends them.
-    fn read_initial(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) -> Rest {
+    fn read_initial(&mut self, mut initial: InitialObjects, events: &mut VecDeque<WatchEvent>) -> Rest {
         let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.sent_upto)) else {
             self.expire(&self.shared.state.load_full(), events);
             return Rest::None;
