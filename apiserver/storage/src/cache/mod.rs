@@ -14,7 +14,6 @@
 //! once for all such watchers: no watcher opens a watch of the backend.
 //! (Kubernetes: storage/cacher. It has one queue per watcher, where this cache has one cursor per watcher.)
 
-mod batch;
 mod bucket;
 mod follow;
 mod initial;
@@ -22,6 +21,7 @@ mod metrics;
 mod objects;
 mod page;
 mod past_changes;
+mod poll_budget;
 mod read;
 mod revision_check;
 mod ring;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Shared;
-use super::batch::Batch;
 use super::initial::InitialObjects;
 use super::objects::damage;
 use super::page::in_scope;
 use super::past_changes::Lookup;
+use super::poll_budget::PollBudget;
 use super::ring::Change;
 use super::state::{Snapshot, State};
 use super::watcher_index::Registration;
@@ -91,13 +91,13 @@ impl Cursor {
             self.expire(&self.shared.state.load_full(), events);
             return Rest::None;
         };
-        let (mut batch, mut left) = (Batch::default(), None);
+        let (mut budget, mut left) = (PollBudget::default(), None);
         for stored in in_scope(&snapshot, &self.scope, &initial.start) {
-            if batch.is_full() {
+            if budget.is_full() {
                 left = Some(stored.key.to_string());
                 break;
             }
-            batch.look(&self.scope, &stored.key, [stored]);
+            budget.count(&self.scope, &stored.key, [stored]);
             if self.scope.selects(stored) {
                 events.push_back(WatchEvent::Added(stored.clone()));
             }
@@ -106,7 +106,7 @@ impl Cursor {
             Some(start) => {
                 initial.start = start;
                 self.initial = Some(initial);
-                self.yields = batch.is_costly();
+                self.yields = budget.is_costly();
                 Rest::More
             }
             None => {
@@ -165,10 +165,10 @@ impl Cursor {
         changes: impl Iterator<Item = &'c Arc<Change>>,
         events: &mut VecDeque<WatchEvent>,
     ) -> Rest {
-        let mut batch = Batch::default();
+        let mut budget = PollBudget::default();
         for change in changes {
-            if batch.is_full() && change.revision > self.sent_upto {
-                self.yields = batch.is_costly();
+            if budget.is_full() && change.revision > self.sent_upto {
+                self.yields = budget.is_costly();
                 return Rest::More;
             }
             if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
@@ -177,7 +177,7 @@ impl Cursor {
                 events.push_back(WatchEvent::Failed(damage(why)));
                 return Rest::None;
             }
-            batch.look(&self.scope, &change.key, change.current.iter().chain(&change.previous));
+            budget.count(&self.scope, &change.key, change.current.iter().chain(&change.previous));
             events.extend(seen_from(&self.scope, change));
             self.sent_upto = change.revision;
             self.progress = change.revision;
