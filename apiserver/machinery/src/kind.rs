@@ -60,8 +60,8 @@ pub struct Quota {
     /// Maximum number of counted objects of a namespace.
     pub hard: usize,
     /// Dotted paths of the fields that `counts` reads.
-    pub looks_at: &'static [&'static str],
-    /// Returns whether an object counts. The object has at least the fields in `looks_at`.
+    pub reads: &'static [&'static str],
+    /// Returns whether an object counts. The object has at least the fields in `reads`.
     pub counts: fn(&Object) -> bool,
     /// The remedy that an error suggests.
     pub mend: &'static str,

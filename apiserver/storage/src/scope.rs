@@ -31,8 +31,8 @@ impl Scope {
         paths: &[&str],
         accepts: impl Fn(&Object) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let looks_at = Arc::new(Excerpt::of(paths.iter().copied()));
-        self.matches = Some(Selection { looks_at, requires: None, bytes: 0, accepts: Arc::new(accepts) });
+        let reads = Arc::new(Excerpt::of(paths.iter().copied()));
+        self.matches = Some(Selection { reads, requires: None, bytes: 0, accepts: Arc::new(accepts) });
         self
     }
 
@@ -43,7 +43,7 @@ impl Scope {
 
     /// Whether the label and field selection includes the object.
     pub fn selects(&self, stored: &Stored) -> bool {
-        let selected = |selection: &Selection| (selection.accepts)(&stored.excerpt(&selection.looks_at));
+        let selected = |selection: &Selection| (selection.accepts)(&stored.excerpt(&selection.reads));
         self.matches.as_ref().is_none_or(selected)
     }
 

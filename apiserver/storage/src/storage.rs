@@ -34,12 +34,12 @@ pub enum ReadAt {
 #[derive(Clone)]
 pub struct Selection {
     /// The fields that the selection reads. The other fields of an object that is kept as bytes are not decoded.
-    pub looks_at: Arc<Excerpt>,
+    pub reads: Arc<Excerpt>,
     /// A field value that every selected object has, if the selection requires one. Watchers are indexed by it.
     pub requires: Option<RequiredField>,
     /// The approximate size of the selection in memory, in bytes.
     pub bytes: usize,
-    /// Returns whether the selection includes an object. The object has at least the fields in `looks_at`.
+    /// Returns whether the selection includes an object. The object has at least the fields in `reads`.
     pub accepts: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
 }
 

@@ -23,7 +23,7 @@ pub const MAX_NAMESPACE_BYTES: u64 = 64 << 20;
 pub const QUOTA: Quota = Quota {
     name: "evictionrequests-not-taken-up",
     hard: 1_000,
-    looks_at: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
+    reads: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
     counts: is_not_taken_up,
     mend: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
            or Canceled, and while they are being deleted: wait, see that drydock-controller-manager runs, or remove \
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_request_counts_until_it_is_taken_up_or_ends_and_while_it_is_being_deleted() {
         let counts = |object: &Value| {
-            let excerpt = Excerpt::of(QUOTA.looks_at.iter().copied());
+            let excerpt = Excerpt::of(QUOTA.reads.iter().copied());
             (QUOTA.counts)(&excerpt.read(object.to_string().as_bytes()))
         };
         let condition =

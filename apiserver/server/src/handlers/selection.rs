@@ -56,11 +56,11 @@ fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> 
     if labels.is_empty() && fields.is_empty() {
         return None;
     }
-    let looks_at = Excerpt::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
+    let reads = Excerpt::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
     let requires = required(&labels, &fields);
     let bytes = labels.bytes() + fields.bytes();
     let accepts = move |object: &Object| labels.matches(object) && fields.matches(object);
-    Some(Selection { looks_at: Arc::new(looks_at), requires, bytes, accepts: Arc::new(accepts) })
+    Some(Selection { reads: Arc::new(reads), requires, bytes, accepts: Arc::new(accepts) })
 }
 
 /// A field that must have one value: a label, else a field of the kind's own. Name and namespace are in the key.

@@ -25,7 +25,7 @@ use crate::storage::{StorageError, Stored};
 /// The use of a quota, by namespace.
 pub struct QuotaUsage {
     quota: Quota,
-    looks_at: Excerpt,
+    reads: Excerpt,
     state: Mutex<State>,
 }
 
@@ -70,8 +70,8 @@ pub enum ReservationError {
 
 impl QuotaUsage {
     pub(super) fn new(quota: Quota) -> Self {
-        let looks_at = Excerpt::of(quota.looks_at.iter().copied());
-        Self { quota, looks_at, state: Mutex::default() }
+        let reads = Excerpt::of(quota.reads.iter().copied());
+        Self { quota, reads, state: Mutex::default() }
     }
 
     /// The quota.
@@ -164,7 +164,7 @@ impl QuotaUsage {
     }
 
     fn counts(&self, stored: &Stored) -> bool {
-        (self.quota.counts)(&stored.excerpt(&self.looks_at))
+        (self.quota.counts)(&stored.excerpt(&self.reads))
     }
 }
 

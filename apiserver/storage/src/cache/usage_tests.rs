@@ -15,8 +15,7 @@ const BYTES: u64 = 100;
 fn usage(hard: usize) -> Arc<QuotaUsage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
     let bytes = BytesQuota { name: "bytes", hard: BYTES, mend: "" };
-    let usage =
-        QuotaUsage::new(Quota { name: "open", hard, looks_at: &["spec.open"], counts, mend: "", bytes });
+    let usage = QuotaUsage::new(Quota { name: "open", hard, reads: &["spec.open"], counts, mend: "", bytes });
     usage.fill(&[], Revision(1));
     Arc::new(usage)
 }

@@ -90,7 +90,7 @@ fn of_parity(parity: &'static str) -> [Scope; 2] {
     let accepts = move |object: &Object| label(object) == parity;
     [Some(requires), None].map(|requires| Scope {
         matches: Some(Selection {
-            looks_at: Arc::new(Excerpt::of(["metadata.labels"])),
+            reads: Arc::new(Excerpt::of(["metadata.labels"])),
             requires,
             bytes: 0,
             accepts: Arc::new(accepts),
