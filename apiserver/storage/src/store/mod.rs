@@ -4,9 +4,9 @@
 //! the revision of the write (Kubernetes: storage/etcd3/store.go).
 
 mod codec;
+mod decodable;
 mod list;
 mod own_writes;
-mod sound;
 mod update;
 mod watch;
 
