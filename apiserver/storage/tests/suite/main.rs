@@ -42,10 +42,10 @@ macro_rules! behaviours {
 mod etcd;
 mod members;
 mod outages;
+mod proxy;
 mod quota;
 mod space;
 mod sqlite;
-mod way;
 
 #[macro_use]
 mod storage_suite;
