@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::copies::{all, key, object};
 use crate::etcd::Etcd;
 use crate::harness::*;
-use crate::lossy::Lossy;
+use crate::lossy_proxy::LossyProxy;
 
 const SILENT: fn() -> Progress = Progress::silent;
 
@@ -99,7 +99,7 @@ async fn a_move_whose_last_answer_is_lost_is_done() {
     for times in [1, 2] {
         let (_directory, path) = filled(20).await;
         let prefix = format!("/moved-{times}");
-        let lossy = Lossy::start(etcd.client_port(), r#""floor":"#, times).await;
+        let lossy = LossyProxy::start(etcd.client_port(), r#""floor":"#, times).await;
         let mut config = etcd.config(&prefix);
         config.servers = vec![format!("http://127.0.0.1:{}", lossy.port)];
         let moved = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap();

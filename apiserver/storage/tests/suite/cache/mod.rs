@@ -5,8 +5,8 @@ mod gated_backend;
 mod pins;
 mod reads;
 mod resumed;
-mod sleepers;
 mod steps;
+mod wakeups;
 mod watchers;
 
 use std::sync::Arc;
