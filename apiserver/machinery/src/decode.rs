@@ -116,40 +116,41 @@ pub fn decode_yaml_strictly(body: &[u8]) -> Result<(Value, Vec<String>), ApiErro
 }
 
 fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value, Vec<String>), ApiError> {
-    let value = read_raw(body, format, &mut context).map_err(|refusal| refusal.or(ApiError::bad_request))?;
+    let value =
+        read_raw(body, format, &mut context).map_err(|refusal| refusal.into_error(ApiError::bad_request))?;
     Ok((value, context.into_strict_errors()))
 }
 
 /// Decodes a free-form JSON body of bounded size.
-pub(crate) fn json_value(body: &[u8]) -> Result<Value, Refusal> {
+pub(crate) fn json_value(body: &[u8]) -> Result<Value, DecodeError> {
     read_raw(body, Format::Json, &mut Context::new(body.len()))
 }
 
-fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, Refusal> {
-    depth::check_marks(body, format).map_err(Refusal::Answer)?;
+fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, DecodeError> {
+    depth::check_marks(body, format).map_err(DecodeError::Status)?;
     let schema = Schema::new("", crate::schema::Shape::Raw);
     let value = read(body, format, Node::new(context, &schema));
     if let Err(Excess::Memory(refusal)) = context.excess() {
-        return Err(Refusal::Answer(refusal));
+        return Err(DecodeError::Status(refusal));
     }
-    value.map(Option::unwrap_or_default).map_err(|why| Refusal::Why(context.fatal(why)))
+    value.map(Option::unwrap_or_default).map_err(|why| DecodeError::Reason(context.fatal(why)))
 }
 
 /// Why a body, or the result of a patch, is refused.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum DecodeError {
     /// The value does not fit the schema; the caller puts the reason into an error.
-    Why(String),
+    Reason(String),
     /// The value fits but is too large: a 413, or a 422 that names the lists that are too long.
-    Answer(ApiError),
+    Status(ApiError),
 }
 
-impl Refusal {
+impl DecodeError {
     /// Returns the error: the complete one, or the one that `worded` makes from the reason.
-    pub fn or(self, worded: impl FnOnce(String) -> ApiError) -> ApiError {
+    pub fn into_error(self, worded: impl FnOnce(String) -> ApiError) -> ApiError {
         match self {
-            Self::Why(why) => worded(why),
-            Self::Answer(answer) => answer,
+            Self::Reason(why) => worded(why),
+            Self::Status(error) => error,
         }
     }
 }
@@ -163,7 +164,7 @@ fn too_many_items(names: &Names, object: &Object, errors: field::ErrorList) -> A
 pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
     let patched = std::mem::take(object).into_value();
     let (conformed, strict_errors) = conformed(&patched, names, schema).map_err(|refusal| {
-        refusal.or(|why| {
+        refusal.into_error(|why| {
             let patched = field::cut(patched.to_string(), PATCHED_SHOWN);
             ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
         })
@@ -175,8 +176,12 @@ pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Ve
 /// Makes the result of a strategic merge patch fit the schema. Rules and messages are those of Kubernetes' conversion
 /// from a map to a struct (k8s.io/apimachinery/pkg/runtime/converter.go), which differ from those of its JSON
 /// decoder. Returns the strict errors for fieldValidation; fails if the value does not fit.
-pub fn restore(mut value: Value, names: &Names, schema: &Schema) -> Result<(Object, Vec<String>), Refusal> {
-    let unknown = restore::restore(&mut value, schema).map_err(Refusal::Why)?;
+pub fn restore(
+    mut value: Value,
+    names: &Names,
+    schema: &Schema,
+) -> Result<(Object, Vec<String>), DecodeError> {
+    let unknown = restore::restore(&mut value, schema).map_err(DecodeError::Reason)?;
     let (object, _) = conformed(value, names, schema)?;
     Ok((object, unknown))
 }
@@ -185,17 +190,17 @@ fn conformed<'de>(
     value: impl Deserializer<'de, Error = serde_json::Error>,
     names: &Names,
     schema: &Schema,
-) -> Result<(Object, Vec<String>), Refusal> {
+) -> Result<(Object, Vec<String>), DecodeError> {
     let mut context = Context::of_patched();
     let read = Node::new(&mut context, schema).deserialize(value);
     let excess = context.excess();
     if let Err(Excess::Memory(refusal)) = excess {
-        return Err(Refusal::Answer(refusal));
+        return Err(DecodeError::Status(refusal));
     }
     let read = read.map_err(|error| context.fatal(error.to_string()));
-    let object = read.and_then(into_object).map_err(Refusal::Why)?;
+    let object = read.and_then(into_object).map_err(DecodeError::Reason)?;
     match excess {
-        Err(Excess::Items(errors)) => Err(Refusal::Answer(too_many_items(names, &object, errors))),
+        Err(Excess::Items(errors)) => Err(DecodeError::Status(too_many_items(names, &object, errors))),
         _ => Ok((object, context.into_strict_errors())),
     }
 }

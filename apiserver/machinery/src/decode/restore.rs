@@ -195,8 +195,8 @@ mod tests {
     fn restored(value: Value) -> Result<(Value, Vec<String>), String> {
         let restored = decode::restore(value, &crate::testing::NAMES, &schema());
         restored.map(|(object, unknown)| (object.into_value(), unknown)).map_err(|refusal| match refusal {
-            decode::Refusal::Why(why) => why,
-            decode::Refusal::Answer(answer) => answer.status.message,
+            decode::DecodeError::Reason(why) => why,
+            decode::DecodeError::Status(answer) => answer.status.message,
         })
     }
 

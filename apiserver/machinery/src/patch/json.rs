@@ -18,7 +18,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// `test`, a path that does not exist) or exceeds the limits of a patch.
 pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
     let undecodable = |why| ApiError::bad_request(format!("error decoding patch: {why}"));
-    let ops = operation::read(ops).map_err(|refusal| refusal.or(undecodable))?;
+    let ops = operation::read(ops).map_err(|refusal| refusal.into_error(undecodable))?;
     if ops.len() > MAX_OPERATIONS {
         return Err(too_many(ops.len()));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::decode::{Refusal, json_value};
+use crate::decode::{DecodeError, json_value};
 use crate::go_json;
 
 /// One operation.
@@ -16,13 +16,13 @@ pub(super) struct Operation {
 
 /// Decodes the operations of a patch; of duplicate keys, the last one counts. Errors have Go's messages for
 /// `[]jsonPatchOp` (k8s.io/apiserver pkg/endpoints/handlers/patch.go).
-pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, Refusal> {
+pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, DecodeError> {
     match json_value(patch)? {
         Value::Array(operations) => {
-            operations.into_iter().map(operation).collect::<Result<_, _>>().map_err(Refusal::Why)
+            operations.into_iter().map(operation).collect::<Result<_, _>>().map_err(DecodeError::Reason)
         }
         Value::Null => Ok(Vec::new()),
-        other => Err(Refusal::Why(mismatch(&other, "value", "[]handlers.jsonPatchOp"))),
+        other => Err(DecodeError::Reason(mismatch(&other, "value", "[]handlers.jsonPatchOp"))),
     }
 }
 
@@ -30,8 +30,8 @@ pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, Refusal> {
 /// (gopkg.in/evanphx/json-patch.v4, DecodePatch).
 pub(super) fn read_any(patch: &[u8]) -> Result<Vec<Operation>, String> {
     let read = json_value(patch).map_err(|refusal| match refusal {
-        Refusal::Why(why) => why,
-        Refusal::Answer(answer) => answer.status.message,
+        DecodeError::Reason(why) => why,
+        DecodeError::Status(answer) => answer.status.message,
     })?;
     match read {
         Value::Array(operations) => operations.into_iter().map(any).collect(),

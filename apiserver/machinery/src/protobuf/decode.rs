@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::envelope::Envelope;
 use super::reader::{Reader, Wire};
 use super::scalar::{read_int_or_string, read_time, text};
-use crate::decode::{Refusal, json_value};
+use crate::decode::{DecodeError, json_value};
 use crate::error::ApiError;
 use crate::memory::{self, Memory};
 use crate::object::Object;
@@ -151,8 +151,8 @@ fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
 fn raw_value(text: &[u8], memory: &mut Memory) -> Result<Value, String> {
     match json_value(text) {
         Ok(value) => take(memory, memory::content(&value)).map(|()| value),
-        Err(Refusal::Why(why)) => Err(why),
-        Err(Refusal::Answer(answer)) => Err(answer.status.message),
+        Err(DecodeError::Reason(why)) => Err(why),
+        Err(DecodeError::Status(answer)) => Err(answer.status.message),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bodies that become many times larger when they are decoded.
 
 use drydock_machinery::decode::{
-    Decoded, Format, Refusal, conform, decode, decode_value, decode_yaml_strictly, restore,
+    DecodeError, Decoded, Format, conform, decode, decode_value, decode_yaml_strictly, restore,
 };
 use drydock_machinery::patch::{json_patch, merge_patch};
 use drydock_machinery::{ApiError, Object, protobuf};
@@ -48,8 +48,8 @@ fn what_a_patch_makes_has_no_more_items_either() {
     let error = conform(&mut object, &NAMES, &schema()).unwrap_err();
     assert_eq!((error.code(), &*error.status.message), (422, why));
     match restore(items, &NAMES, &schema()).unwrap_err() {
-        Refusal::Answer(error) => assert_eq!((error.code(), &*error.status.message), (422, why)),
-        Refusal::Why(why) => panic!("{why}"),
+        DecodeError::Status(error) => assert_eq!((error.code(), &*error.status.message), (422, why)),
+        DecodeError::Reason(why) => panic!("{why}"),
     }
 }
 

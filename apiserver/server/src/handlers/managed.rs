@@ -85,7 +85,7 @@ fn restored(mut new: Object, call: &Call, of: &str) -> Result<Object, ApiError> 
         let message = format!("failed to convert new object ({of}; {type_}) to proper version: {why}");
         ApiError::new(500, "", message, None)
     };
-    restored.map(tracked).map_err(|refusal| refusal.or(unconverted))
+    restored.map(tracked).map_err(|refusal| refusal.into_error(unconverted))
 }
 
 /// Takes the managed fields of before admission if admission left unreadable ones, and warns (k8s.io/apiserver

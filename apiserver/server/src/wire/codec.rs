@@ -132,7 +132,8 @@ pub fn strategically_patched(
     strategic_merge_patch(&mut document, &mut patch, schema)?;
     let shown = || plain(&Value::Object(patch.clone()));
     let restored = decode::restore(Value::Object(document), names, schema);
-    let (mut object, unknown) = restored.map_err(|refusal| refusal.or(|why| invalid_patch(shown(), &why)))?;
+    let (mut object, unknown) =
+        restored.map_err(|refusal| refusal.into_error(|why| invalid_patch(shown(), &why)))?;
     strict_errors.extend(unknown);
     heed(strict_errors, call, options, shown)?;
     object.0.insert("apiVersion".to_owned(), names.api_version().into());
