@@ -20,7 +20,7 @@ mod zero;
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
 
-use self::context::{Context, Excess};
+use self::context::{Context, LimitExceeded};
 pub use self::identity::{not_registered, summary};
 use self::seed::Node;
 use crate::error::ApiError;
@@ -74,8 +74,8 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     if !value.as_ref().is_ok_and(|value| identity::is_of(value.as_ref(), names)) {
         identity::check(body, format, names, unrecognized)?;
     }
-    let excess = context.excess();
-    if let Err(Excess::Memory(refusal)) = excess {
+    let limits = context.check_limits();
+    if let Err(LimitExceeded::Memory(refusal)) = limits {
         return Err(refusal);
     }
     let value =
@@ -84,7 +84,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     let mut object = into_object(value.or_else(|| Some(zero::zero(schema)))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
-    if let Err(Excess::Items(errors)) = excess {
+    if let Err(LimitExceeded::Items(errors)) = limits {
         return Err(too_many_items(names, &object, errors));
     }
     Ok(Decoded { object, strict_errors: context.into_strict_errors() })
@@ -130,7 +130,7 @@ fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value,
     depth::check_marks(body, format).map_err(DecodeError::Status)?;
     let schema = Schema::new("", crate::schema::Shape::Raw);
     let value = read(body, format, Node::new(context, &schema));
-    if let Err(Excess::Memory(refusal)) = context.excess() {
+    if let Err(LimitExceeded::Memory(refusal)) = context.check_limits() {
         return Err(DecodeError::Status(refusal));
     }
     value.map(Option::unwrap_or_default).map_err(|why| DecodeError::Reason(context.fatal(why)))
@@ -193,14 +193,14 @@ fn conformed<'de>(
 ) -> Result<(Object, Vec<String>), DecodeError> {
     let mut context = Context::of_patched();
     let read = Node::new(&mut context, schema).deserialize(value);
-    let excess = context.excess();
-    if let Err(Excess::Memory(refusal)) = excess {
+    let limits = context.check_limits();
+    if let Err(LimitExceeded::Memory(refusal)) = limits {
         return Err(DecodeError::Status(refusal));
     }
     let read = read.map_err(|error| context.fatal(error.to_string()));
     let object = read.and_then(into_object).map_err(DecodeError::Reason)?;
-    match excess {
-        Err(Excess::Items(errors)) => Err(DecodeError::Status(too_many_items(names, &object, errors))),
+    match limits {
+        Err(LimitExceeded::Items(errors)) => Err(DecodeError::Status(too_many_items(names, &object, errors))),
         _ => Ok((object, context.into_strict_errors())),
     }
 }

@@ -28,7 +28,7 @@ fn nodes_and_text(body: usize) -> usize {
 }
 
 /// A limit that a body exceeds.
-pub(super) enum Excess {
+pub(super) enum LimitExceeded {
     /// Memory: a 413.
     Memory(ApiError),
     /// Lists: one error for each that is too long.
@@ -120,11 +120,15 @@ impl Context {
     }
 
     /// Fails if the body exceeds a limit: too much memory (413), or lists that are too long.
-    pub(super) fn excess(&mut self) -> Result<(), Excess> {
+    pub(super) fn check_limits(&mut self) -> Result<(), LimitExceeded> {
         if self.memory.is_exhausted() && !self.repeats_itself() {
-            return Err(Excess::Memory(self.memory.refusal()));
+            return Err(LimitExceeded::Memory(self.memory.refusal()));
         }
-        if self.too_long.is_empty() { Ok(()) } else { Err(Excess::Items(std::mem::take(&mut self.too_long))) }
+        if self.too_long.is_empty() {
+            Ok(())
+        } else {
+            Err(LimitExceeded::Items(std::mem::take(&mut self.too_long)))
+        }
     }
 
     /// Returns the error that ended decoding: ours, or the parser's.
