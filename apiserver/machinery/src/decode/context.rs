@@ -17,7 +17,7 @@ pub(super) const STRICT_ERRORS_MAX: usize = 100;
 pub(super) const NAME_SHOWN: usize = 1024;
 /// Maximum number of bytes of strict errors that are formatted. Most of a body may be repetitions of one key. Each is
 /// reported once, but a repetition is recognized only by its text.
-const TELLING_MAX: usize = 1 << 20;
+const STRICT_BYTES_MAX: usize = 1 << 20;
 
 /// The message of Kubernetes' parser for a document whose aliases repeat too much.
 const ALIASING: &str = "yaml: document contains excessive aliasing";
@@ -52,9 +52,9 @@ pub(super) struct Context {
     /// Errors for lists with more items than their schema allows.
     too_long: ErrorList,
     /// Bytes of strict errors that may still be formatted, including those that turn out to be repetitions.
-    telling: usize,
+    strict_bytes_left: usize,
     /// How duplicate keys in a free-form body are reported; `None` if they are not.
-    twice: Option<Format>,
+    duplicate_keys: Option<Format>,
 }
 
 impl Budget for Context {
@@ -87,14 +87,14 @@ impl Context {
             budget: nodes_and_text(usize::MAX),
             memory: Memory::of_patched(),
             too_long: ErrorList::new(),
-            telling: TELLING_MAX,
-            twice: None,
+            strict_bytes_left: STRICT_BYTES_MAX,
+            duplicate_keys: None,
         }
     }
 
     /// As [`Self::new`], and reports duplicate keys in a free-form body.
     pub(super) fn strict(body: usize, format: Format) -> Self {
-        Self { twice: Some(format), ..Self::new(body) }
+        Self { duplicate_keys: Some(format), ..Self::new(body) }
     }
 
     /// Takes memory for a value that is about to be created. Fails if not enough is left.
@@ -175,9 +175,9 @@ impl Context {
     /// Reports a duplicate key in a free-form value. One of Kubernetes' two parsers reports its path, the other does
     /// not.
     pub(super) fn duplicate_raw(&mut self, key: &str) {
-        match self.twice {
+        match self.duplicate_keys {
             Some(Format::Json) => self.duplicate(key),
-            Some(Format::Yaml) if self.may_tell() => {
+            Some(Format::Yaml) if self.may_report() => {
                 let key = go_quote(beginning(key, NAME_SHOWN));
                 self.remember(format!("key {key} already set in map"));
             }
@@ -188,17 +188,17 @@ impl Context {
     fn strict_error(&mut self, what: &str, key: &str) {
         let dot = if self.strict_path.is_empty() { "" } else { "." };
         let (path, key) = (beginning(&self.strict_path, NAME_SHOWN), beginning(key, NAME_SHOWN));
-        if self.may_tell() {
+        if self.may_report() {
             self.remember(format!("{what} field {}", go_quote(&format!("{path}{dot}{key}"))));
         }
     }
 
-    fn may_tell(&self) -> bool {
-        self.strict.len() < STRICT_ERRORS_MAX && self.telling > 0
+    fn may_report(&self) -> bool {
+        self.strict.len() < STRICT_ERRORS_MAX && self.strict_bytes_left > 0
     }
 
     fn remember(&mut self, error: String) {
-        self.telling = self.telling.saturating_sub(error.len());
+        self.strict_bytes_left = self.strict_bytes_left.saturating_sub(error.len());
         if self.seen.insert(error.clone()) {
             self.strict.push(error);
         }
