@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 
 use crate::backend::prefix_range;
 use crate::storage::{Scope, Selection, Stored, WatchEvent};
@@ -31,7 +31,7 @@ impl Scope {
         paths: &[&str],
         accepts: impl Fn(&Object) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let reads = Arc::new(Excerpt::of(paths.iter().copied()));
+        let reads = Arc::new(FieldMask::of(paths.iter().copied()));
         self.matches = Some(Selection { reads, requires: None, bytes: 0, accepts: Arc::new(accepts) });
         self
     }
@@ -43,7 +43,7 @@ impl Scope {
 
     /// Whether the label and field selection includes the object.
     pub fn selects(&self, stored: &Stored) -> bool {
-        let selected = |selection: &Selection| (selection.accepts)(&stored.excerpt(&selection.reads));
+        let selected = |selection: &Selection| (selection.accepts)(&stored.with_fields(&selection.reads));
         self.matches.as_ref().is_none_or(selected)
     }
 

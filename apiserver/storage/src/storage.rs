@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::{ApiError, Object};
 
 use crate::backend::{BackendError, Revision, WriteContext};
@@ -34,7 +34,7 @@ pub enum ReadAt {
 #[derive(Clone)]
 pub struct Selection {
     /// The fields that the selection reads. The other fields of an object that is kept as bytes are not decoded.
-    pub reads: Arc<Excerpt>,
+    pub reads: Arc<FieldMask>,
     /// A field value that every selected object has, if the selection requires one. Watchers are indexed by it.
     pub requires: Option<RequiredField>,
     /// The approximate size of the selection in memory, in bytes.

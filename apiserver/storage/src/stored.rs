@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
@@ -95,9 +95,9 @@ impl Stored {
         self.known().unwrap_or_else(|| Arc::new(decoded(&self.json())))
     }
 
-    /// Returns the object with at least the fields of `excerpt`. If it is not decoded yet, only those are decoded.
-    pub fn excerpt(&self, excerpt: &Excerpt) -> Arc<Object> {
-        self.known().unwrap_or_else(|| Arc::new(excerpt.read(&self.json())))
+    /// Returns the object with at least the fields of `mask`. If it is not decoded yet, only those are decoded.
+    pub fn with_fields(&self, mask: &FieldMask) -> Arc<Object> {
+        self.known().unwrap_or_else(|| Arc::new(mask.read(&self.json())))
     }
 
     fn known(&self) -> Option<Arc<Object>> {

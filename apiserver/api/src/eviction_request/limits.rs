@@ -52,7 +52,7 @@ fn is_not_taken_up(object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_machinery::excerpt::Excerpt;
+    use drydock_machinery::field_mask::FieldMask;
     use serde_json::json;
 
     use super::super::EvictionRequest;
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn a_request_counts_until_it_is_taken_up_or_ends_and_while_it_is_being_deleted() {
         let counts = |object: &Value| {
-            let excerpt = Excerpt::of(QUOTA.reads.iter().copied());
-            (QUOTA.counts)(&excerpt.read(object.to_string().as_bytes()))
+            let mask = FieldMask::of(QUOTA.reads.iter().copied());
+            (QUOTA.counts)(&mask.read(object.to_string().as_bytes()))
         };
         let condition =
             |type_: &str, status: &str| json!({"conditions": [{"type": type_, "status": status}]});

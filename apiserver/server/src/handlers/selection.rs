@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::selector::{FieldSelector, LabelSelector};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::{RequiredField, Scope, Selection};
@@ -56,7 +56,7 @@ fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> 
     if labels.is_empty() && fields.is_empty() {
         return None;
     }
-    let reads = Excerpt::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
+    let reads = FieldMask::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
     let requires = required(&labels, &fields);
     let bytes = labels.bytes() + fields.bytes();
     let accepts = move |object: &Object| labels.matches(object) && fields.matches(object);

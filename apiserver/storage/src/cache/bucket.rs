@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use serde_json::Value;
 
 use super::ring::Change;
@@ -26,7 +26,7 @@ pub(super) struct Bucket {
     /// The other watchers, by the field and the value that they require.
     fields: HashMap<FieldPath, HashMap<String, Arc<WatcherGroup>>>,
     /// All indexed fields: each object is read once for all of them.
-    excerpt: Excerpt,
+    field_mask: FieldMask,
 }
 
 /// The field names from the root of the object to a field.
@@ -47,7 +47,7 @@ impl Bucket {
             return (BucketKey::Any, self.any.join());
         };
         if !self.fields.contains_key(&required.path) {
-            self.excerpt.include(required.path.iter().map(String::as_str));
+            self.field_mask.include(required.path.iter().map(String::as_str));
         }
         let groups = self.fields.entry(required.path.clone()).or_default();
         let membership = groups.entry(required.value.clone()).or_default().join();
@@ -62,9 +62,9 @@ impl Bucket {
         groups.remove(&required.value);
         if groups.is_empty() {
             self.fields.remove(&required.path);
-            self.excerpt = Excerpt::default();
+            self.field_mask = FieldMask::default();
             for path in self.fields.keys() {
-                self.excerpt.include(path.iter().map(String::as_str));
+                self.field_mask.include(path.iter().map(String::as_str));
             }
         }
     }
@@ -89,7 +89,7 @@ impl Bucket {
             return;
         }
         let states: States = [&change.current, &change.previous]
-            .map(|state| state.as_ref().map(|stored| stored.excerpt(&self.excerpt)));
+            .map(|state| state.as_ref().map(|stored| stored.with_fields(&self.field_mask)));
         for (path, groups) in &self.fields {
             for value in values(path, &states).iter().flatten() {
                 found.extend(groups.get(value.as_ref()).cloned());

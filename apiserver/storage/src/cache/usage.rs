@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::kind::Quota;
 use parking_lot::Mutex;
 
@@ -25,7 +25,7 @@ use crate::storage::{StorageError, Stored};
 /// The use of a quota, by namespace.
 pub struct QuotaUsage {
     quota: Quota,
-    reads: Excerpt,
+    reads: FieldMask,
     state: Mutex<State>,
 }
 
@@ -70,7 +70,7 @@ pub enum ReservationError {
 
 impl QuotaUsage {
     pub(super) fn new(quota: Quota) -> Self {
-        let reads = Excerpt::of(quota.reads.iter().copied());
+        let reads = FieldMask::of(quota.reads.iter().copied());
         Self { quota, reads, state: Mutex::default() }
     }
 
@@ -164,7 +164,7 @@ impl QuotaUsage {
     }
 
     fn counts(&self, stored: &Stored) -> bool {
-        (self.quota.counts)(&stored.excerpt(&self.reads))
+        (self.quota.counts)(&stored.with_fields(&self.reads))
     }
 }
 

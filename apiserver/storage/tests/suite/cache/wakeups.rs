@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::Context;
 
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
 use drydock_storage::storage::{RequiredField, Scope, Selection, WatchFrom};
@@ -90,7 +90,7 @@ fn of_parity(parity: &'static str) -> [Scope; 2] {
     let accepts = move |object: &Object| label(object) == parity;
     [Some(requires), None].map(|requires| Scope {
         matches: Some(Selection {
-            reads: Arc::new(Excerpt::of(["metadata.labels"])),
+            reads: Arc::new(FieldMask::of(["metadata.labels"])),
             requires,
             bytes: 0,
             accepts: Arc::new(accepts),
