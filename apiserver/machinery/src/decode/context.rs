@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::Format;
 use crate::error::ApiError;
 use crate::field::{self, ErrorList, Path, SHOWN_MAX, beginning};
-use crate::memory::Memory;
+use crate::memory::DecodeMemory;
 use crate::object::canonical::Budget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
@@ -48,7 +48,7 @@ pub(super) struct Context {
     /// Length of the body. `budget`: the nodes and bytes of text that it may still yield.
     body: usize,
     budget: usize,
-    memory: Memory,
+    memory: DecodeMemory,
     /// Errors for lists with more items than their schema allows.
     too_long: ErrorList,
     /// Bytes of strict errors that may still be formatted, including those that turn out to be repetitions.
@@ -71,7 +71,7 @@ impl Context {
     /// Sets the limits for a body. YAML aliases can repeat what they refer to; no other construct yields more nodes
     /// and text than it has bytes.
     pub(super) fn new(body: usize) -> Self {
-        Self { body, budget: nodes_and_text(body), memory: Memory::of_body(body), ..Self::of_patched() }
+        Self { body, budget: nodes_and_text(body), memory: DecodeMemory::of_body(body), ..Self::of_patched() }
     }
 
     /// Sets the limits for the result of a patch.
@@ -85,7 +85,7 @@ impl Context {
             fatal: None,
             body: usize::MAX,
             budget: nodes_and_text(usize::MAX),
-            memory: Memory::of_patched(),
+            memory: DecodeMemory::of_patched(),
             too_long: ErrorList::new(),
             strict_bytes_left: STRICT_BYTES_MAX,
             duplicate_keys: None,

@@ -9,7 +9,7 @@ use super::reader::{Reader, Wire};
 use super::scalar::{read_int_or_string, read_time, text};
 use crate::decode::{DecodeError, json_value};
 use crate::error::ApiError;
-use crate::memory::{self, Memory};
+use crate::memory::{self, DecodeMemory};
 use crate::object::Object;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -34,7 +34,7 @@ pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
 /// # Errors
 /// 400 if the bytes are no such message, 413 if it takes too much memory.
 pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value>, ApiError> {
-    let mut memory = Memory::of_body(bytes.len());
+    let mut memory = DecodeMemory::of_body(bytes.len());
     let read = match &schema.shape {
         Shape::Object(shape) => message(bytes, shape, &mut memory),
         _ => Err("not a message".to_owned()),
@@ -48,7 +48,11 @@ pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value
 }
 
 /// Its depth is bounded by that of the schema.
-fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map<String, Value>, String> {
+fn message(
+    bytes: &[u8],
+    shape: &ObjectShape,
+    memory: &mut DecodeMemory,
+) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
@@ -92,7 +96,7 @@ fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map
 }
 
 /// Reads a value; `None` for one that Go's JSON would omit.
-fn read(wire: Wire<'_>, schema: &Schema, memory: &mut Memory) -> Result<Option<Value>, String> {
+fn read(wire: Wire<'_>, schema: &Schema, memory: &mut DecodeMemory) -> Result<Option<Value>, String> {
     if let Wire::Bytes(bytes) = &wire
         && !matches!(schema.shape, Shape::Object(_) | Shape::Raw)
     {
@@ -118,7 +122,7 @@ fn read(wire: Wire<'_>, schema: &Schema, memory: &mut Memory) -> Result<Option<V
     Ok(Some(value))
 }
 
-fn entry(wire: Wire<'_>, values: &Schema, memory: &mut Memory) -> Result<(String, Value), String> {
+fn entry(wire: Wire<'_>, values: &Schema, memory: &mut DecodeMemory) -> Result<(String, Value), String> {
     let Wire::Bytes(bytes) = wire else { return Err("proto: wrong wireType".to_owned()) };
     let (mut key, mut value) = (String::new(), None);
     let mut reader = Reader::new(bytes);
@@ -134,7 +138,7 @@ fn entry(wire: Wire<'_>, values: &Schema, memory: &mut Memory) -> Result<(String
 }
 
 /// Reads JSON text in field 1; serde_json limits its depth.
-fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
+fn raw(bytes: &[u8], memory: &mut DecodeMemory) -> Result<Option<Value>, String> {
     let mut value = None;
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
@@ -148,7 +152,7 @@ fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
     Ok(value)
 }
 
-fn raw_value(text: &[u8], memory: &mut Memory) -> Result<Value, String> {
+fn raw_value(text: &[u8], memory: &mut DecodeMemory) -> Result<Value, String> {
     match json_value(text) {
         Ok(value) => take(memory, memory::content(&value)).map(|()| value),
         Err(DecodeError::Reason(why)) => Err(why),
@@ -157,7 +161,7 @@ fn raw_value(text: &[u8], memory: &mut Memory) -> Result<Value, String> {
 }
 
 /// Takes memory. The caller that created `memory` turns the error into a 413.
-fn take(memory: &mut Memory, bytes: usize) -> Result<(), String> {
+fn take(memory: &mut DecodeMemory, bytes: usize) -> Result<(), String> {
     if memory.take(bytes) { Ok(()) } else { Err("too large".to_owned()) }
 }
 
