@@ -49,15 +49,15 @@ impl Owned {
     }
 
     /// Removes paths from the set. Usually it has none of them, and stays shared with other objects.
-    pub fn lose(&mut self, lost: &Set) {
-        if self.set.meets(lost) {
+    pub fn remove(&mut self, lost: &Set) {
+        if self.set.intersects(lost) {
             self.text = None;
             Arc::make_mut(&mut self.set).remove(lost);
         }
     }
 
     /// Adds paths to the set. Usually it has them all.
-    pub fn gain(&mut self, gained: Set) {
+    pub fn add(&mut self, gained: Set) {
         if !self.set.includes(&gained) {
             let joined = gained.join(Arc::unwrap_or_clone(std::mem::take(&mut self.set)));
             self.replace(joined);

@@ -111,7 +111,7 @@ fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Con
 fn take_over(managed: &mut Managed, compared: &Comparison, writer: &Manager) {
     for (_, owned) in managed.iter_mut().filter(|(other, _)| *other != writer) {
         for lost in [&compared.removed, &compared.modified, &compared.added] {
-            owned.lose(lost);
+            owned.remove(lost);
         }
     }
     managed.retain(|_, owned| !owned.set.is_empty());
