@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::list::item_element;
-use super::{Form, form, is_empty};
+use super::{Decomposition, decomposition, is_empty};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;
@@ -86,22 +86,26 @@ pub(in crate::managed_fields) fn compare_without(
 }
 
 fn walk(old: Option<&Value>, new: Option<&Value>, schema: &Schema) -> (Option<Mark>, Comparison) {
-    let form = form(schema);
+    let decomposition = decomposition(schema);
     let mark = match (old, new) {
         (None, Some(_)) => Some(Mark::Added),
         (Some(_), None) => Some(Mark::Removed),
-        (Some(old), Some(new)) if matches!(form, Form::Leaf) && old != new => Some(Mark::Modified),
+        (Some(old), Some(new)) if matches!(decomposition, Decomposition::Leaf) && old != new => {
+            Some(Mark::Modified)
+        }
         _ => None,
     };
-    let below = match form {
-        Form::Leaf => Comparison::default(),
+    let below = match decomposition {
+        Decomposition::Leaf => Comparison::default(),
         // Two empty values are leaves: null and {} differ.
         _ if is_empty(old) && is_empty(new) => {
             let differ = old.is_some() && new.is_some() && old != new;
             return (mark.or(differ.then_some(Mark::Modified)), Comparison::default());
         }
-        Form::Fields => fields(old.and_then(Value::as_object), new.and_then(Value::as_object), schema),
-        Form::Items(items, keys) => list_items(old, new, items, keys),
+        Decomposition::Fields => {
+            fields(old.and_then(Value::as_object), new.and_then(Value::as_object), schema)
+        }
+        Decomposition::Items(items, keys) => list_items(old, new, items, keys),
     };
     (mark, below)
 }
