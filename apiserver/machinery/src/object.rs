@@ -1,8 +1,8 @@
 //! An API object in the server: a JSON object with typed access to its metadata.
 
 pub(crate) mod canonical;
+mod defaulted_items;
 pub(crate) mod fields_v1;
-mod inserted;
 mod json;
 pub(crate) mod managed_fields;
 mod size;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use inserted::Inserted;
+use defaulted_items::DefaultedItems;
 use managed_fields::{FIELD, Fields};
 
 /// Initial capacity of the buffer; most objects fit.
@@ -26,7 +26,7 @@ const USUAL_SIZE: usize = 4096;
 /// are stored separately. Managed fields that are not a list of entries stay in the tree, and so do those of an
 /// object that is still [raw](Self::raw).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, Inserted);
+pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, DefaultedItems);
 
 impl From<Map<String, Value>> for Object {
     fn from(tree: Map<String, Value>) -> Self {
@@ -37,7 +37,7 @@ impl From<Map<String, Value>> for Object {
 impl Object {
     /// An object that is yet to be decoded: its managed fields stay in the tree.
     pub fn raw(tree: Map<String, Value>) -> Self {
-        Self(tree, None, Inserted::default())
+        Self(tree, None, DefaultedItems::default())
     }
     /// Reads an object's JSON.
     ///
@@ -112,7 +112,7 @@ impl Object {
     pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: Fields) -> Self {
         let metadata = tree.get_mut("metadata").and_then(Value::as_object_mut);
         let entries = metadata.and_then(|metadata| managed_fields::take(metadata, fields));
-        Self(tree, entries, Inserted::default())
+        Self(tree, entries, DefaultedItems::default())
     }
 
     /// `metadata.name`, empty if absent.

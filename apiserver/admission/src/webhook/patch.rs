@@ -42,7 +42,7 @@ pub fn patched(
     // Unknown fields are dropped, as for a client without strict field validation.
     decode::conform(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
-    changed.keep_inserted(object);
+    changed.keep_defaulted(object);
     Ok(Some(changed))
 }
 
