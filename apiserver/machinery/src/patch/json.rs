@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::budget::Budget;
+use super::location::Location;
 use super::operation::{self, Operation};
-use super::place::Place;
 use super::pointer::Pointer;
 use crate::error::{ApiError, StatusDetails};
 
@@ -76,18 +76,18 @@ impl Operation {
 
     fn add(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
         let path = self.path.ok_or("add operation failed to decode path: missing value")?;
-        let place = Place::find(doc, &path).ok_or_else(|| {
+        let location = Location::find(doc, &path).ok_or_else(|| {
             format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
         })?;
-        place.add(self.value, budget).map_err(|why| format!("error in add for path: '{path}': {why}"))
+        location.add(self.value, budget).map_err(|why| format!("error in add for path: '{path}': {why}"))
     }
 
     fn remove(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
         let path = self.path.ok_or("remove operation failed to decode path: missing value")?;
-        let place = Place::find(doc, &path).ok_or_else(|| {
+        let location = Location::find(doc, &path).ok_or_else(|| {
             format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
         })?;
-        place.remove(budget).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
+        location.remove(budget).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
     }
 
     fn replace(mut self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
@@ -104,9 +104,9 @@ impl Operation {
         let missing = |what: &str| {
             format!("replace operation does not apply: doc is missing {what}: {path}: missing value")
         };
-        let place = Place::find(doc, path).ok_or_else(|| missing("path"))?;
-        place.get().map_err(|_| missing("key"))?;
-        place.set(value, budget)
+        let location = Location::find(doc, path).ok_or_else(|| missing("path"))?;
+        location.get().map_err(|_| missing("key"))?;
+        location.set(value, budget)
     }
 
     fn move_(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
@@ -114,17 +114,17 @@ impl Operation {
         let missing = |what: &str, path: &str| {
             format!("move operation does not apply: doc is missing {what} path: {path}: missing value")
         };
-        let place = Place::find(doc, from).ok_or_else(|| missing("from", from))?;
+        let location = Location::find(doc, from).ok_or_else(|| missing("from", from))?;
         let failed =
             |why| format!("error in move for path: '{}': {why}", from.rsplit('/').next().unwrap_or_default());
-        let value = place.remove(budget).map_err(failed)?;
+        let value = location.remove(budget).map_err(failed)?;
         let path = self.target()?;
         let below = |path: &str| Some(Pointer::parse(path)?.below(&Pointer::parse(from)?));
         if below(path) == Some(true) {
             return Err(missing("destination", path));
         }
-        let place = Place::find(doc, path).ok_or_else(|| missing("destination", path))?;
-        place.add(value, budget).map_err(|why| format!("error in move for path: '{path}': {why}"))
+        let location = Location::find(doc, path).ok_or_else(|| missing("destination", path))?;
+        location.add(value, budget).map_err(|why| format!("error in move for path: '{path}': {why}"))
     }
 
     /// In a struct or a map, an absent value is copied as null.
@@ -133,13 +133,13 @@ impl Operation {
         let missing = |what: &str, path: &str| {
             format!("copy operation does not apply: doc is missing {what} path: {path}: missing value")
         };
-        let place = Place::find(doc, from).ok_or_else(|| missing("from", from))?;
-        let value = place.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
+        let location = Location::find(doc, from).ok_or_else(|| missing("from", from))?;
+        let value = location.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
         budget.copy(value)?;
         let value = value.clone();
         let path = self.path.as_deref().ok_or("copy operation failed to decode path: missing value")?;
-        let place = Place::find(doc, path).ok_or_else(|| missing("destination", path))?;
-        place.add(value, budget).map_err(|why| format!("error while adding value during copy: {why}"))
+        let location = Location::find(doc, path).ok_or_else(|| missing("destination", path))?;
+        location.add(value, budget).map_err(|why| format!("error while adding value during copy: {why}"))
     }
 
     /// An absent member equals null.
@@ -148,10 +148,10 @@ impl Operation {
         let equal = if path.is_empty() {
             *doc == self.value
         } else {
-            let place = Place::find(doc, path).ok_or_else(|| {
+            let location = Location::find(doc, path).ok_or_else(|| {
                 format!("test operation does not apply: is missing path: {path}: missing value")
             })?;
-            *place.get().map_err(|why| format!("error in test for path: '{path}': {why}"))? == self.value
+            *location.get().map_err(|why| format!("error in test for path: '{path}': {why}"))? == self.value
         };
         if equal { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
     }

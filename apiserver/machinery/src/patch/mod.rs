@@ -8,9 +8,9 @@
 
 mod budget;
 mod json;
+mod location;
 mod merge;
 mod operation;
-mod place;
 mod pointer;
 mod strategic;
 

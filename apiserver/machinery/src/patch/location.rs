@@ -7,13 +7,13 @@ use super::budget::Budget;
 use super::pointer::{Pointer, container, index, number};
 
 /// A key of a container; there may be no value.
-pub(super) struct Place<'a> {
+pub(super) struct Location<'a> {
     container: &'a mut Value,
     key: String,
     depth: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     /// Returns the location that a pointer names; `None` if it leads to no container.
     pub(super) fn find(doc: &'a mut Value, path: &str) -> Option<Self> {
         let pointer = Pointer::parse(path)?;
