@@ -9,20 +9,20 @@
 mod bytes;
 mod context;
 mod depth;
-mod identity;
 mod key;
 mod restore;
 mod seed;
 #[cfg(test)]
 mod tests;
+mod type_meta;
 mod zero;
 
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
 
 use self::context::{Context, LimitExceeded};
-pub use self::identity::{not_registered, summary};
 use self::seed::Node;
+pub use self::type_meta::{not_registered, summary};
 use crate::error::ApiError;
 use crate::field::{self, Error, Path};
 use crate::go_json;
@@ -61,7 +61,7 @@ impl Decoded {
 /// Decodes a body that must be an object of this kind. Fills in `apiVersion` and `kind` if they are absent.
 pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Result<Decoded, ApiError> {
     let unrecognized = |why: String| {
-        let (kind, body) = (names.kind, identity::summary(body));
+        let (kind, body) = (names.kind, type_meta::summary(body));
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
         ))
@@ -71,8 +71,8 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     let value = read(body, format, Node::new(&mut context, schema));
     // If the body is of another kind, that error matters more than a decoding error. It is checked only if there is
     // something to refuse.
-    if !value.as_ref().is_ok_and(|value| identity::is_of(value.as_ref(), names)) {
-        identity::check(body, format, names, unrecognized)?;
+    if !value.as_ref().is_ok_and(|value| type_meta::is_of(value.as_ref(), names)) {
+        type_meta::check(body, format, names, unrecognized)?;
     }
     let limits = context.check_limits();
     if let Err(LimitExceeded::Memory(refusal)) = limits {
