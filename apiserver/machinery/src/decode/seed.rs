@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::bytes::base64_text;
 use super::context::Context;
 use super::key::Key;
-use super::zero::{settle, zero};
+use super::zero::{complete_field, zero};
 use crate::go_time;
 use crate::memory;
 use crate::object::canonical::{self, Budget};
@@ -210,7 +210,7 @@ fn read_struct<'de, A: MapAccess<'de>>(
     }
     for (field, given) in shape.fields.iter().zip(seen) {
         let entries = result.len();
-        if let Some(value) = settle(&mut result, field, given) {
+        if let Some(value) = complete_field(&mut result, field, given) {
             context.take(memory::entry(entries, field.name) + memory::content(value))?;
         }
     }
