@@ -66,7 +66,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
             "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
         ))
     };
-    depth::check_marks(body, format)?;
+    depth::check_structural_characters(body, format)?;
     let mut context = Context::new(body.len());
     let value = read(body, format, Node::new(&mut context, schema));
     // If the body is of another kind, that error matters more than a decoding error. It is checked only if there is
@@ -127,7 +127,7 @@ pub(crate) fn json_value(body: &[u8]) -> Result<Value, DecodeError> {
 }
 
 fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, DecodeError> {
-    depth::check_marks(body, format).map_err(DecodeError::Status)?;
+    depth::check_structural_characters(body, format).map_err(DecodeError::Status)?;
     let schema = Schema::new("", crate::schema::Shape::Raw);
     let value = read(body, format, Node::new(context, &schema));
     if let Err(LimitExceeded::Memory(refusal)) = context.check_limits() {
