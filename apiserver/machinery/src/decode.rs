@@ -229,7 +229,7 @@ where
 {
     depth::check(body, format)?;
     match format {
-        Format::Json => read_json(body, seed).map_err(|e| go_json::words(body, &e)),
+        Format::Json => read_json(body, seed).map_err(|e| go_json::message(body, &e)),
         Format::Yaml => read_yaml(body, seed).map_err(|error| {
             // The message is that of Go's reader, without the position.
             let told = error.to_string();
