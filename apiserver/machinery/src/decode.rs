@@ -9,8 +9,8 @@
 mod bytes;
 mod context;
 mod depth;
+mod from_unstructured;
 mod key;
-mod restore;
 mod seed;
 #[cfg(test)]
 mod tests;
@@ -176,12 +176,12 @@ pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Ve
 /// Makes the result of a strategic merge patch fit the schema. Rules and messages are those of Kubernetes' conversion
 /// from a map to a struct (k8s.io/apimachinery/pkg/runtime/converter.go), which differ from those of its JSON
 /// decoder. Returns the strict errors for fieldValidation; fails if the value does not fit.
-pub fn restore(
+pub fn from_unstructured(
     mut value: Value,
     names: &Names,
     schema: &Schema,
 ) -> Result<(Object, Vec<String>), DecodeError> {
-    let unknown = restore::restore(&mut value, schema).map_err(DecodeError::Reason)?;
+    let unknown = from_unstructured::from_unstructured(&mut value, schema).map_err(DecodeError::Reason)?;
     let (object, _) = conformed(value, names, schema)?;
     Ok((object, unknown))
 }

@@ -1,7 +1,7 @@
 //! Bodies that become many times larger when they are decoded.
 
 use drydock_machinery::decode::{
-    DecodeError, Decoded, Format, conform, decode, decode_value, decode_yaml_strictly, restore,
+    DecodeError, Decoded, Format, conform, decode, decode_value, decode_yaml_strictly, from_unstructured,
 };
 use drydock_machinery::patch::{json_patch, merge_patch};
 use drydock_machinery::{ApiError, Object, protobuf};
@@ -47,7 +47,7 @@ fn what_a_patch_makes_has_no_more_items_either() {
     let mut object = Object::raw(items.as_object().unwrap().clone());
     let error = conform(&mut object, &NAMES, &schema()).unwrap_err();
     assert_eq!((error.code(), &*error.status.message), (422, why));
-    match restore(items, &NAMES, &schema()).unwrap_err() {
+    match from_unstructured(items, &NAMES, &schema()).unwrap_err() {
         DecodeError::Status(error) => assert_eq!((error.code(), &*error.status.message), (422, why)),
         DecodeError::Reason(why) => panic!("{why}"),
     }

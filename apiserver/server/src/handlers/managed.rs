@@ -74,7 +74,7 @@ pub fn applied(
 fn restored(mut new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
     // What the server itself tracks is as it should be.
     let managed = new.take_managed_fields();
-    let restored = decode::restore(new.into_value(), call.names(), call.kind().schema());
+    let restored = decode::from_unstructured(new.into_value(), call.names(), call.kind().schema());
     let tracked = |(mut object, _): (Object, _)| {
         object.set_managed_fields(managed);
         object

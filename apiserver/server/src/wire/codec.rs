@@ -131,7 +131,7 @@ pub fn strategically_patched(
     let mut document = present.to_tree();
     strategic_merge_patch(&mut document, &mut patch, schema)?;
     let shown = || plain(&Value::Object(patch.clone()));
-    let restored = decode::restore(Value::Object(document), names, schema);
+    let restored = decode::from_unstructured(Value::Object(document), names, schema);
     let (mut object, unknown) =
         restored.map_err(|refusal| refusal.into_error(|why| invalid_patch(shown(), &why)))?;
     strict_errors.extend(unknown);
