@@ -161,15 +161,15 @@ fn too_many_items(names: &Names, object: &Object, errors: field::ErrorList) -> A
 }
 
 /// Makes the object that a patch produced fit the schema. Returns the strict errors for fieldValidation.
-pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
+pub fn decode_patched(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
     let patched = std::mem::take(object).into_value();
-    let (conformed, strict_errors) = conformed(&patched, names, schema).map_err(|refusal| {
+    let (decoded_patch, strict_errors) = decoded_patch(&patched, names, schema).map_err(|refusal| {
         refusal.into_error(|why| {
             let patched = field::cut(patched.to_string(), PATCHED_SHOWN);
             ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
         })
     })?;
-    *object = conformed;
+    *object = decoded_patch;
     Ok(strict_errors)
 }
 
@@ -182,11 +182,11 @@ pub fn from_unstructured(
     schema: &Schema,
 ) -> Result<(Object, Vec<String>), DecodeError> {
     let unknown = from_unstructured::from_unstructured(&mut value, schema).map_err(DecodeError::Reason)?;
-    let (object, _) = conformed(value, names, schema)?;
+    let (object, _) = decoded_patch(value, names, schema)?;
     Ok((object, unknown))
 }
 
-fn conformed<'de>(
+fn decoded_patch<'de>(
     value: impl Deserializer<'de, Error = serde_json::Error>,
     names: &Names,
     schema: &Schema,

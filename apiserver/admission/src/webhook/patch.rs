@@ -40,7 +40,7 @@ pub fn patched(
     let mut changed = Object::raw(fields);
     identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
     // Unknown fields are dropped, as for a client without strict field validation.
-    decode::conform(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
+    decode::decode_patched(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
     changed.keep_defaulted(object);
     Ok(Some(changed))

@@ -112,7 +112,7 @@ pub fn patched(
     check_type(&object, call.kind())?;
     let mut strict_errors = of_patch.to_vec();
     let given = (options.field_validation == FieldValidation::Strict).then(|| object.0.clone());
-    strict_errors.extend(decode::conform(&mut object, call.names(), call.kind().schema())?);
+    strict_errors.extend(decode::decode_patched(&mut object, call.names(), call.kind().schema())?);
     heed(strict_errors, call, options, || Value::Object(given.unwrap_or_default()).to_string())?;
     call.kind().default(&mut object);
     Ok(object)

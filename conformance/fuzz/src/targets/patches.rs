@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use drydock_machinery::Object;
-use drydock_machinery::decode::{Format, conform, decode_value, from_unstructured};
+use drydock_machinery::decode::{Format, decode_patched, decode_value, from_unstructured};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::managed_fields::{FieldManager, Set};
 use drydock_machinery::patch::{json_patch, merge_patch, strategic_merge_patch};
@@ -59,7 +59,7 @@ fn with_kind<E>(data: &[u8], patch: impl Fn(&dyn Kind, &Value) -> Result<Value, 
 
 /// What fits the schema is tracked without a panic, and tracking it again changes nothing.
 fn tracked(kind: &dyn Kind, old: &Object, mut new: Object) {
-    if conform(&mut new, kind.names(), kind.schema()).is_err() {
+    if decode_patched(&mut new, kind.names(), kind.schema()).is_err() {
         return;
     }
     with_manager(kind, |manager| {
