@@ -25,13 +25,13 @@ pub const QUOTA: Quota = Quota {
     hard: 1_000,
     reads: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
     counts: is_not_taken_up,
-    mend: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
+    remedy: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
            or Canceled, and while they are being deleted: wait, see that drydock-controller-manager runs, or remove \
            requests and their finalizers",
     bytes: BytesQuota {
         name: "evictionrequests-bytes",
         hard: MAX_NAMESPACE_BYTES,
-        mend: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
+        remedy: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
                wait until finished ones are removed",
     },
 };

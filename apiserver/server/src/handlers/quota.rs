@@ -18,8 +18,13 @@ pub fn reserve(call: &Call, key: &str, new: &Object) -> Result<Option<Reservatio
     let Some(usage) = limited(call) else { return Ok(None) };
     check_bytes(call, usage, key, || Size::without_status(new).total())?;
     let quota = usage.quota();
-    let count =
-        Exceeded { name: quota.name, unit: "count", requested: 1, hard: quota.hard as u64, mend: quota.mend };
+    let count = Exceeded {
+        name: quota.name,
+        unit: "count",
+        requested: 1,
+        hard: quota.hard as u64,
+        remedy: quota.remedy,
+    };
     usage.reserve(key).map(Some).map_err(|no_room| refusal(call, no_room, key, &count))
 }
 
@@ -51,7 +56,7 @@ fn check_bytes(
         let quota = usage.quota().bytes;
         let requested = adds() as u64;
         let bytes =
-            Exceeded { name: quota.name, unit: "bytes", requested, hard: quota.hard, mend: quota.mend };
+            Exceeded { name: quota.name, unit: "bytes", requested, hard: quota.hard, remedy: quota.remedy };
         refusal(call, no_room, key, &bytes)
     })
 }
@@ -62,7 +67,7 @@ struct Exceeded {
     unit: &'static str,
     requested: u64,
     hard: u64,
-    mend: &'static str,
+    remedy: &'static str,
 }
 
 fn refusal(call: &Call, no_room: ReservationError, key: &str, exceeded: &Exceeded) -> ApiError {
@@ -71,10 +76,10 @@ fn refusal(call: &Call, no_room: ReservationError, key: &str, exceeded: &Exceede
         ReservationError::Used(used) => used,
     };
     let names = call.names();
-    let Exceeded { name, unit, requested, hard, mend } = exceeded;
+    let Exceeded { name, unit, requested, hard, remedy } = exceeded;
     let what = format!("{unit}/{}.{}", names.plural, names.group);
     let why = format!(
-        "exceeded quota: {name}, requested: {what}={requested}, used: {what}={used}, limited: {what}={hard}; {mend}"
+        "exceeded quota: {name}, requested: {what}={requested}, used: {what}={used}, limited: {what}={hard}; {remedy}"
     );
     ApiError::forbidden(names.group, names.plural, key.rsplit('/').next().unwrap_or(key), why)
 }

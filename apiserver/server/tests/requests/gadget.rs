@@ -21,8 +21,8 @@ pub const QUOTA: Quota = Quota {
     hard: 20,
     reads: &["status.phase"],
     counts: |gadget| gadget.0.get("status").is_none_or(|status| status["phase"] != "painted"),
-    mend: "paint some",
-    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, mend: "remove some" },
+    remedy: "paint some",
+    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, remedy: "remove some" },
 };
 /// Most bytes without the status.
 pub const MOST: usize = 8192;

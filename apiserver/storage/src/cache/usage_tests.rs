@@ -14,8 +14,9 @@ const BYTES: u64 = 100;
 /// A quota of `hard` objects for each namespace.
 fn usage(hard: usize) -> Arc<QuotaUsage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
-    let bytes = BytesQuota { name: "bytes", hard: BYTES, mend: "" };
-    let usage = QuotaUsage::new(Quota { name: "open", hard, reads: &["spec.open"], counts, mend: "", bytes });
+    let bytes = BytesQuota { name: "bytes", hard: BYTES, remedy: "" };
+    let usage =
+        QuotaUsage::new(Quota { name: "open", hard, reads: &["spec.open"], counts, remedy: "", bytes });
     usage.fill(&[], Revision(1));
     Arc::new(usage)
 }
