@@ -8,7 +8,7 @@ use drydock_server::auth::authz;
 use drydock_server::request::user::User;
 use serde_json::Value;
 
-use crate::cel::library::{Ask, Asker, authorizer, request_resource};
+use crate::cel::library::{Ask, UserAuthorizer, authorizer, request_resource};
 use crate::cel::{Activation, Composed, Variable, of_json};
 use crate::request::admission_request;
 
@@ -57,15 +57,15 @@ impl Input {
         composed: Arc<[Composed]>,
         budget: i64,
     ) -> Result<Activation, String> {
-        let asker = || Asker::new(self.user.clone(), self.asks.clone());
+        let user_authorizer = || UserAuthorizer::new(self.user.clone(), self.asks.clone());
         let variables: Vec<(&'static str, Variable)> = vec![
             ("object", of_json(&self.object)),
             ("oldObject", of_json(&self.old)),
             ("request", of_json(&self.request)),
             ("namespaceObject", of_json(namespace)),
             ("params", of_json(params.unwrap_or(&Value::Null))),
-            ("authorizer", authorizer(asker())),
-            ("authorizer.requestResource", request_resource(asker(), self.about.clone())),
+            ("authorizer", authorizer(user_authorizer())),
+            ("authorizer.requestResource", request_resource(user_authorizer(), self.about.clone())),
         ];
         Activation::new(variables, composed, budget)
     }

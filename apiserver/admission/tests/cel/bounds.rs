@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use drydock_admission::cel::library::{Ask, Asker, authorizer};
+use drydock_admission::cel::library::{Ask, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, OUT_OF_BUDGET, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -62,10 +62,10 @@ fn nothing_runs_on_after_an_overdraft_whatever_absorbs_errors() {
         format!("{{'a': 1, 'b': 2, 'c': 3, 'd': 4}}.exists(k, v, {ask})"),
     ] {
         let expression = Expression::compile(&text, &VARIABLES).unwrap();
-        let asker = Asker::new(Arc::new(User::default()), counts.clone());
+        let user_authorizer = UserAuthorizer::new(Arc::new(User::default()), counts.clone());
         counts.0.store(0, Ordering::Relaxed);
         let answer = stack::deep(|| {
-            let variables = vec![("authorizer", authorizer(asker))];
+            let variables = vec![("authorizer", authorizer(user_authorizer))];
             let mut activation = Activation::new(variables, Arc::new([]), 10_000_000).unwrap();
             activation.evaluate(&expression).unwrap()
         });

@@ -7,7 +7,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use drydock_admission::cel::library::{Ask, Asker, authorizer};
+use drydock_admission::cel::library::{Ask, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Answer, Expression, of_json, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -36,7 +36,7 @@ fn activation(composed: &[(&str, &str)], budget: i64) -> Activation {
     let variables = vec![
         ("object", of_json(&object)),
         ("oldObject", of_json(&json!(null))),
-        ("authorizer", authorizer(Asker::new(ann, Arc::new(Deletes)))),
+        ("authorizer", authorizer(UserAuthorizer::new(ann, Arc::new(Deletes)))),
     ];
     let composed = composed.iter();
     let composed = composed.map(|(name, text)| ((*name).to_owned(), Expression::compile(text, &VARIABLES)));

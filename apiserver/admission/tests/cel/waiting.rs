@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use drydock_admission::cel::library::{Ask, Asker, authorizer};
+use drydock_admission::cel::library::{Ask, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -38,14 +38,15 @@ async fn what_nobody_waits_for_ends_at_the_next_thing_that_costs() {
     let ((asked, is_asked), (answer, may_answer), (ended, has_ended)) =
         (sync_channel(64), sync_channel(64), sync_channel(64));
     let count = Arc::new(AtomicUsize::new(0));
-    let asker = Asker::new(Arc::default(), Arc::new(Slow(asked, Mutex::new(may_answer), count.clone())));
+    let user_authorizer =
+        UserAuthorizer::new(Arc::default(), Arc::new(Slow(asked, Mutex::new(may_answer), count.clone())));
     let text = "authorizer.path('/').check('get').allowed() || [1, 2].exists(i, authorizer.path('/').check('get').allowed())";
     let expression = Expression::compile(text, &VARIABLES).unwrap();
     let ends = Ends(ended);
     let waiting = tokio::spawn(stack::deep_aside(Instant::now() + Duration::from_secs(600), move || {
         let _ends = ends;
         let mut activation =
-            Activation::new(vec![("authorizer", authorizer(asker))], Arc::new([]), 10_000_000)?;
+            Activation::new(vec![("authorizer", authorizer(user_authorizer))], Arc::new([]), 10_000_000)?;
         activation.evaluate(&expression).map(|_| ())
     }));
     tokio::task::spawn_blocking(move || is_asked.recv().unwrap()).await.unwrap();

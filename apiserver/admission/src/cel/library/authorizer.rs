@@ -22,43 +22,43 @@ pub trait Ask: Send + Sync + 'static {
 
 /// A user and the authorizer to ask, shared by all values that an expression derives from it.
 #[derive(Clone)]
-pub struct Asker {
+pub struct UserAuthorizer {
     user: Arc<User>,
     asks: Arc<dyn Ask>,
 }
 
-impl Asker {
-    /// Creates an asker for `user`.
+impl UserAuthorizer {
+    /// Creates the authorizer of `user`.
     pub fn new(user: Arc<User>, asks: Arc<dyn Ask>) -> Self {
         Self { user, asks }
     }
 }
 
-impl fmt::Debug for Asker {
+impl fmt::Debug for UserAuthorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asker").field("user", &self.user.name).finish_non_exhaustive()
+        f.debug_struct("UserAuthorizer").field("user", &self.user.name).finish_non_exhaustive()
     }
 }
 
-impl PartialEq for Asker {
+impl PartialEq for UserAuthorizer {
     fn eq(&self, other: &Self) -> bool {
         self.user == other.user
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Authorizer(Asker);
+struct Authorizer(UserAuthorizer);
 
 #[derive(Clone, Debug, PartialEq)]
-struct PathCheck(Asker, String);
+struct PathCheck(UserAuthorizer, String);
 
 #[derive(Clone, Debug, PartialEq)]
-struct GroupCheck(Asker, String);
+struct GroupCheck(UserAuthorizer, String);
 
 /// A resource check that an expression is building.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    asker: Asker,
+    user_authorizer: UserAuthorizer,
     about: Attributes,
 }
 
@@ -76,13 +76,13 @@ opaque!(Check, RESOURCE_CHECK_TYPE, "kubernetes.authorization.ResourceCheck");
 opaque!(Decision, DECISION_TYPE, "kubernetes.authorization.Decision");
 
 /// Returns the variable `authorizer`.
-pub fn authorizer(asker: Asker) -> Variable {
-    Box::new(Authorizer(asker))
+pub fn authorizer(user_authorizer: UserAuthorizer) -> Variable {
+    Box::new(Authorizer(user_authorizer))
 }
 
 /// Returns the variable `authorizer.requestResource`.
-pub fn request_resource(asker: Asker, about: Attributes) -> Variable {
-    Box::new(Check { asker, about: Attributes { version: "*".to_owned(), ..about } })
+pub fn request_resource(user_authorizer: UserAuthorizer, about: Attributes) -> Variable {
+    Box::new(Check { user_authorizer, about: Attributes { version: "*".to_owned(), ..about } })
 }
 
 fn type_of<T: StaticVal>() -> Type {
@@ -111,10 +111,10 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         account,
     )?;
     env.add_member_overload("resource", "groupcheck_resource", type_of::<GroupCheck>(), text(), |args| {
-        let GroupCheck(asker, group) = argument::<GroupCheck>(&args, 0)?.clone();
+        let GroupCheck(user_authorizer, group) = argument::<GroupCheck>(&args, 0)?.clone();
         let resource = not_empty(text_of(&args, 1)?, "resource")?;
         let about = Attributes { group, version: "*".to_owned(), resource, ..Attributes::default() };
-        Ok(CowVal::owned(Check { asker, about }))
+        Ok(CowVal::owned(Check { user_authorizer, about }))
     })?;
     env.add_member_overload(
         "subresource",
@@ -148,14 +148,17 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn declare_decisions(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@check", "pathcheck_check", vec![type_of::<PathCheck>(), STRING_TYPE], |args| {
-        let PathCheck(asker, path) = argument::<PathCheck>(&args, 0)?;
+        let PathCheck(user_authorizer, path) = argument::<PathCheck>(&args, 0)?;
         let verb = text_of(&args, 1)?.to_owned();
-        Ok(CowVal::owned(decide(asker, &Attributes { path: path.clone(), verb, ..Attributes::default() })))
+        Ok(CowVal::owned(decide(
+            user_authorizer,
+            &Attributes { path: path.clone(), verb, ..Attributes::default() },
+        )))
     })?;
     env.add_overload("@check", "resourcecheck_check", vec![type_of::<Check>(), STRING_TYPE], |args| {
-        let Check { asker, about } = argument::<Check>(&args, 0)?;
+        let Check { user_authorizer, about } = argument::<Check>(&args, 0)?;
         let verb = text_of(&args, 1)?.to_owned();
-        Ok(CowVal::owned(decide(asker, &Attributes { verb, ..about.clone() })))
+        Ok(CowVal::owned(decide(user_authorizer, &Attributes { verb, ..about.clone() })))
     })?;
     let decision = type_of::<Decision>;
     env.add_member_overload("allowed", "decision_allowed", decision(), vec![], |args| {
@@ -191,7 +194,7 @@ fn account<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executio
         extra: BTreeMap::new(),
     };
     let asks = argument::<Authorizer>(&args, 0)?.0.asks.clone();
-    Ok(CowVal::owned(Authorizer(Asker::new(Arc::new(user), asks))))
+    Ok(CowVal::owned(Authorizer(UserAuthorizer::new(Arc::new(user), asks))))
 }
 
 fn with<'b, 'v>(
@@ -203,8 +206,8 @@ fn with<'b, 'v>(
     Ok(CowVal::owned(check))
 }
 
-fn decide(asker: &Asker, about: &Attributes) -> Decision {
-    match asker.asks.ask(&asker.user, about) {
+fn decide(user_authorizer: &UserAuthorizer, about: &Attributes) -> Decision {
+    match user_authorizer.asks.ask(&user_authorizer.user, about) {
         Ok((allowed, reason)) => Decision { allowed, reason, error: None },
         Err(why) => Decision { allowed: false, reason: String::new(), error: Some(why) },
     }
