@@ -7,10 +7,10 @@ use drydock_server::auth::authz::{Attributes, Authorizer};
 use drydock_server::request::user::User;
 use tokio::runtime::Handle;
 
-use crate::cel::library::Ask;
+use crate::cel::library::BlockingAuthorizer;
 
 /// Returns the authorizer for the expressions about a request of this caller.
-pub type Asks = Arc<dyn Fn(&Caller) -> Arc<dyn Ask> + Send + Sync>;
+pub type Asks = Arc<dyn Fn(&Caller) -> Arc<dyn BlockingAuthorizer> + Send + Sync>;
 
 /// Asks the server's authorizer on behalf of a caller.
 struct Asking {
@@ -28,8 +28,8 @@ pub fn asks(authorizer: Arc<Authorizer>) -> Asks {
     })
 }
 
-impl Ask for Asking {
-    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for Asking {
+    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
         let decision = self.runtime.block_on(self.authorizer.authorize(&self.caller, user, about));
         decision.map(|decision| (decision.allowed, decision.reason)).map_err(|error| error.to_string())
     }

@@ -8,7 +8,7 @@ use drydock_server::auth::authz;
 use drydock_server::request::user::User;
 use serde_json::Value;
 
-use crate::cel::library::{Ask, UserAuthorizer, authorizer, request_resource};
+use crate::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer, request_resource};
 use crate::cel::{Activation, Composed, Variable, of_json};
 use crate::request::admission_request;
 
@@ -25,12 +25,12 @@ pub struct Input {
     request: Value,
     user: Arc<User>,
     about: authz::Attributes,
-    asks: Arc<dyn Ask>,
+    authorizer: Arc<dyn BlockingAuthorizer>,
 }
 
 impl Input {
     /// Copies the variables of `request`.
-    pub fn new(request: &Attributes<'_>, asks: Arc<dyn Ask>) -> Self {
+    pub fn new(request: &Attributes<'_>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
         let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
         Self {
             object: value(request.new),
@@ -45,7 +45,7 @@ impl Input {
                 name: request.name.to_owned(),
                 ..authz::Attributes::default()
             },
-            asks,
+            authorizer,
         }
     }
 
@@ -57,7 +57,7 @@ impl Input {
         composed: Arc<[Composed]>,
         budget: i64,
     ) -> Result<Activation, String> {
-        let user_authorizer = || UserAuthorizer::new(self.user.clone(), self.asks.clone());
+        let user_authorizer = || UserAuthorizer::new(self.user.clone(), self.authorizer.clone());
         let variables: Vec<(&'static str, Variable)> = vec![
             ("object", of_json(&self.object)),
             ("oldObject", of_json(&self.old)),

@@ -17,7 +17,7 @@ use super::Policies;
 use super::compiled::{Binding, Hook, Policy, binding, compile};
 use super::decision::Report;
 use super::evaluate::{Annotation, Verdict, evaluate};
-use crate::cel::library::Ask;
+use crate::cel::library::BlockingAuthorizer;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::matching::Criteria;
@@ -28,8 +28,8 @@ use crate::testing::{Request, widget};
 
 struct Never;
 
-impl Ask for Never {
-    fn ask(&self, _: &User, _: &authz::Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for Never {
+    fn authorize(&self, _: &User, _: &authz::Attributes) -> Result<(bool, String), String> {
         Ok((false, String::new()))
     }
 }

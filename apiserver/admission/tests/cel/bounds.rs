@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use drydock_admission::cel::library::{Ask, UserAuthorizer, authorizer};
+use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, OUT_OF_BUDGET, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -44,8 +44,8 @@ fn no_expression_takes_more_than_its_share() {
 /// Counts authorizer checks.
 struct Counts(AtomicUsize);
 
-impl Ask for Counts {
-    fn ask(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for Counts {
+    fn authorize(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok((false, String::new()))
     }

@@ -7,7 +7,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use drydock_admission::cel::library::{Ask, UserAuthorizer, authorizer};
+use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Answer, Expression, of_json, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -17,8 +17,8 @@ const VARIABLES: [&str; 4] = ["object", "oldObject", "authorizer", "variables"];
 
 struct Deletes;
 
-impl Ask for Deletes {
-    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for Deletes {
+    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
         match (about.verb.as_str(), user.name.as_str()) {
             ("boom", _) => Err("no answer".to_owned()),
             (verb, "ann") => Ok((verb == "delete" && about.resource == "pods", "because".to_owned())),

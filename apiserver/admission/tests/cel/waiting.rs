@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use drydock_admission::cel::library::{Ask, UserAuthorizer, authorizer};
+use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -15,8 +15,8 @@ use super::VARIABLES;
 /// Reports each check, and waits for permission to answer.
 struct Slow(SyncSender<()>, Mutex<Receiver<()>>, Arc<AtomicUsize>);
 
-impl Ask for Slow {
-    fn ask(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for Slow {
+    fn authorize(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
         self.2.fetch_add(1, Ordering::Relaxed);
         self.0.send(()).unwrap();
         let _ = self.1.lock().unwrap().recv();

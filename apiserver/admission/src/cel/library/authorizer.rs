@@ -15,22 +15,22 @@ use super::{argument, opaque};
 use crate::cel::value::Variable;
 
 /// Authorizes an action of a user. Implementations may block.
-pub trait Ask: Send + Sync + 'static {
+pub trait BlockingAuthorizer: Send + Sync + 'static {
     /// Returns whether the action is allowed and why, or an error if the check failed.
-    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
+    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
 }
 
 /// A user and the authorizer to ask, shared by all values that an expression derives from it.
 #[derive(Clone)]
 pub struct UserAuthorizer {
     user: Arc<User>,
-    asks: Arc<dyn Ask>,
+    authorizer: Arc<dyn BlockingAuthorizer>,
 }
 
 impl UserAuthorizer {
     /// Creates the authorizer of `user`.
-    pub fn new(user: Arc<User>, asks: Arc<dyn Ask>) -> Self {
-        Self { user, asks }
+    pub fn new(user: Arc<User>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
+        Self { user, authorizer }
     }
 }
 
@@ -193,8 +193,8 @@ fn account<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executio
         uid: String::new(),
         extra: BTreeMap::new(),
     };
-    let asks = argument::<Authorizer>(&args, 0)?.0.asks.clone();
-    Ok(CowVal::owned(Authorizer(UserAuthorizer::new(Arc::new(user), asks))))
+    let authorizer = argument::<Authorizer>(&args, 0)?.0.authorizer.clone();
+    Ok(CowVal::owned(Authorizer(UserAuthorizer::new(Arc::new(user), authorizer))))
 }
 
 fn with<'b, 'v>(
@@ -207,7 +207,7 @@ fn with<'b, 'v>(
 }
 
 fn decide(user_authorizer: &UserAuthorizer, about: &Attributes) -> Decision {
-    match user_authorizer.asks.ask(&user_authorizer.user, about) {
+    match user_authorizer.authorizer.authorize(&user_authorizer.user, about) {
         Ok((allowed, reason)) => Decision { allowed, reason, error: None },
         Err(why) => Decision { allowed: false, reason: String::new(), error: Some(why) },
     }
