@@ -14,7 +14,7 @@
 //!     └── cel           expressions
 //! ```
 
-mod asking;
+mod caller_authorizer;
 pub mod cel;
 mod conditions;
 mod follow;
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use drydock_server::generic::Server;
 use kube::Client;
 
-use asking::Asks;
+use caller_authorizer::AuthorizerFactory;
 use metrics::Counts;
 use namespaces::Namespaces;
 use policy::Policies;
@@ -45,7 +45,7 @@ use webhook::{MutatingWebhooks, ValidatingWebhooks};
 pub struct Host {
     client: Client,
     namespaces: Arc<dyn Namespaces>,
-    asks: Asks,
+    authorizer_factory: AuthorizerFactory,
     counts: Counts,
     /// The kinds that this server serves, as group, version and plural.
     served: Vec<(String, String, String)>,
@@ -55,11 +55,11 @@ pub struct Host {
 /// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not
 /// run.)
 pub fn install(server: &mut Server) {
-    let asks = asking::asks(server.authorizer());
+    let authorizer_factory = caller_authorizer::authorizer_factory(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());
     let counts = Counts::default();
     counts.register(server.metrics().registry());
-    let host = Host { client, namespaces, asks, counts, served: server.served() };
+    let host = Host { client, namespaces, authorizer_factory, counts, served: server.served() };
     let mutating = MutatingWebhooks::follow(&host);
     let policies = Policies::follow(&host);
     let validating = ValidatingWebhooks::follow(&host);

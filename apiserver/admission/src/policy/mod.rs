@@ -18,7 +18,7 @@ use drydock_server::admission::{Admission, Attributes};
 use serde_json::Value;
 
 use crate::Host;
-use crate::asking::Asks;
+use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::metrics::Counts;
@@ -37,7 +37,7 @@ pub struct Policies {
     hooks: Arc<ArcSwapOption<Vec<Hook>>>,
     readiness: Readiness,
     namespaces: Arc<dyn Namespaces>,
-    asks: Asks,
+    authorizer_factory: AuthorizerFactory,
     counts: Counts,
 }
 
@@ -46,8 +46,14 @@ impl Policies {
     pub fn follow(host: &Host) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
         let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
-        let (namespaces, asks) = (host.namespaces.clone(), host.asks.clone());
-        Self { hooks, readiness: Readiness::new(told), namespaces, asks, counts: host.counts.clone() }
+        let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());
+        Self {
+            hooks,
+            readiness: Readiness::new(told),
+            namespaces,
+            authorizer_factory,
+            counts: host.counts.clone(),
+        }
     }
 
     /// Whether the policies have been read.
@@ -133,7 +139,7 @@ impl Policies {
         namespace: Value,
         params: Vec<Option<Value>>,
     ) -> Result<Vec<Verdict>, ApiError> {
-        let input = Input::new(request, (self.asks)(request.caller));
+        let input = Input::new(request, (self.authorizer_factory)(request.caller));
         let evaluated = stack::deep_aside(request.deadline, move || {
             let all = params.iter();
             all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()

@@ -211,7 +211,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
         hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
         readiness: Readiness::new(tokio::sync::watch::channel(true).1),
         namespaces: namespaces.clone(),
-        asks: Arc::new(|_| Arc::new(Never)),
+        authorizer_factory: Arc::new(|_| Arc::new(Never)),
         counts: Counts::default(),
     };
     policies.admit(&create().attributes()).await.unwrap();

@@ -25,7 +25,7 @@ use serde_json::Value;
 pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
-use crate::asking::Asks;
+use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::conditions;
 use crate::input::Input;
@@ -43,7 +43,7 @@ struct Webhooks {
     readiness: Readiness,
     host: Client,
     namespaces: Arc<dyn Namespaces>,
-    asks: Asks,
+    authorizer_factory: AuthorizerFactory,
     counts: Counts,
 }
 
@@ -65,7 +65,8 @@ impl Webhooks {
         if hook.conditions.is_empty() {
             return Ok(true);
         }
-        let (input, evaluated) = (Input::new(request, (self.asks)(request.caller)), hook.clone());
+        let (input, evaluated) =
+            (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
         let held = stack::deep_aside(request.deadline, move || {
             let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
             conditions::hold(&evaluated.conditions, &mut activation)

@@ -84,7 +84,7 @@ where
         readiness: Readiness::new(told),
         host: host.client.clone(),
         namespaces: host.namespaces.clone(),
-        asks: host.asks.clone(),
+        authorizer_factory: host.authorizer_factory.clone(),
         counts: host.counts.clone(),
     }
 }
