@@ -17,7 +17,6 @@
 mod caller_authorizer;
 pub mod cel;
 mod conditions;
-mod follow;
 mod input;
 mod matching;
 mod metrics;
@@ -25,6 +24,7 @@ mod namespaces;
 mod note;
 pub mod policy;
 mod readiness;
+mod reflectors;
 mod request;
 #[cfg(test)]
 mod testing;

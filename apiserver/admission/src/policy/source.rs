@@ -15,8 +15,8 @@ use tokio::sync::{Notify, watch};
 use super::compiled::{Binding, Hook, Policy, binding, compile};
 use super::params::Params;
 use crate::cel::stack;
-use crate::follow::Followed;
 use crate::matching::{Criteria, Served};
+use crate::reflectors::HostReflector;
 
 /// Pause before a kind that the host did not have is looked up again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -30,8 +30,9 @@ pub fn follow(
 ) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     let changed = Arc::new(Notify::new());
-    let policies = Followed::start("admission policies", Api::all(host.clone()), changed.clone());
-    let bindings = Followed::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
+    let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone());
+    let bindings =
+        HostReflector::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
     let mut source =
         Source { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
     tokio::spawn(async move {
@@ -68,8 +69,8 @@ pub fn follow(
 struct Source {
     host: Client,
     served: Vec<(String, String, String)>,
-    policies: Followed<ValidatingAdmissionPolicy>,
-    bindings: Followed<ValidatingAdmissionPolicyBinding>,
+    policies: HostReflector<ValidatingAdmissionPolicy>,
+    bindings: HostReflector<ValidatingAdmissionPolicyBinding>,
     /// By name and resourceVersion.
     compiled: HashMap<(String, String), Arc<Policy>>,
     /// By `apiVersion` and `kind`.

@@ -17,9 +17,9 @@ use super::Webhooks;
 use super::configuration::{self, Hook};
 use crate::Host;
 use crate::cel::stack;
-use crate::follow::Followed;
 use crate::matching::Served;
 use crate::readiness::Readiness;
+use crate::reflectors::HostReflector;
 
 /// Pause before the next attempt if no thread for compiling could be started.
 const RETRY: Duration = Duration::from_secs(1);
@@ -42,7 +42,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let changed = Arc::new(Notify::new());
-    let followed: Followed<K> = Followed::start(what, Api::all(host.client.clone()), changed.clone());
+    let reflector: HostReflector<K> =
+        HostReflector::start(what, Api::all(host.client.clone()), changed.clone());
     let (tell, told) = watch::channel(false);
     let hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>> = Arc::new(ArcSwapOption::empty());
     let (served, kept) = (host.served.clone(), hooks.clone());
@@ -50,8 +51,8 @@ where
         let mut known = Known::default();
         loop {
             let mut again = Duration::MAX;
-            if followed.is_ready() {
-                let mut all = followed.known.state();
+            if reflector.is_ready() {
+                let mut all = reflector.known.state();
                 all.sort_by_key(|configuration| configuration.name_any());
                 let version = versions(&all);
                 if known.version.as_ref() != Some(&version) {
