@@ -14,6 +14,7 @@
 //!     └── cel           expressions
 //! ```
 
+mod audit_annotation;
 mod caller_authorizer;
 pub mod cel;
 mod conditions;
@@ -21,7 +22,6 @@ mod input;
 mod matching;
 mod metrics;
 mod namespaces;
-mod note;
 pub mod policy;
 mod readiness;
 mod reflectors;

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
 use super::evaluate::{Annotation, Objection, Verdict};
+use crate::audit_annotation;
 use crate::metrics::Counts;
-use crate::note;
 
 /// Longest value of an audit annotation, in bytes.
 const LONGEST_ANNOTATION: usize = 10 * 1024;
@@ -78,7 +78,7 @@ impl<'a> Report<'a> {
                 match action.as_str() {
                     "Deny" => self.deny(policy, Some(binding), objection.clone()),
                     "Warn" => self.warn(policy, binding, &objection),
-                    "Audit" => self.note(policy, binding, index, &objection),
+                    "Audit" => self.annotate_failure(policy, binding, index, &objection),
                     _ => {}
                 }
             }
@@ -127,7 +127,7 @@ impl<'a> Report<'a> {
         ));
     }
 
-    fn note(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
+    fn annotate_failure(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
         let failures = [Failure {
             message: &objection.message,
             policy: &policy.name,
@@ -135,7 +135,7 @@ impl<'a> Report<'a> {
             expression_index: index,
             validation_actions: &binding.actions,
         }];
-        self.request.audit.annotate(FAILURE_KEY, &note::json(&failures));
+        self.request.audit.annotate(FAILURE_KEY, &audit_annotation::json(&failures));
     }
 }
 

@@ -157,11 +157,13 @@ fn annotations(
         return Ok(Vec::new());
     }
     let mut activation = input.activation(namespace, params, policy.composed.clone(), BUDGET)?;
-    let mut notes = Vec::new();
+    let mut annotations = Vec::new();
     for (key, expression) in &policy.annotations {
         match ask(expression, &mut activation)? {
             Ok(Answer::Text(text)) if text.trim().is_empty() => {}
-            Ok(Answer::Text(text)) => notes.push(Annotation::Publish(key.clone(), text.trim().to_owned())),
+            Ok(Answer::Text(text)) => {
+                annotations.push(Annotation::Publish(key.clone(), text.trim().to_owned()))
+            }
             Ok(Answer::Null) => {}
             Ok(other) => {
                 let type_ = match other {
@@ -170,13 +172,13 @@ fn annotations(
                     Answer::Text(_) | Answer::Null => continue,
                 };
                 let source = expression.as_ref().map(Expression::source).unwrap_or_default();
-                notes.push(Annotation::Failed(format!(
+                annotations.push(Annotation::Failed(format!(
                     "valueExpression '{source}' resulted in unsupported return type: {type_}. Return type must be either string or null."
                 )));
             }
             Err(_) if policy.failure == FailurePolicy::Ignore => {}
-            Err(why) => notes.push(Annotation::Failed(why)),
+            Err(why) => annotations.push(Annotation::Failed(why)),
         }
     }
-    Ok(notes)
+    Ok(annotations)
 }

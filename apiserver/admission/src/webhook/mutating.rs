@@ -16,7 +16,7 @@ use super::patch::patched;
 use super::reinvocation::Reinvocation;
 use super::{Webhooks, source};
 use crate::Host;
-use crate::note;
+use crate::audit_annotation;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 
@@ -44,12 +44,12 @@ impl MutatingWebhooks {
         request: &Attributes<'_>,
         round: u32,
     ) -> Result<Option<Object>, ApiError> {
-        let note = Note { hook, request, round };
+        let annotations = CallAnnotations { hook, request, round };
         let began = Instant::now();
-        let outcome = self.outcome(hook, request, &note).await;
+        let outcome = self.outcome(hook, request, &annotations).await;
         self.0.count(hook, request, true, began, &outcome);
         let changed = outcome.as_ref().is_ok_and(|object| object.as_ref() != request.new && object.is_some());
-        note.mutated(changed);
+        annotations.mutated(changed);
         match outcome {
             Ok(object) => Ok(object.filter(|_| changed)),
             Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
@@ -59,7 +59,7 @@ impl MutatingWebhooks {
                     why,
                     "failed to call a mutating webhook, which it says to ignore"
                 );
-                note.failed_open();
+                annotations.failed_open();
                 if Instant::now() >= request.deadline {
                     return Err(ApiError::timeout("request did not complete within requested timeout", 0));
                 }
@@ -73,12 +73,12 @@ impl MutatingWebhooks {
         &self,
         hook: &Hook,
         request: &Attributes<'_>,
-        note: &Note<'_>,
+        annotations: &CallAnnotations<'_>,
     ) -> Result<Option<Object>, Failure> {
         let answer = self.0.call(hook, request, request.new, true).await?;
         let object = patched(&hook.name, request.kind, request.new, &answer.patch)?;
         if object.is_some() {
-            note.patch(&answer.patch);
+            annotations.patch(&answer.patch);
         }
         Ok(object)
     }
@@ -133,27 +133,28 @@ struct Patch<'a> {
 }
 
 /// The audit annotations of one call.
-struct Note<'a> {
+struct CallAnnotations<'a> {
     hook: &'a Hook,
     request: &'a Attributes<'a>,
     round: u32,
 }
 
-impl Note<'_> {
+impl CallAnnotations<'_> {
     fn key(&self, prefix: &str) -> String {
         format!("{prefix}round_{}_index_{}", self.round, self.hook.index)
     }
 
     fn mutated(&self, mutated: bool) {
         let Hook { configuration, name, .. } = self.hook;
-        let value = note::json(&Mutation { configuration, webhook: name, mutated });
+        let value = audit_annotation::json(&Mutation { configuration, webhook: name, mutated });
         self.request.audit.annotate(&self.key(MUTATION), &value);
     }
 
     fn patch(&self, patch: &[u8]) {
         let Ok(patch) = serde_json::from_slice::<Value>(patch) else { return };
         let Hook { configuration, name, .. } = self.hook;
-        let value = note::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
+        let value =
+            audit_annotation::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
         self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value);
     }
 
