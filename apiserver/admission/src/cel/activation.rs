@@ -9,9 +9,9 @@ use cel::common::value::{CowVal, Val};
 use cel::{Context, ExecutionError};
 use parking_lot::Mutex;
 
+use super::cost_meter::{CostMeter, METER, OUT_OF_BUDGET, PER_CALL};
 use super::expression::{Answer, Expression, environment};
 use super::library::opaque;
-use super::meter::{METER, Meter, OUT_OF_BUDGET, PER_CALL};
 use super::names::VARIABLES;
 use super::value::Variable;
 
@@ -21,7 +21,7 @@ pub type Composed = (String, Result<Expression, String>);
 /// Evaluates expressions about one request.
 pub struct Activation {
     context: Context<'static, 'static>,
-    meter: Meter,
+    meter: CostMeter,
     left: i64,
     definitions: Arc<[Composed]>,
     known: Known,
@@ -38,7 +38,7 @@ impl Activation {
         for (name, value) in variables {
             context.add_variable_as_val(name, value);
         }
-        let (meter, known) = (Meter::default(), Known::default());
+        let (meter, known) = (CostMeter::default(), Known::default());
         context.add_variable_as_val(METER, Box::new(meter.clone()));
         context.add_variable_as_val(VARIABLES, Box::new(known.clone()));
         Ok(Self { context, meter, left: budget, definitions, known })

@@ -8,7 +8,7 @@ use cel::common::types::{CelBool, CelNull, CelString};
 use cel::common::value::Val;
 use cel::{Context, DeclarationError, Env, ExecutionError, Value as Evaluation};
 
-use super::{check, errors, fields, library, meter, prices, rewrite, stack, two_variables};
+use super::{check, cost_meter, costs, errors, fields, library, rewrite, stack, two_variables};
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
@@ -42,8 +42,8 @@ pub enum Answer {
 /// The functions and macros of all expressions.
 static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    meter::declare(&mut env)?;
-    prices::declare(&mut env)?;
+    cost_meter::declare(&mut env)?;
+    costs::declare(&mut env)?;
     fields::declare(&mut env)?;
     two_variables::declare(&mut env)?;
     library::declare(&mut env)?;
@@ -81,7 +81,7 @@ impl Expression {
 
     /// Evaluates the expression; `None` if it exceeds its cost limit.
     pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Option<Result<Box<dyn Val>, String>> {
-        let value = meter::within_means(|| {
+        let value = cost_meter::within_means(|| {
             Evaluation::resolve_val(&self.tree, context).map(|value| value.into_owned())
         })?;
         Some(value.map_err(|error: ExecutionError| errors::words(&error)))

@@ -8,9 +8,9 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, operators,
 };
 
+use super::cost_meter::{METER, PAID, WALK};
 use super::fields::SELECTABLE;
-use super::meter::{METER, PAID, WALK};
-use super::{names, prices, value};
+use super::{costs, names, value};
 
 /// Functions that return an operand or a boolean at once, without copying anything.
 const FREE: [&str; 7] = [
@@ -64,18 +64,18 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
     }
     let qualified = names::qualified(&call);
     let name = qualified.clone().unwrap_or_else(|| call.func_name.clone());
-    let priced = prices::has(&name);
+    let is_charged = costs::has(&name);
     let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(paid(*target)) };
     let target = call.target.map(own);
     let args = call.args.into_iter().map(paid);
-    if !priced {
+    if !is_charged {
         let (func_name, args) = (call.func_name, args.collect());
         return pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) });
     }
     // The name of a namespace is not an operand.
     let target = target.filter(|_| qualified.is_none()).map(|target| *target);
     let name = literal(id, LiteralValue::String(name.into()));
-    self::call(id, prices::CALL, [meter(id), name].into_iter().chain(target).chain(args).collect())
+    self::call(id, costs::CALL, [meter(id), name].into_iter().chain(target).chain(args).collect())
 }
 
 /// Whether the call appends to a macro's result. The interpreter recognizes this form and appends in place.

@@ -29,7 +29,7 @@ thread_local! {
 
 /// Returns the cost of a search (cel-go checker/cost.go, MatchesString), plus that of compiling the pattern if it is
 /// not compiled yet.
-pub fn price(args: &[CowVal<'_, '_>]) -> i64 {
+pub fn cost(args: &[CowVal<'_, '_>]) -> i64 {
     let length = |index| argument::<CelString>(args, index).map_or(0, |it| value::length(it.inner().len()));
     let search = (length(0) / 10 + 1).saturating_mul(length(1) / 4 + 1);
     let known =
@@ -40,17 +40,17 @@ pub fn price(args: &[CowVal<'_, '_>]) -> i64 {
 /// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let two = || vec![STRING_TYPE, STRING_TYPE];
-    env.add_overload("@matches", "priced_matches", two(), |args| {
+    env.add_overload("@matches", "charged_matches", two(), |args| {
         let found = pattern(&args)?.is_match(argument::<CelString>(&args, 0)?.inner());
         Ok(CowVal::owned(CelBool::from(found)))
     })?;
-    env.add_overload("@find", "priced_find", two(), |args| {
+    env.add_overload("@find", "charged_find", two(), |args| {
         let pattern = pattern(&args)?;
         let found = pattern.find(argument::<CelString>(&args, 0)?.inner()).map_or("", |found| found.as_str());
         Ok(CowVal::owned(CelString::from(found.to_owned())))
     })?;
-    env.add_overload("@findAll", "priced_find_all", two(), find_all)?;
-    env.add_overload("@findAll", "priced_find_all_int", vec![STRING_TYPE, STRING_TYPE, INT_TYPE], find_all)
+    env.add_overload("@findAll", "charged_find_all", two(), find_all)?;
+    env.add_overload("@findAll", "charged_find_all_int", vec![STRING_TYPE, STRING_TYPE, INT_TYPE], find_all)
 }
 
 fn find_all<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {

@@ -33,22 +33,22 @@ pub const PAID: &str = "@paid";
 
 /// The cost that may still be spent; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<AtomicI64>);
+pub struct CostMeter(Arc<AtomicI64>);
 
 /// The panic payload that ends an evaluation over its limit.
 struct Overdrawn;
 /// The panic payload that ends the thread of an evaluation whose caller no longer waits.
 struct Abandoned;
 
-opaque!(Meter, METER_TYPE, "@meter");
+opaque!(CostMeter, METER_TYPE, "@meter");
 
-impl PartialEq for Meter {
+impl PartialEq for CostMeter {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Meter {
+impl CostMeter {
     /// Sets the remaining cost budget.
     pub fn fill(&self, amount: i64) {
         self.0.store(amount, Ordering::Relaxed);
@@ -83,7 +83,7 @@ pub fn within_means<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
 
 /// Declares the functions.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
-    let meter = || Meter::cel_type().to_owned();
+    let meter = || CostMeter::cel_type().to_owned();
     env.add_overload(WALK, "walk", vec![meter(), DYN_TYPE, INT_TYPE], walk)?;
     env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)
 }
@@ -107,7 +107,7 @@ fn taken<'b, 'v>(args: &mut Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execu
     args.pop().ok_or(ExecutionError::MissingArgumentOrTarget)
 }
 
-fn meter<'a>(args: &'a [CowVal<'_, '_>]) -> Result<&'a Meter, ExecutionError> {
-    let meter = args.first().and_then(|meter| meter.as_ref().downcast_ref::<Meter>());
+fn meter<'a>(args: &'a [CowVal<'_, '_>]) -> Result<&'a CostMeter, ExecutionError> {
+    let meter = args.first().and_then(|meter| meter.as_ref().downcast_ref::<CostMeter>());
     meter.ok_or(ExecutionError::MissingArgumentOrTarget)
 }
