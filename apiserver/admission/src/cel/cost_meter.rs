@@ -36,9 +36,9 @@ pub const PAID: &str = "@paid";
 pub struct CostMeter(Arc<AtomicI64>);
 
 /// The panic payload that ends an evaluation over its limit.
-struct Overdrawn;
+struct CostLimitExceeded;
 /// The panic payload that ends the thread of an evaluation whose caller no longer waits.
-struct Abandoned;
+struct EvaluationCanceled;
 
 opaque!(CostMeter, METER_TYPE, "@meter");
 
@@ -64,19 +64,19 @@ impl CostMeter {
         let left = self.left().saturating_sub(amount.max(0));
         self.0.store(left, Ordering::Relaxed);
         if left < 0 {
-            resume_unwind(Box::new(Overdrawn));
+            resume_unwind(Box::new(CostLimitExceeded));
         }
-        if stack::is_abandoned() {
-            resume_unwind(Box::new(Abandoned));
+        if stack::is_canceled() {
+            resume_unwind(Box::new(EvaluationCanceled));
         }
     }
 }
 
 /// Runs an evaluation; `None` if it exceeded its limit.
-pub fn within_means<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
+pub fn with_limit<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(evaluate)) {
         Ok(value) => Some(value),
-        Err(why) if why.is::<Overdrawn>() => None,
+        Err(why) if why.is::<CostLimitExceeded>() => None,
         Err(why) => resume_unwind(why),
     }
 }

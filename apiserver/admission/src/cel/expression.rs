@@ -81,7 +81,7 @@ impl Expression {
 
     /// Evaluates the expression; `None` if it exceeds its cost limit.
     pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Option<Result<Box<dyn Val>, String>> {
-        let value = cost_meter::within_means(|| {
+        let value = cost_meter::with_limit(|| {
             Evaluation::resolve_val(&self.tree, context).map(|value| value.into_owned())
         })?;
         Some(value.map_err(|error: ExecutionError| errors::words(&error)))

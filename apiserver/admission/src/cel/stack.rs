@@ -69,7 +69,7 @@ pub async fn deep_aside<T: Send + 'static>(
 }
 
 /// Whether the caller of this thread's evaluation no longer waits.
-pub(super) fn is_abandoned() -> bool {
+pub(super) fn is_canceled() -> bool {
     WATCHED.with_borrow(|watched| watched.as_ref().is_some_and(|gone| gone.load(Ordering::Relaxed)))
 }
 
