@@ -26,10 +26,10 @@ pub const OUT_OF_BUDGET: &str =
 
 /// Name of the variable with the meter. Expressions cannot contain this name.
 pub const METER: &str = "@meter";
-/// `@walk(meter, range, weight)`: returns the range after charging `weight` for each of its elements.
-pub const WALK: &str = "@walk";
-/// `@paid(meter, value)`: returns the value after charging for its size.
-pub const PAID: &str = "@paid";
+/// `@charge_range(meter, range, weight)`: returns the range after charging `weight` for each of its elements.
+pub const CHARGE_RANGE: &str = "@charge_range";
+/// `@charged(meter, value)`: returns the value after charging for its size.
+pub const CHARGED: &str = "@charged";
 
 /// The cost that may still be spent; clones share it.
 #[derive(Clone, Debug, Default)]
@@ -84,11 +84,11 @@ pub fn with_limit<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
 /// Declares the functions.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let meter = || CostMeter::cel_type().to_owned();
-    env.add_overload(WALK, "walk", vec![meter(), DYN_TYPE, INT_TYPE], walk)?;
-    env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)
+    env.add_overload(CHARGE_RANGE, "charge_range", vec![meter(), DYN_TYPE, INT_TYPE], charge_range)?;
+    env.add_overload(CHARGED, "charged", vec![meter(), DYN_TYPE], charged)
 }
 
-fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+fn charge_range<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let weight = args.pop().and_then(|w| w.downcast_ref::<CelInt>().map(|w| *w.inner())).unwrap_or(1);
     let range = taken(&mut args)?;
     let count = range.as_sizer().map_or(1, |sized: &dyn Sizer| *sized.size().inner());
@@ -97,7 +97,7 @@ fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     Ok(range)
 }
 
-fn paid<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+fn charged<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let value = taken(&mut args)?;
     meter(&args)?.spend(value::size(value.as_ref()));
     Ok(value)

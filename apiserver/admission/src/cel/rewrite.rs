@@ -8,7 +8,7 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, operators,
 };
 
-use super::cost_meter::{METER, PAID, WALK};
+use super::cost_meter::{CHARGE_RANGE, CHARGED, METER};
 use super::fields::SELECTABLE;
 use super::{costs, names, value};
 
@@ -30,7 +30,7 @@ pub fn metered(expression: IdedExpr) -> IdedExpr {
         Expr::Call(call) => return metered_call(id, call),
         Expr::Comprehension(it) => Expr::Comprehension(Box::new(metered_loop(*it))),
         Expr::List(mut list) => {
-            list.elements = list.elements.into_iter().map(paid).collect();
+            list.elements = list.elements.into_iter().map(charged).collect();
             Expr::List(list)
         }
         Expr::Map(mut map) => {
@@ -65,9 +65,9 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
     let qualified = names::qualified(&call);
     let name = qualified.clone().unwrap_or_else(|| call.func_name.clone());
     let is_charged = costs::has(&name);
-    let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(paid(*target)) };
+    let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(charged(*target)) };
     let target = call.target.map(own);
-    let args = call.args.into_iter().map(paid);
+    let args = call.args.into_iter().map(charged);
     if !is_charged {
         let (func_name, args) = (call.func_name, args.collect());
         return pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) });
@@ -91,8 +91,8 @@ fn metered_loop(it: ComprehensionExpr) -> ComprehensionExpr {
     let range = metered(it.iter_range);
     let weight = literal(id, LiteralValue::Int(weight.into()));
     ComprehensionExpr {
-        iter_range: call(id, WALK, vec![meter(id), range, weight]),
-        accu_init: paid(it.accu_init),
+        iter_range: call(id, CHARGE_RANGE, vec![meter(id), range, weight]),
+        accu_init: charged(it.accu_init),
         loop_cond: metered(it.loop_cond),
         loop_step: metered(it.loop_step),
         result: metered(it.result),
@@ -103,12 +103,12 @@ fn metered_loop(it: ComprehensionExpr) -> ComprehensionExpr {
 fn metered_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
     let expr = match entry.expr {
         EntryExpr::MapEntry(mut it) => {
-            it.key = paid(it.key);
-            it.value = paid(it.value);
+            it.key = charged(it.key);
+            it.value = charged(it.value);
             EntryExpr::MapEntry(it)
         }
         EntryExpr::StructField(mut it) => {
-            it.value = paid(it.value);
+            it.value = charged(it.value);
             EntryExpr::StructField(it)
         }
     };
@@ -116,7 +116,7 @@ fn metered_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
 }
 
 /// Rewrites an operand whose value is read or copied as a whole.
-fn paid(operand: IdedExpr) -> IdedExpr {
+fn charged(operand: IdedExpr) -> IdedExpr {
     let free = match &operand.expr {
         Expr::Ident(name) => name.starts_with('@'),
         Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
@@ -130,7 +130,7 @@ fn paid(operand: IdedExpr) -> IdedExpr {
 
 fn pay(value: IdedExpr) -> IdedExpr {
     let id = value.id;
-    call(id, PAID, vec![meter(id), value])
+    call(id, CHARGED, vec![meter(id), value])
 }
 
 fn meter(id: u64) -> IdedExpr {
