@@ -66,7 +66,7 @@ impl Expression {
             );
             return Err(failed(&format!("ERROR: <input>:-1:0: {why}")));
         }
-        stack::deep(|| compile(source, variables))?
+        stack::on_large_stack(|| compile(source, variables))?
     }
 
     /// The text of the expression.

@@ -140,7 +140,7 @@ impl Policies {
         params: Vec<Option<Value>>,
     ) -> Result<Vec<Verdict>, ApiError> {
         let input = Input::new(request, (self.authorizer_factory)(request.caller));
-        let evaluated = stack::deep_aside(request.deadline, move || {
+        let evaluated = stack::on_evaluation_thread(request.deadline, move || {
             let all = params.iter();
             all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()
         });

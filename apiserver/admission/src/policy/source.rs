@@ -110,7 +110,8 @@ impl Source {
         if let Some(known) = self.compiled.get(&key) {
             return Ok(Some(known.clone()));
         }
-        let compiling = tokio::task::spawn_blocking(move || stack::deep(|| compile(&policy, criteria)));
+        let compiling =
+            tokio::task::spawn_blocking(move || stack::on_large_stack(|| compile(&policy, criteria)));
         let compiled = compiling.await.map_err(|error| error.to_string())??;
         log_errors(&compiled);
         let compiled = Arc::new(compiled);

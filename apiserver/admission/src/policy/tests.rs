@@ -47,7 +47,7 @@ fn bound(actions: &[&str]) -> Binding {
 
 fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> Verdict {
     let input = Input::new(&request.attributes(), Arc::new(Never));
-    stack::deep(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
+    stack::on_large_stack(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
 
 /// Returns the response, and the client's warnings.

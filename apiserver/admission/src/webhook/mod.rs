@@ -67,7 +67,7 @@ impl Webhooks {
         }
         let (input, evaluated) =
             (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
-        let held = stack::deep_aside(request.deadline, move || {
+        let held = stack::on_evaluation_thread(request.deadline, move || {
             let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
             conditions::hold(&evaluated.conditions, &mut activation)
         });

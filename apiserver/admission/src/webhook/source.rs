@@ -58,7 +58,9 @@ where
                 if known.version.as_ref() != Some(&version) {
                     let served = served.clone();
                     let compiling = tokio::task::spawn_blocking(move || {
-                        stack::deep(|| compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served))
+                        stack::on_large_stack(|| {
+                            compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served)
+                        })
                     });
                     match compiling.await.map_err(|error| error.to_string()).flatten() {
                         Ok(compiled) => {

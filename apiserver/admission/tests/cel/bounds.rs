@@ -64,7 +64,7 @@ fn nothing_runs_on_after_an_overdraft_whatever_absorbs_errors() {
         let expression = Expression::compile(&text, &VARIABLES).unwrap();
         let user_authorizer = UserAuthorizer::new(Arc::new(User::default()), counts.clone());
         counts.0.store(0, Ordering::Relaxed);
-        let answer = stack::deep(|| {
+        let answer = stack::on_large_stack(|| {
             let variables = vec![("authorizer", authorizer(user_authorizer))];
             let mut activation = Activation::new(variables, Arc::new([]), 10_000_000).unwrap();
             activation.evaluate(&expression).unwrap()

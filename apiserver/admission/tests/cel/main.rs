@@ -45,7 +45,7 @@ fn activation(composed: &[(&str, &str)], budget: i64) -> Activation {
 
 fn evaluate(text: &str) -> Result<Answer, String> {
     let expression = Expression::compile(text, &VARIABLES)?;
-    stack::deep(|| activation(&[], 10_000_000).evaluate(&expression).unwrap()).unwrap()
+    stack::on_large_stack(|| activation(&[], 10_000_000).evaluate(&expression).unwrap()).unwrap()
 }
 
 #[track_caller]
