@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 use super::cost_meter::{CostMeter, METER, OUT_OF_BUDGET, PER_CALL};
 use super::expression::{Answer, Expression, environment};
+use super::functions::VARIABLES;
 use super::library::opaque;
-use super::names::VARIABLES;
 use super::value::Variable;
 
 /// A composed variable of a policy, with its compiled expression or the error.

@@ -10,7 +10,7 @@ use cel::common::ast::{
 
 use super::cost_meter::{CHARGE_RANGE, CHARGED, METER};
 use super::fields::SELECTABLE;
-use super::{costs, names, value};
+use super::{costs, functions, value};
 
 /// Functions that return an operand or a boolean at once, without copying anything.
 const FREE: [&str; 7] = [
@@ -42,8 +42,8 @@ pub fn metered(expression: IdedExpr) -> IdedExpr {
             Expr::Struct(it)
         }
         Expr::Select(mut select) => {
-            let composed = matches!(&select.operand.expr, Expr::Ident(name) if name == names::VARIABLES);
-            let bare = names::is_path(&select.operand);
+            let composed = matches!(&select.operand.expr, Expr::Ident(name) if name == functions::VARIABLES);
+            let bare = functions::is_path(&select.operand);
             let operand = metered(*select.operand);
             select.operand = Box::new(if bare { operand } else { call(id, SELECTABLE, vec![operand]) });
             let pays = composed && !select.test;
@@ -62,7 +62,7 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
         let args = args.into_iter().map(metered).collect();
         return IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) };
     }
-    let qualified = names::qualified(&call);
+    let qualified = functions::qualified(&call);
     let name = qualified.clone().unwrap_or_else(|| call.func_name.clone());
     let is_charged = costs::has(&name);
     let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(charged(*target)) };
