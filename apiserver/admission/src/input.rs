@@ -9,7 +9,7 @@ use drydock_server::request::user::User;
 use serde_json::Value;
 
 use crate::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer, request_resource};
-use crate::cel::{Activation, Composed, Variable, of_json};
+use crate::cel::{Activation, ComposedVariable, Variable, of_json};
 use crate::request::admission_request;
 
 /// The variables of all expressions.
@@ -54,7 +54,7 @@ impl Input {
         &self,
         namespace: &Value,
         params: Option<&Value>,
-        composed: Arc<[Composed]>,
+        composed: Arc<[ComposedVariable]>,
         budget: i64,
     ) -> Result<Activation, String> {
         let user_authorizer = || UserAuthorizer::new(self.user.clone(), self.authorizer.clone());

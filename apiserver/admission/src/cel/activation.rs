@@ -16,14 +16,14 @@ use super::library::opaque;
 use super::value::Variable;
 
 /// A composed variable of a policy, with its compiled expression or the error.
-pub type Composed = (String, Result<Expression, String>);
+pub type ComposedVariable = (String, Result<Expression, String>);
 
 /// Evaluates expressions about one request.
 pub struct Activation {
     context: Context<'static, 'static>,
     meter: CostMeter,
     left: i64,
-    definitions: Arc<[Composed]>,
+    definitions: Arc<[ComposedVariable]>,
     known: Known,
 }
 
@@ -31,7 +31,7 @@ impl Activation {
     /// Creates the activation with these variables; `budget` is for all expressions together.
     pub fn new(
         variables: Vec<(&'static str, Variable)>,
-        definitions: Arc<[Composed]>,
+        definitions: Arc<[ComposedVariable]>,
         budget: i64,
     ) -> Result<Self, String> {
         let mut context = Context::with_env(environment()?);

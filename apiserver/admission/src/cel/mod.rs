@@ -20,7 +20,7 @@ pub mod stack;
 mod two_variables;
 mod value;
 
-pub use activation::{Activation, Composed};
+pub use activation::{Activation, ComposedVariable};
 pub use cost_meter::{OUT_OF_BUDGET, PER_CALL};
 pub use expression::{Answer, Expression};
 pub use value::{Variable, of_json};
