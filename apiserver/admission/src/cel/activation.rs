@@ -24,7 +24,7 @@ pub struct Activation {
     meter: CostMeter,
     left: i64,
     definitions: Arc<[ComposedVariable]>,
-    known: Known,
+    values: VariableValues,
 }
 
 impl Activation {
@@ -38,10 +38,10 @@ impl Activation {
         for (name, value) in variables {
             context.add_variable_as_val(name, value);
         }
-        let (meter, known) = (CostMeter::default(), Known::default());
+        let (meter, values) = (CostMeter::default(), VariableValues::default());
         context.add_variable_as_val(METER, Box::new(meter.clone()));
-        context.add_variable_as_val(VARIABLES, Box::new(known.clone()));
-        Ok(Self { context, meter, left: budget, definitions, known })
+        context.add_variable_as_val(VARIABLES, Box::new(values.clone()));
+        Ok(Self { context, meter, left: budget, definitions, values })
     }
 
     /// Returns the budget that is left.
@@ -66,7 +66,7 @@ impl Activation {
         let definitions = self.definitions.clone();
         for name in names {
             let found = definitions[..before].iter().rposition(|(defined, _)| defined == name);
-            let Some(index) = found.filter(|_| !self.known.has(name)) else { continue };
+            let Some(index) = found.filter(|_| !self.values.has(name)) else { continue };
             let value = match &definitions[index].1 {
                 Err(why) => Err(format!("composited variable \"{name}\" fails to compile: {why}")),
                 Ok(expression) => {
@@ -75,7 +75,7 @@ impl Activation {
                     self.spend_on(expression)?.map_err(failed)
                 }
             };
-            self.known.0.lock().insert(name.clone(), value);
+            self.values.0.lock().insert(name.clone(), value);
         }
         Ok(())
     }
@@ -94,23 +94,23 @@ impl Activation {
 
 /// The composed variables with a value: the content of `variables`.
 #[derive(Clone, Debug, Default)]
-struct Known(Arc<Mutex<BTreeMap<String, Result<Variable, String>>>>);
+struct VariableValues(Arc<Mutex<BTreeMap<String, Result<Variable, String>>>>);
 
-opaque!(Known, KNOWN_TYPE, "kubernetes.variables", indexed);
+opaque!(VariableValues, VALUES_TYPE, "kubernetes.variables", indexed);
 
-impl Known {
+impl VariableValues {
     fn has(&self, name: &str) -> bool {
         self.0.lock().contains_key(name)
     }
 }
 
-impl PartialEq for Known {
+impl PartialEq for VariableValues {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Indexer for Known {
+impl Indexer for VariableValues {
     fn get<'b, 'v>(&'b self, index: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,
