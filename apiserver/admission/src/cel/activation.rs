@@ -10,7 +10,7 @@ use cel::{Context, ExecutionError};
 use parking_lot::Mutex;
 
 use super::cost_meter::{CostMeter, METER, OUT_OF_BUDGET, PER_CALL};
-use super::expression::{Answer, Expression, environment};
+use super::expression::{EvaluationResult, Expression, environment};
 use super::functions::VARIABLES;
 use super::library::opaque;
 use super::value::Variable;
@@ -51,12 +51,12 @@ impl Activation {
 
     /// Evaluates an expression. The inner error concerns this expression only; the outer one ends the evaluation of
     /// all expressions (k8s.io/apiserver pkg/admission/plugin/cel/activation.go).
-    pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<Answer, String>, String> {
+    pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<EvaluationResult, String>, String> {
         let all = self.definitions.len();
         let outcome = self.compose(expression.composed(), all).and_then(|()| self.spend_on(expression))?;
         let source = expression.source();
         Ok(outcome
-            .map(|value| Answer::of(value.as_ref()))
+            .map(|value| EvaluationResult::of(value.as_ref()))
             .map_err(|why| format!("expression '{source}' resulted in error: {why}")))
     }
 

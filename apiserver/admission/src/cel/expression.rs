@@ -28,7 +28,7 @@ pub struct Expression {
 
 /// The result of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum EvaluationResult {
     /// A boolean.
     Bool(bool),
     /// A string.
@@ -88,7 +88,7 @@ impl Expression {
     }
 }
 
-impl Answer {
+impl EvaluationResult {
     pub(super) fn of(value: &dyn Val) -> Self {
         if let Some(it) = value.downcast_ref::<CelBool>() {
             Self::Bool(*it.inner())

@@ -22,5 +22,5 @@ mod value;
 
 pub use activation::{Activation, ComposedVariable};
 pub use cost_meter::{OUT_OF_BUDGET, PER_CALL};
-pub use expression::{Answer, Expression};
+pub use expression::{EvaluationResult, Expression};
 pub use value::{Variable, of_json};

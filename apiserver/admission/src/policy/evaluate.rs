@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::compiled::{FailurePolicy, Policy, Validation};
-use crate::cel::{Activation, Answer, Expression};
+use crate::cel::{Activation, EvaluationResult, Expression};
 use crate::conditions;
 use crate::input::Input;
 
@@ -104,7 +104,7 @@ fn validated(
     let mut objections = Vec::with_capacity(answers.len());
     for (validation, answer) in policy.validations.iter().zip(answers) {
         objections.push(match answer {
-            Ok(Answer::Bool(true)) => None,
+            Ok(EvaluationResult::Bool(true)) => None,
             Ok(_) => match message(validation, &mut activation) {
                 Ok(message) => {
                     let reason = validation.reason.clone().unwrap_or_else(|| "Invalid".to_owned());
@@ -122,7 +122,7 @@ fn validated(
 fn ask(
     expression: &Result<Expression, String>,
     activation: &mut Activation,
-) -> Result<Result<Answer, String>, String> {
+) -> Result<Result<EvaluationResult, String>, String> {
     match expression {
         Ok(expression) => activation.evaluate(expression),
         Err(why) => Ok(Err(format!("compilation error: {why}"))),
@@ -133,7 +133,7 @@ fn ask(
 fn message(validation: &Validation, activation: &mut Activation) -> Result<String, String> {
     if let Some(expression) = &validation.message_expression {
         match ask(expression, activation)? {
-            Ok(Answer::Text(text)) => {
+            Ok(EvaluationResult::Text(text)) => {
                 let text = text.trim();
                 if !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n') {
                     return Ok(text.to_owned());
@@ -160,16 +160,16 @@ fn annotations(
     let mut annotations = Vec::new();
     for (key, expression) in &policy.annotations {
         match ask(expression, &mut activation)? {
-            Ok(Answer::Text(text)) if text.trim().is_empty() => {}
-            Ok(Answer::Text(text)) => {
+            Ok(EvaluationResult::Text(text)) if text.trim().is_empty() => {}
+            Ok(EvaluationResult::Text(text)) => {
                 annotations.push(Annotation::Publish(key.clone(), text.trim().to_owned()))
             }
-            Ok(Answer::Null) => {}
+            Ok(EvaluationResult::Null) => {}
             Ok(other) => {
                 let type_ = match other {
-                    Answer::Bool(_) => "bool".to_owned(),
-                    Answer::Other(name) => name,
-                    Answer::Text(_) | Answer::Null => continue,
+                    EvaluationResult::Bool(_) => "bool".to_owned(),
+                    EvaluationResult::Other(name) => name,
+                    EvaluationResult::Text(_) | EvaluationResult::Null => continue,
                 };
                 let source = expression.as_ref().map(Expression::source).unwrap_or_default();
                 annotations.push(Annotation::Failed(format!(
