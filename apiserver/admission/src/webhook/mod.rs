@@ -35,7 +35,7 @@ use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 use configuration::Hook;
 use failure::Failure;
-use review::Answer;
+use review::WebhookResponse;
 
 /// What mutating and validating webhooks have in common.
 struct Webhooks {
@@ -115,7 +115,7 @@ impl Webhooks {
         request: &Attributes<'_>,
         object: Option<&Object>,
         mutating: bool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<WebhookResponse, Failure> {
         let name = hook.name.as_str();
         check_side_effects(hook, request.dry_run)?;
         let version = hook.version.ok_or_else(|| {

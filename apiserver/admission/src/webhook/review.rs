@@ -50,7 +50,7 @@ pub fn review(version: ReviewVersion, uid: &str, request: &Attributes<'_>, objec
 
 /// A valid response.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct WebhookResponse {
     /// Whether the request is allowed.
     pub allowed: bool,
     /// The metav1.Status of a rejection.
@@ -88,7 +88,12 @@ struct Response {
 }
 
 /// Parses and validates the response in `body`.
-pub fn verify(version: ReviewVersion, uid: &str, mutating: bool, body: &[u8]) -> Result<Answer, String> {
+pub fn verify(
+    version: ReviewVersion,
+    uid: &str,
+    mutating: bool,
+    body: &[u8],
+) -> Result<WebhookResponse, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let Some(response) = review.response else { return Err("webhook response was absent".to_owned()) };
     if version == ReviewVersion::V1 {
@@ -100,7 +105,7 @@ pub fn verify(version: ReviewVersion, uid: &str, mutating: bool, body: &[u8]) ->
     if version == ReviewVersion::V1 {
         check_patch(mutating, !patch.is_empty(), response.patch_type.as_deref())?;
     }
-    Ok(Answer {
+    Ok(WebhookResponse {
         allowed: response.allowed,
         result: response.status.filter(|status| !status.is_null()),
         patch: if mutating { patch } else { Vec::new() },
