@@ -13,7 +13,7 @@ use crate::matching::{Criteria, Served};
 use crate::policy::FailurePolicy;
 
 /// A webhook.
-pub struct Hook {
+pub struct Webhook {
     /// Its index among all webhooks of the host, which audit annotations contain.
     pub index: usize,
     /// The name of its configuration.
@@ -40,7 +40,7 @@ pub struct Hook {
 
 /// Compiles the webhooks of mutating configurations that can apply to our kinds, in the order in which they are
 /// called.
-pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
+pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) -> Vec<Webhook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
         webhooks.map(|webhook| (configuration.metadata.name.as_deref(), webhook))
@@ -49,7 +49,7 @@ pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) ->
 }
 
 /// As [`mutating`], for validating configurations.
-pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
+pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served) -> Vec<Webhook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
         webhooks.map(|webhook| (configuration.metadata.name.as_deref(), as_mutating(webhook)))
@@ -78,7 +78,7 @@ fn as_mutating(webhook: host::ValidatingWebhook) -> host::MutatingWebhook {
 fn compiled<'a>(
     hooks: impl Iterator<Item = (Option<&'a str>, host::MutatingWebhook)>,
     served: &Served,
-) -> Vec<Hook> {
+) -> Vec<Webhook> {
     let ours = hooks.enumerate().filter_map(|(index, (of, webhook))| {
         let criteria = criteria(&webhook);
         criteria.may_concern(served).then(|| hook(index, of.unwrap_or_default(), criteria, webhook))
@@ -91,10 +91,10 @@ fn criteria(webhook: &host::MutatingWebhook) -> Criteria {
     Criteria::of_webhook(rules, webhook.namespace_selector.as_ref(), webhook.object_selector.as_ref())
 }
 
-fn hook(index: usize, configuration: &str, criteria: Criteria, webhook: host::MutatingWebhook) -> Hook {
+fn hook(index: usize, configuration: &str, criteria: Criteria, webhook: host::MutatingWebhook) -> Webhook {
     let known: Vec<&str> = COMMON.into_iter().chain(AUTHORIZER).collect();
     let conditions = webhook.match_conditions.iter().flatten();
-    Hook {
+    Webhook {
         index,
         configuration: configuration.to_owned(),
         criteria,

@@ -33,13 +33,13 @@ use crate::metrics::Counts;
 use crate::namespaces::Namespaces;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
-use configuration::Hook;
+use configuration::Webhook;
 use failure::Failure;
 use review::WebhookResponse;
 
 /// What mutating and validating webhooks have in common.
 struct Webhooks {
-    hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>>,
+    hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
     readiness: Readiness,
     host: Client,
     namespaces: Arc<dyn Namespaces>,
@@ -49,7 +49,7 @@ struct Webhooks {
 
 impl Webhooks {
     /// Returns the webhooks that can apply to our kinds. Waits for the first list from the host.
-    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Hook>>>, ApiError> {
+    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Webhook>>>, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
         }
@@ -58,7 +58,7 @@ impl Webhooks {
     }
 
     /// Whether a webhook has to be called (generic/webhook.go, ShouldCallHook).
-    async fn concerns(&self, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
+    async fn concerns(&self, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
         if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
             return Ok(false);
         }
@@ -84,7 +84,7 @@ impl Webhooks {
     /// Records the outcome of a call that started at `began` in the metrics.
     fn count<T>(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         request: &Attributes<'_>,
         mutating: bool,
         began: Instant,
@@ -111,7 +111,7 @@ impl Webhooks {
     /// Calls a webhook about `object`, and adds its warnings and audit annotations to the request.
     async fn call(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         request: &Attributes<'_>,
         object: Option<&Object>,
         mutating: bool,
@@ -144,7 +144,7 @@ impl Webhooks {
     }
 }
 
-fn check_side_effects(hook: &Hook, dry_run: bool) -> Result<(), Failure> {
+fn check_side_effects(hook: &Webhook, dry_run: bool) -> Result<(), Failure> {
     match hook.side_effects.as_deref() {
         _ if !dry_run => Ok(()),
         None => Err(Failure::calling(&hook.name, 400, "Webhook SideEffects is nil")),

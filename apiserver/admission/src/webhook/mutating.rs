@@ -10,7 +10,7 @@ use drydock_server::audit::Level;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::configuration::Hook;
+use super::configuration::Webhook;
 use super::failure::Failure;
 use super::patch::patched;
 use super::reinvocation::Reinvocation;
@@ -40,7 +40,7 @@ impl MutatingWebhooks {
     /// Calls one webhook. Returns the object if the webhook changed it.
     async fn ask(
         &self,
-        hook: &Arc<Hook>,
+        hook: &Arc<Webhook>,
         request: &Attributes<'_>,
         round: u32,
     ) -> Result<Option<Object>, ApiError> {
@@ -71,7 +71,7 @@ impl MutatingWebhooks {
 
     async fn outcome(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         request: &Attributes<'_>,
         annotations: &CallAnnotations<'_>,
     ) -> Result<Option<Object>, Failure> {
@@ -134,7 +134,7 @@ struct Patch<'a> {
 
 /// The audit annotations of one call.
 struct CallAnnotations<'a> {
-    hook: &'a Hook,
+    hook: &'a Webhook,
     request: &'a Attributes<'a>,
     round: u32,
 }
@@ -145,14 +145,14 @@ impl CallAnnotations<'_> {
     }
 
     fn mutated(&self, mutated: bool) {
-        let Hook { configuration, name, .. } = self.hook;
+        let Webhook { configuration, name, .. } = self.hook;
         let value = audit_annotation::json(&Mutation { configuration, webhook: name, mutated });
         self.request.audit.annotate(&self.key(MUTATION), &value);
     }
 
     fn patch(&self, patch: &[u8]) {
         let Ok(patch) = serde_json::from_slice::<Value>(patch) else { return };
-        let Hook { configuration, name, .. } = self.hook;
+        let Webhook { configuration, name, .. } = self.hook;
         let value =
             audit_annotation::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
         self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value);

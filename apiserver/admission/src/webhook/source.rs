@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
 use super::Webhooks;
-use super::configuration::{self, Hook};
+use super::configuration::{self, Webhook};
 use crate::Host;
 use crate::cel::stack;
 use crate::matching::Served;
@@ -25,7 +25,7 @@ use crate::reflectors::HostReflector;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Compiles the webhooks of configurations of one kind.
-type Compile<K> = fn(&[&K], &Served) -> Vec<Hook>;
+type Compile<K> = fn(&[&K], &Served) -> Vec<Webhook>;
 
 /// Starts the reflector of mutating configurations.
 pub fn mutating(host: &Host) -> Webhooks {
@@ -45,7 +45,7 @@ where
     let reflector: HostReflector<K> =
         HostReflector::start(what, Api::all(host.client.clone()), changed.clone());
     let (tell, told) = watch::channel(false);
-    let hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>> = Arc::new(ArcSwapOption::empty());
+    let hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>> = Arc::new(ArcSwapOption::empty());
     let (served, kept) = (host.served.clone(), hooks.clone());
     tokio::spawn(async move {
         let mut known = Known::default();
@@ -101,13 +101,13 @@ fn versions<K: Resource>(all: &[Arc<K>]) -> Vec<(String, String)> {
 #[derive(Default)]
 struct Known {
     version: Option<Vec<(String, String)>>,
-    hooks: HashMap<(usize, String, String), Arc<Hook>>,
+    hooks: HashMap<(usize, String, String), Arc<Webhook>>,
 }
 
 impl Known {
-    fn take(&mut self, version: Vec<(String, String)>, compiled: Vec<Hook>) -> Vec<Arc<Hook>> {
+    fn take(&mut self, version: Vec<(String, String)>, compiled: Vec<Webhook>) -> Vec<Arc<Webhook>> {
         let before = self.version.take().unwrap_or_default();
-        let versioned = |hook: &Hook, all: &[(String, String)]| {
+        let versioned = |hook: &Webhook, all: &[(String, String)]| {
             all.iter().find(|(name, _)| *name == hook.configuration).map(|(_, version)| version.clone())
         };
         let hooks = compiled.into_iter().map(|hook| {

@@ -9,7 +9,7 @@ use drydock_server::admission::{Admission, Attributes};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::configuration::Hook;
+use super::configuration::Webhook;
 use super::failure::Failure;
 use super::{Webhooks, source};
 use crate::Host;
@@ -32,7 +32,7 @@ impl ValidatingWebhooks {
         self.0.readiness.clone()
     }
 
-    async fn ask(&self, place: usize, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn ask(&self, place: usize, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<(), ApiError> {
         let began = Instant::now();
         let outcome = self.0.call(hook, request, request.new, false).await;
         self.0.count(hook, request, false, began, &outcome);
