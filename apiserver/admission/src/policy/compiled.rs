@@ -95,7 +95,7 @@ pub struct ParamRef {
 }
 
 /// A policy with everything that is needed to evaluate a request.
-pub struct Hook {
+pub struct PolicyHook {
     /// The policy.
     pub policy: Arc<Policy>,
     /// Its bindings, by name.

@@ -25,16 +25,16 @@ use crate::metrics::Counts;
 use crate::namespaces::{Namespaces, OfRequest};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
-use compiled::{Binding, Hook, Policy};
+use compiled::{Binding, Policy, PolicyHook};
 use decision::{Denied, Report};
 use evaluate::Verdict;
 
 /// The policies that can apply to our kinds, sorted by name.
-type Snapshot = Arc<Vec<Hook>>;
+type Snapshot = Arc<Vec<PolicyHook>>;
 
 /// The admission plugin for the host's policies.
 pub struct Policies {
-    hooks: Arc<ArcSwapOption<Vec<Hook>>>,
+    hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
     readiness: Readiness,
     namespaces: Arc<dyn Namespaces>,
     authorizer_factory: AuthorizerFactory,
@@ -71,7 +71,7 @@ impl Policies {
 
     async fn ask(
         &self,
-        hook: &Hook,
+        hook: &PolicyHook,
         request: &Attributes<'_>,
         namespace: &OfRequest<'_>,
         report: &mut Report<'_>,
@@ -99,7 +99,7 @@ impl Policies {
 
     async fn ask_binding(
         &self,
-        hook: &Hook,
+        hook: &PolicyHook,
         binding: &Binding,
         request: &Attributes<'_>,
         namespace: &OfRequest<'_>,

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::compiled::{Binding, Hook, ParamRef};
+use super::compiled::{Binding, ParamRef, PolicyHook};
 use crate::matching;
 use crate::reflectors::HostReflector;
 
@@ -80,7 +80,11 @@ fn shown(object: &DynamicObject) -> Option<Value> {
 
 /// Returns the parameters for a request; the policy is evaluated with each of them. `None` if the policy has no
 /// parameters.
-pub async fn collect(hook: &Hook, binding: &Binding, namespace: &str) -> Result<Vec<Option<Value>>, String> {
+pub async fn collect(
+    hook: &PolicyHook,
+    binding: &Binding,
+    namespace: &str,
+) -> Result<Vec<Option<Value>>, String> {
     let (Some(kind), Some(wanted)) = (&hook.policy.param_kind, &binding.param_ref) else {
         return Ok(vec![None]);
     };

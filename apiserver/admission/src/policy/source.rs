@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Notify, watch};
 
-use super::compiled::{Binding, Hook, Policy, binding, compile};
+use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
 use super::params::Params;
 use crate::cel::stack;
 use crate::matching::{Criteria, Served};
@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub fn follow(
     host: Client,
     served: Vec<(String, String, String)>,
-    hooks: Arc<ArcSwapOption<Vec<Hook>>>,
+    hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
 ) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     let changed = Arc::new(Notify::new());
@@ -79,7 +79,7 @@ struct Source {
 
 impl Source {
     /// Returns the bound policies that can apply to our kinds, and whether all of them are configured correctly.
-    async fn hooks(&mut self) -> Result<(Vec<Hook>, bool), String> {
+    async fn hooks(&mut self) -> Result<(Vec<PolicyHook>, bool), String> {
         let mut by_policy: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
         for it in self.bindings.known.state() {
             let name = it.spec.as_ref().and_then(|spec| spec.policy_name.clone()).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Source {
             let Some(policy) = self.compiled(policy).await? else { continue };
             bindings.sort_by(|a, b| a.name.cmp(&b.name));
             let (params, misconfigured) = self.params_of(&policy).await;
-            hooks.push(Hook { policy, bindings, params, misconfigured });
+            hooks.push(PolicyHook { policy, bindings, params, misconfigured });
         }
         let complete = hooks.iter().all(|hook| hook.misconfigured.is_none());
         self.forget(&hooks);
@@ -135,7 +135,7 @@ impl Source {
     }
 
     /// Removes the policies and parameters that are no longer used.
-    fn forget(&mut self, hooks: &[Hook]) {
+    fn forget(&mut self, hooks: &[PolicyHook]) {
         self.compiled.retain(|(name, version), _| {
             hooks.iter().any(|hook| hook.policy.name == *name && hook.policy.version == *version)
         });

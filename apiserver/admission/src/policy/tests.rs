@@ -14,7 +14,7 @@ use drydock_server::request::user::User;
 use serde_json::{Map, Value, json};
 
 use super::Policies;
-use super::compiled::{Binding, Hook, Policy, binding, compile};
+use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
 use super::decision::Report;
 use super::evaluate::{Annotation, Verdict, evaluate};
 use crate::cel::library::BlockingAuthorizer;
@@ -200,7 +200,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
     let constraints = serde_json::from_value(json!({"resourceRules": [rule]})).unwrap();
     let spec = json!({"validations": [{"expression": expression}]});
     let whole = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
-    let hook = || Hook {
+    let hook = || PolicyHook {
         policy: Arc::new(compile(&whole, Criteria::of_policy(&constraints))),
         bindings: vec![bound(&["Deny"]), bound(&["Deny"])],
         params: None,
