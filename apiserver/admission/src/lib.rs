@@ -36,7 +36,7 @@ use drydock_server::generic::Server;
 use kube::Client;
 
 use caller_authorizer::AuthorizerFactory;
-use metrics::Counts;
+use metrics::Metrics;
 use namespaces::Namespaces;
 use policy::Policies;
 use webhook::{MutatingWebhooks, ValidatingWebhooks};
@@ -46,7 +46,7 @@ pub struct Host {
     client: Client,
     namespaces: Arc<dyn Namespaces>,
     authorizer_factory: AuthorizerFactory,
-    counts: Counts,
+    metrics: Metrics,
     /// The kinds that this server serves, as group, version and plural.
     served: Vec<(String, String, String)>,
 }
@@ -57,9 +57,9 @@ pub struct Host {
 pub fn install(server: &mut Server) {
     let authorizer_factory = caller_authorizer::authorizer_factory(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());
-    let counts = Counts::default();
-    counts.register(server.metrics().registry());
-    let host = Host { client, namespaces, authorizer_factory, counts, served: server.served() };
+    let metrics = Metrics::default();
+    metrics.register(server.metrics().registry());
+    let host = Host { client, namespaces, authorizer_factory, metrics, served: server.served() };
     let mutating = MutatingWebhooks::follow(&host);
     let policies = Policies::follow(&host);
     let validating = ValidatingWebhooks::follow(&host);

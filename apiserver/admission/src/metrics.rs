@@ -45,7 +45,7 @@ struct WebhookLabels {
 
 /// Metrics of policies and webhooks.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub struct Metrics {
     checks: Family<PolicyLabels, Counter>,
     calls: Family<CallLabels, Histogram, fn() -> Histogram>,
     // Gauges, because the encoder appends `_total` to the name of a counter, and these two have other names.
@@ -53,7 +53,7 @@ pub struct Counts {
     failed_open: Family<WebhookLabels, Gauge>,
 }
 
-impl Default for Counts {
+impl Default for Metrics {
     fn default() -> Self {
         Self {
             checks: Family::default(),
@@ -66,7 +66,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl Metrics {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let what = "Validating admission policies that spoke against a request, by what was done about it";
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn dashboards_find_the_names_that_they_know() {
-        let (counts, mut registry) = (Counts::default(), Registry::default());
-        counts.register(&mut registry);
-        counts.checked("p", "b", "compilation error: x", true, "deny");
-        counts.called("h", "admit", "CREATE", true, Duration::from_millis(20));
-        counts.rejected("h", "admit", "CREATE", "no_error", 403);
-        counts.rejected("h", "admit", "CREATE", "calling_webhook_error", 503);
-        counts.failed_open("h", "validating");
+        let (metrics, mut registry) = (Metrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        metrics.checked("p", "b", "compilation error: x", true, "deny");
+        metrics.called("h", "admit", "CREATE", true, Duration::from_millis(20));
+        metrics.rejected("h", "admit", "CREATE", "no_error", 403);
+        metrics.rejected("h", "admit", "CREATE", "calling_webhook_error", 503);
+        metrics.failed_open("h", "validating");
         let mut shown = String::new();
         prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
         for line in [

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::compiled::{Binding, FailurePolicy, Policy};
 use super::evaluate::{Annotation, Objection, Verdict};
 use crate::audit_annotation;
-use crate::metrics::Counts;
+use crate::metrics::Metrics;
 
 /// Longest value of an audit annotation, in bytes.
 const LONGEST_ANNOTATION: usize = 10 * 1024;
@@ -37,14 +37,14 @@ pub struct Denied {
 /// Collects the results of policies.
 pub struct Report<'a> {
     request: &'a Attributes<'a>,
-    counts: &'a Counts,
+    metrics: &'a Metrics,
     denied: Option<Denied>,
 }
 
 impl<'a> Report<'a> {
     /// Creates the report about one request.
-    pub fn new(request: &'a Attributes<'a>, counts: &'a Counts) -> Self {
-        Self { request, counts, denied: None }
+    pub fn new(request: &'a Attributes<'a>, metrics: &'a Metrics) -> Self {
+        Self { request, metrics, denied: None }
     }
 
     /// Adds a policy, or a binding of it, that cannot be evaluated.
@@ -73,7 +73,7 @@ impl<'a> Report<'a> {
                 if let Some(action) =
                     ["deny", "warn", "audit"].into_iter().find(|it| it.eq_ignore_ascii_case(action))
                 {
-                    self.counts.checked(&policy.name, &binding.name, &objection.message, is_error, action);
+                    self.metrics.checked(&policy.name, &binding.name, &objection.message, is_error, action);
                 }
                 match action.as_str() {
                     "Deny" => self.deny(policy, Some(binding), objection.clone()),

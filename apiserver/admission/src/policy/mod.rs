@@ -21,7 +21,7 @@ use crate::Host;
 use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::input::Input;
-use crate::metrics::Counts;
+use crate::metrics::Metrics;
 use crate::namespaces::{Namespaces, OfRequest};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
@@ -38,7 +38,7 @@ pub struct Policies {
     readiness: Readiness,
     namespaces: Arc<dyn Namespaces>,
     authorizer_factory: AuthorizerFactory,
-    counts: Counts,
+    metrics: Metrics,
 }
 
 impl Policies {
@@ -52,7 +52,7 @@ impl Policies {
             readiness: Readiness::new(told),
             namespaces,
             authorizer_factory,
-            counts: host.counts.clone(),
+            metrics: host.metrics.clone(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Admission for Policies {
         if hooks.is_empty() {
             return Ok(());
         }
-        let mut report = Report::new(request, &self.counts);
+        let mut report = Report::new(request, &self.metrics);
         let namespace = OfRequest::new(self.namespaces.as_ref(), request.namespace);
         for hook in hooks.iter() {
             self.ask(hook, request, &namespace, &mut report).await?;

@@ -21,7 +21,7 @@ use crate::cel::library::BlockingAuthorizer;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::matching::Criteria;
-use crate::metrics::Counts;
+use crate::metrics::Metrics;
 use crate::namespaces::Namespaces;
 use crate::readiness::Readiness;
 use crate::testing::{Request, widget};
@@ -53,8 +53,8 @@ fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> Verdic
 /// Returns the response, and the client's warnings.
 fn answer(policy: &Policy, actions: &[&str], request: &Request) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
-    let counts = Counts::default();
-    let mut report = Report::new(&attributes, &counts);
+    let metrics = Metrics::default();
+    let mut report = Report::new(&attributes, &metrics);
     report.verdict(policy, &bound(actions), verdict(policy, request, None), &mut BTreeMap::new());
     let outcome = report.outcome().map_err(|denied| denied.status(&attributes));
     (outcome, request.warnings.take())
@@ -212,7 +212,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
         readiness: Readiness::new(tokio::sync::watch::channel(true).1),
         namespaces: namespaces.clone(),
         authorizer_factory: Arc::new(|_| Arc::new(Never)),
-        counts: Counts::default(),
+        metrics: Metrics::default(),
     };
     policies.admit(&create().attributes()).await.unwrap();
     namespaces.0.load(Ordering::Relaxed)

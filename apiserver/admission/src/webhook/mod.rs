@@ -29,7 +29,7 @@ use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::conditions;
 use crate::input::Input;
-use crate::metrics::Counts;
+use crate::metrics::Metrics;
 use crate::namespaces::Namespaces;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
@@ -44,7 +44,7 @@ struct Webhooks {
     host: Client,
     namespaces: Arc<dyn Namespaces>,
     authorizer_factory: AuthorizerFactory,
-    counts: Counts,
+    metrics: Metrics,
 }
 
 impl Webhooks {
@@ -100,10 +100,10 @@ impl Webhooks {
         };
         let open = ignored && matches!(outcome, Err(Failure::Calling(..)));
         let operation = request.operation.as_str();
-        self.counts.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
+        self.metrics.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
         match refused {
-            Some(_) if open => self.counts.failed_open(&hook.name, type_),
-            Some((error, code)) => self.counts.rejected(&hook.name, type_, operation, error, code),
+            Some(_) if open => self.metrics.failed_open(&hook.name, type_),
+            Some((error, code)) => self.metrics.rejected(&hook.name, type_, operation, error, code),
             None => {}
         }
     }

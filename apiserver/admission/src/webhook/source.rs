@@ -88,7 +88,7 @@ where
         host: host.client.clone(),
         namespaces: host.namespaces.clone(),
         authorizer_factory: host.authorizer_factory.clone(),
-        counts: host.counts.clone(),
+        metrics: host.metrics.clone(),
     }
 }
 
