@@ -3,7 +3,7 @@
 mod call;
 mod configuration;
 mod endpoint;
-mod failure;
+mod error;
 mod mutating;
 mod patch;
 mod reinvocation;
@@ -34,7 +34,7 @@ use crate::namespaces::Namespaces;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 use configuration::Webhook;
-use failure::Failure;
+use error::WebhookError;
 use review::WebhookResponse;
 
 /// What mutating and validating webhooks have in common.
@@ -88,17 +88,17 @@ impl Webhooks {
         request: &Attributes<'_>,
         mutating: bool,
         began: Instant,
-        outcome: &Result<T, Failure>,
+        outcome: &Result<T, WebhookError>,
     ) {
         let type_ = if mutating { "admit" } else { "validating" };
         let ignored = hook.failure == FailurePolicy::Ignore;
         let refused = match outcome {
             Ok(_) => None,
-            Err(Failure::Refused(error)) => Some(("no_error", error.code())),
-            Err(Failure::Calling(_, code)) => Some(("calling_webhook_error", *code)),
-            Err(Failure::Internal(_)) => Some(("apiserver_internal_error", 0)),
+            Err(WebhookError::Refused(error)) => Some(("no_error", error.code())),
+            Err(WebhookError::Calling(_, code)) => Some(("calling_webhook_error", *code)),
+            Err(WebhookError::Internal(_)) => Some(("apiserver_internal_error", 0)),
         };
-        let open = ignored && matches!(outcome, Err(Failure::Calling(..)));
+        let open = ignored && matches!(outcome, Err(WebhookError::Calling(..)));
         let operation = request.operation.as_str();
         self.metrics.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
         match refused {
@@ -115,12 +115,12 @@ impl Webhooks {
         request: &Attributes<'_>,
         object: Option<&Object>,
         mutating: bool,
-    ) -> Result<WebhookResponse, Failure> {
+    ) -> Result<WebhookResponse, WebhookError> {
         let name = hook.name.as_str();
         check_side_effects(hook, request.dry_run)?;
         let version = hook.version.ok_or_else(|| {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            Failure::calling(name, 400, why)
+            WebhookError::calling(name, 400, why)
         })?;
         let uid = uuid::Uuid::new_v4().to_string();
         let review = review::review(version, &uid, request, object);
@@ -128,11 +128,11 @@ impl Webhooks {
             hook.timeout.map_or(request.deadline, |time| request.deadline.min(Instant::now() + time));
         let body = call::post(&self.host, &hook.endpoint, &review, deadline).await;
         let body = body.map_err(|failed| {
-            Failure::calling(name, failed.code, format_args!("failed to call webhook: {}", failed.why))
+            WebhookError::calling(name, failed.code, format_args!("failed to call webhook: {}", failed.why))
         })?;
         let answer = review::verify(version, &uid, mutating, &body);
         let answer = answer.map_err(|why| {
-            Failure::calling(name, 503, format_args!("received invalid webhook response: {why}"))
+            WebhookError::calling(name, 503, format_args!("received invalid webhook response: {why}"))
         })?;
         for (key, value) in &answer.annotations {
             request.audit.annotate(&format!("{name}/{key}"), value);
@@ -140,15 +140,15 @@ impl Webhooks {
         for warning in &answer.warnings {
             request.warnings.add(warning);
         }
-        if answer.allowed { Ok(answer) } else { Err(Failure::rejection(name, answer.result.as_ref())) }
+        if answer.allowed { Ok(answer) } else { Err(WebhookError::rejection(name, answer.result.as_ref())) }
     }
 }
 
-fn check_side_effects(hook: &Webhook, dry_run: bool) -> Result<(), Failure> {
+fn check_side_effects(hook: &Webhook, dry_run: bool) -> Result<(), WebhookError> {
     match hook.side_effects.as_deref() {
         _ if !dry_run => Ok(()),
-        None => Err(Failure::calling(&hook.name, 400, "Webhook SideEffects is nil")),
+        None => Err(WebhookError::calling(&hook.name, 400, "Webhook SideEffects is nil")),
         Some("None" | "NoneOnDryRun") => Ok(()),
-        Some(_) => Err(Failure::no_dry_run(&hook.name)),
+        Some(_) => Err(WebhookError::no_dry_run(&hook.name)),
     }
 }

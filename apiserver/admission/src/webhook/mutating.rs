@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::configuration::Webhook;
-use super::failure::Failure;
+use super::error::WebhookError;
 use super::patch::patched;
 use super::reinvocation::Reinvocation;
 use super::{Webhooks, source};
@@ -52,8 +52,8 @@ impl MutatingWebhooks {
         annotations.mutated(changed);
         match outcome {
             Ok(object) => Ok(object.filter(|_| changed)),
-            Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
-            Err(Failure::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
+            Err(WebhookError::Refused(error) | WebhookError::Internal(error)) => Err(error),
+            Err(WebhookError::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(
                     hook = hook.name,
                     why,
@@ -65,7 +65,7 @@ impl MutatingWebhooks {
                 }
                 Ok(None)
             }
-            Err(Failure::Calling(why, _)) => Err(ApiError::internal(why)),
+            Err(WebhookError::Calling(why, _)) => Err(ApiError::internal(why)),
         }
     }
 
@@ -74,7 +74,7 @@ impl MutatingWebhooks {
         hook: &Webhook,
         request: &Attributes<'_>,
         annotations: &CallAnnotations<'_>,
-    ) -> Result<Option<Object>, Failure> {
+    ) -> Result<Option<Object>, WebhookError> {
         let answer = self.0.call(hook, request, request.new, true).await?;
         let object = patched(&hook.name, request.kind, request.new, &answer.patch)?;
         if object.is_some() {

@@ -7,7 +7,7 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, Object, go_json};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::error::WebhookError;
 
 /// Returns the object with the patch applied, decoded and defaulted; `None` if the patch is empty. `hook` is the name
 /// of the webhook.
@@ -16,17 +16,21 @@ pub fn patched(
     kind: &dyn Kind,
     object: Option<&Object>,
     patch: &[u8],
-) -> Result<Option<Object>, Failure> {
+) -> Result<Option<Object>, WebhookError> {
     if patch.is_empty() {
         return Ok(None);
     }
     let patch = WebhookPatch::decode(patch).map_err(|why| {
-        Failure::calling(hook, 503, format_args!("received undecodable patch in webhook response: {why}"))
+        WebhookError::calling(
+            hook,
+            503,
+            format_args!("received undecodable patch in webhook response: {why}"),
+        )
     })?;
     if patch.is_empty() {
         return Ok(None);
     }
-    let internal = |why: &dyn std::fmt::Display| Failure::Internal(ApiError::internal(why));
+    let internal = |why: &dyn std::fmt::Display| WebhookError::Internal(ApiError::internal(why));
     let Some(object) = object else {
         let hook = go_quote(hook);
         return Err(internal(&format!(

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::configuration::Webhook;
-use super::failure::Failure;
+use super::error::WebhookError;
 use super::{Webhooks, source};
 use crate::Host;
 use crate::policy::FailurePolicy;
@@ -38,8 +38,8 @@ impl ValidatingWebhooks {
         self.0.count(hook, request, false, began, &outcome);
         match outcome {
             Ok(_) => Ok(()),
-            Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
-            Err(Failure::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
+            Err(WebhookError::Refused(error) | WebhookError::Internal(error)) => Err(error),
+            Err(WebhookError::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(
                     hook = hook.name,
                     why,
@@ -48,7 +48,7 @@ impl ValidatingWebhooks {
                 request.audit.annotate(&format!("{FAILED_OPEN}round_0_index_{place}"), &hook.name);
                 Ok(())
             }
-            Err(Failure::Calling(why, _)) => Err(ApiError::internal(why)),
+            Err(WebhookError::Calling(why, _)) => Err(ApiError::internal(why)),
         }
     }
 }
