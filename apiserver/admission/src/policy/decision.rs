@@ -20,7 +20,7 @@ const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure
 /// The audit annotation for a failed validation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Failure<'a> {
+struct ValidationFailure<'a> {
     message: &'a str,
     policy: &'a str,
     binding: &'a str,
@@ -29,19 +29,19 @@ struct Failure<'a> {
 }
 
 /// The denial that is returned: the first one.
-pub struct Denied {
+pub struct PolicyDenial {
     message: String,
     reason: String,
 }
 
 /// Collects the results of policies.
-pub struct Report<'a> {
+pub struct PolicyResults<'a> {
     request: &'a Attributes<'a>,
     metrics: &'a Metrics,
-    denied: Option<Denied>,
+    denied: Option<PolicyDenial>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> PolicyResults<'a> {
     /// Creates the report about one request.
     pub fn new(request: &'a Attributes<'a>, metrics: &'a Metrics) -> Self {
         Self { request, metrics, denied: None }
@@ -107,7 +107,7 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the first denial as an error.
-    pub fn outcome(self) -> Result<(), Denied> {
+    pub fn outcome(self) -> Result<(), PolicyDenial> {
         self.denied.map_or(Ok(()), Err)
     }
 
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
             "ValidatingAdmissionPolicy '{}'{with} denied request: {}",
             policy.name, objection.message
         );
-        self.denied.get_or_insert(Denied { message, reason: objection.reason });
+        self.denied.get_or_insert(PolicyDenial { message, reason: objection.reason });
     }
 
     fn warn(&self, policy: &Policy, binding: &Binding, objection: &Objection) {
@@ -128,7 +128,7 @@ impl<'a> Report<'a> {
     }
 
     fn annotate_failure(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
-        let failures = [Failure {
+        let failures = [ValidationFailure {
             message: &objection.message,
             policy: &policy.name,
             binding: &binding.name,
@@ -139,7 +139,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Denied {
+impl PolicyDenial {
     /// Returns the error for the client.
     pub fn status(self, request: &Attributes<'_>) -> ApiError {
         let mut error = request.forbidden(&self.message);

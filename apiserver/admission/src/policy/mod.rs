@@ -26,7 +26,7 @@ use crate::namespaces::{Namespaces, OfRequest};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, Policy, PolicyHook};
-use decision::{Denied, Report};
+use decision::{PolicyDenial, PolicyResults};
 use evaluate::Verdict;
 
 /// The policies that can apply to our kinds, sorted by name.
@@ -74,7 +74,7 @@ impl Policies {
         hook: &PolicyHook,
         request: &Attributes<'_>,
         namespace: &OfRequest<'_>,
-        report: &mut Report<'_>,
+        report: &mut PolicyResults<'_>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
         match policy.criteria.matches(request, self.namespaces.as_ref()).await {
@@ -103,7 +103,7 @@ impl Policies {
         binding: &Binding,
         request: &Attributes<'_>,
         namespace: &OfRequest<'_>,
-        report: &mut Report<'_>,
+        report: &mut PolicyResults<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
@@ -155,11 +155,11 @@ impl Admission for Policies {
         if hooks.is_empty() {
             return Ok(());
         }
-        let mut report = Report::new(request, &self.metrics);
+        let mut report = PolicyResults::new(request, &self.metrics);
         let namespace = OfRequest::new(self.namespaces.as_ref(), request.namespace);
         for hook in hooks.iter() {
             self.ask(hook, request, &namespace, &mut report).await?;
         }
-        report.outcome().map_err(|denied: Denied| denied.status(request))
+        report.outcome().map_err(|denied: PolicyDenial| denied.status(request))
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::Policies;
 use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
-use super::decision::Report;
+use super::decision::PolicyResults;
 use super::evaluate::{Annotation, Verdict, evaluate};
 use crate::cel::library::BlockingAuthorizer;
 use crate::cel::stack;
@@ -54,7 +54,7 @@ fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> Verdic
 fn answer(policy: &Policy, actions: &[&str], request: &Request) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
     let metrics = Metrics::default();
-    let mut report = Report::new(&attributes, &metrics);
+    let mut report = PolicyResults::new(&attributes, &metrics);
     report.verdict(policy, &bound(actions), verdict(policy, request, None), &mut BTreeMap::new());
     let outcome = report.outcome().map_err(|denied| denied.status(&attributes));
     (outcome, request.warnings.take())
