@@ -9,7 +9,7 @@ use drydock_server::admission::Attributes;
 use serde::Serialize;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
-use super::evaluate::{Annotation, Objection, Verdict};
+use super::evaluate::{Annotation, Objection, PolicyVerdict};
 use crate::audit_annotation;
 use crate::metrics::Metrics;
 
@@ -63,7 +63,7 @@ impl<'a> PolicyResults<'a> {
         &mut self,
         policy: &Policy,
         binding: &Binding,
-        verdict: Verdict,
+        verdict: PolicyVerdict,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) {
         for (index, objection) in verdict.objections.into_iter().enumerate() {

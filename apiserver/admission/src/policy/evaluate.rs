@@ -15,7 +15,7 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// The result of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct PolicyVerdict {
     /// For each validation in order: `None`, or the objection to the request.
     pub objections: Vec<Option<Objection>>,
     /// The audit annotations.
@@ -41,11 +41,11 @@ pub enum Annotation {
 }
 
 /// Evaluates a policy.
-pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Option<&Value>) -> Verdict {
+pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Option<&Value>) -> PolicyVerdict {
     match concerned(policy, input, params) {
-        Ok(false) => return Verdict::default(),
+        Ok(false) => return PolicyVerdict::default(),
         Ok(true) => {}
-        Err(_) if policy.failure == FailurePolicy::Ignore => return Verdict::default(),
+        Err(_) if policy.failure == FailurePolicy::Ignore => return PolicyVerdict::default(),
         Err(why) => return failed(policy, why),
     }
     let validated = validated(policy, input, namespace, params);
@@ -54,7 +54,7 @@ pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Optio
         Err(why) => return failed(policy, why),
     };
     match annotations(policy, input, namespace, params) {
-        Ok(annotations) => Verdict { objections, annotations },
+        Ok(annotations) => PolicyVerdict { objections, annotations },
         Err(why) => failed(policy, why),
     }
 }
@@ -70,8 +70,8 @@ fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<b
 }
 
 /// The verdict of a policy that could not be evaluated at all.
-fn failed(policy: &Policy, why: String) -> Verdict {
-    Verdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
+fn failed(policy: &Policy, why: String) -> PolicyVerdict {
+    PolicyVerdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
 }
 
 impl Policy {

@@ -27,7 +27,7 @@ use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, Policy, PolicyHook};
 use decision::{PolicyDenial, PolicyResults};
-use evaluate::Verdict;
+use evaluate::PolicyVerdict;
 
 /// The policies that can apply to our kinds, sorted by name.
 type Snapshot = Arc<Vec<PolicyHook>>;
@@ -138,7 +138,7 @@ impl Policies {
         request: &Attributes<'_>,
         namespace: Value,
         params: Vec<Option<Value>>,
-    ) -> Result<Vec<Verdict>, ApiError> {
+    ) -> Result<Vec<PolicyVerdict>, ApiError> {
         let input = Input::new(request, (self.authorizer_factory)(request.caller));
         let evaluated = stack::on_evaluation_thread(request.deadline, move || {
             let all = params.iter();

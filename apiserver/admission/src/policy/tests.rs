@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::Policies;
 use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
 use super::decision::PolicyResults;
-use super::evaluate::{Annotation, Verdict, evaluate};
+use super::evaluate::{Annotation, PolicyVerdict, evaluate};
 use crate::cel::library::BlockingAuthorizer;
 use crate::cel::stack;
 use crate::input::Input;
@@ -45,7 +45,7 @@ fn bound(actions: &[&str]) -> Binding {
     binding(&serde_json::from_value(whole).unwrap())
 }
 
-fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> Verdict {
+fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> PolicyVerdict {
     let input = Input::new(&request.attributes(), Arc::new(Never));
     stack::on_large_stack(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
