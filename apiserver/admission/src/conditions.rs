@@ -11,7 +11,7 @@ pub type Condition = Result<Expression, String>;
 
 /// Whether all conditions are true. If one is false the result is `false`, even if others fail; otherwise the
 /// failures are returned as an error.
-pub fn hold(conditions: &[Condition], activation: &mut Activation) -> Result<bool, String> {
+pub fn all_true(conditions: &[Condition], activation: &mut Activation) -> Result<bool, String> {
     let mut errors = Vec::new();
     for condition in conditions {
         let outcome = match condition {

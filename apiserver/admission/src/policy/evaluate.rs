@@ -66,7 +66,7 @@ fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<b
     }
     let composed = policy.composed.clone();
     let mut activation = input.activation(&Value::Null, params, composed, conditions::BUDGET)?;
-    conditions::hold(&policy.conditions, &mut activation)
+    conditions::all_true(&policy.conditions, &mut activation)
 }
 
 /// The verdict of a policy that could not be evaluated at all.

@@ -69,7 +69,7 @@ impl Webhooks {
             (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
         let held = stack::on_evaluation_thread(request.deadline, move || {
             let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
-            conditions::hold(&evaluated.conditions, &mut activation)
+            conditions::all_true(&evaluated.conditions, &mut activation)
         });
         match held.await.and_then(|held| held) {
             Ok(held) => Ok(held),
