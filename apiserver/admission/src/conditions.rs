@@ -7,11 +7,11 @@ use crate::cel::{Activation, EvaluationResult, Expression};
 pub const BUDGET: i64 = 2_500_000;
 
 /// A compiled condition, or its compilation error.
-pub type Condition = Result<Expression, String>;
+pub type MatchCondition = Result<Expression, String>;
 
 /// Whether all conditions are true. If one is false the result is `false`, even if others fail; otherwise the
 /// failures are returned as an error.
-pub fn all_true(conditions: &[Condition], activation: &mut Activation) -> Result<bool, String> {
+pub fn all_true(conditions: &[MatchCondition], activation: &mut Activation) -> Result<bool, String> {
     let mut errors = Vec::new();
     for condition in conditions {
         let outcome = match condition {

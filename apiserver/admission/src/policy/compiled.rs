@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::cel::{ComposedVariable, Expression};
-use crate::conditions::Condition;
+use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
 use crate::matching::Criteria;
 
@@ -44,7 +44,7 @@ pub struct Policy {
     /// Composed variables.
     pub composed: Arc<[ComposedVariable]>,
     /// Conditions, all of which must be true for the policy to apply.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<MatchCondition>,
     /// The validations.
     pub validations: Vec<Validation>,
     /// The audit annotations.

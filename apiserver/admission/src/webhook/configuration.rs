@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1 as host;
 use super::endpoint::Endpoint;
 use super::review::ReviewVersion;
 use crate::cel::Expression;
-use crate::conditions::Condition;
+use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
 use crate::matching::{Criteria, Served};
 use crate::policy::FailurePolicy;
@@ -23,7 +23,7 @@ pub struct Webhook {
     /// The requests that it applies to.
     pub criteria: Criteria,
     /// Conditions, all of which must be true for it to be called.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<MatchCondition>,
     /// The effect of a call that fails.
     pub failure: FailurePolicy,
     /// The side effects that it declares.
