@@ -14,7 +14,7 @@ use super::{check, cost_meter, costs, errors, fields, library, rewrite, stack, t
 const LONGEST: usize = 100_000;
 /// Maximum number of operators in an expression. Limited because the parser recurses once for each operator of a
 /// chain.
-const MOST: usize = 5_000;
+const MAX_OPERATORS: usize = 5_000;
 /// Deepest recursion of the parser (cel-go: the default of parser.MaxRecursionDepth).
 const DEEPEST: u16 = 250;
 
@@ -60,9 +60,9 @@ impl Expression {
             )));
         }
         let nodes = operators(source);
-        if nodes > MOST {
+        if nodes > MAX_OPERATORS {
             let why = format!(
-                "this server compiles no expression of more than {MOST} operators, and it has {nodes}"
+                "this server compiles no expression of more than {MAX_OPERATORS} operators, and it has {nodes}"
             );
             return Err(failed(&format!("ERROR: <input>:-1:0: {why}")));
         }

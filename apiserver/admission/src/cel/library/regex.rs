@@ -24,7 +24,7 @@ const COST: i64 = 2_000;
 
 thread_local! {
     /// The compiled patterns of one evaluation, which has a thread of its own.
-    static MADE: RefCell<HashMap<String, Regex>> = RefCell::default();
+    static COMPILED: RefCell<HashMap<String, Regex>> = RefCell::default();
 }
 
 /// Returns the cost of a search (cel-go checker/cost.go, MatchesString), plus that of compiling the pattern if it is
@@ -32,8 +32,8 @@ thread_local! {
 pub fn cost(args: &[CowVal<'_, '_>]) -> i64 {
     let length = |index| argument::<CelString>(args, index).map_or(0, |it| value::length(it.inner().len()));
     let search = (length(0) / 10 + 1).saturating_mul(length(1) / 4 + 1);
-    let known =
-        argument::<CelString>(args, 1).is_ok_and(|it| MADE.with_borrow(|made| made.contains_key(it.inner())));
+    let known = argument::<CelString>(args, 1)
+        .is_ok_and(|it| COMPILED.with_borrow(|made| made.contains_key(it.inner())));
     if known { search } else { search.saturating_add(COST).saturating_add(length(1).saturating_mul(10)) }
 }
 
@@ -64,7 +64,7 @@ fn find_all<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
 /// Returns the compiled pattern. Clones share the compiled expression.
 fn pattern(args: &[CowVal<'_, '_>]) -> Result<Regex, ExecutionError> {
     let pattern = argument::<CelString>(args, 1)?.inner();
-    if let Some(made) = MADE.with_borrow(|made| made.get(pattern).cloned()) {
+    if let Some(made) = COMPILED.with_borrow(|made| made.get(pattern).cloned()) {
         return Ok(made);
     }
     let illegal =
@@ -72,7 +72,7 @@ fn pattern(args: &[CowVal<'_, '_>]) -> Result<Regex, ExecutionError> {
     let translated = re2::translate(pattern).map_err(|why| illegal(&why))?;
     let builder = RegexBuilder::new(&translated).size_limit(LARGEST).dfa_size_limit(SEARCHING).build();
     let made = builder.map_err(|why| illegal(&why))?;
-    MADE.with_borrow_mut(|all| {
+    COMPILED.with_borrow_mut(|all| {
         if all.len() >= KEPT {
             all.clear();
         }
