@@ -54,7 +54,7 @@ impl From<&host::NamedRuleWithOperations> for Rule {
 
 impl Rule {
     /// Whether the rule can apply to one of these kinds.
-    pub fn may_concern(&self, served: &Served) -> bool {
+    pub fn can_apply(&self, served: &Served) -> bool {
         served.iter().any(|(group, version, plural)| {
             has(&self.groups, group)
                 && has(&self.versions, version)
@@ -133,9 +133,9 @@ impl Criteria {
     }
 
     /// Whether the criteria can match a request for one of these kinds.
-    pub fn may_concern(&self, served: &Served) -> bool {
+    pub fn can_apply(&self, served: &Served) -> bool {
         (self.any_without_rules && self.rules.is_empty())
-            || self.rules.iter().any(|rule| rule.may_concern(served))
+            || self.rules.iter().any(|rule| rule.can_apply(served))
     }
 
     /// Whether the criteria match this request. Fails if a selector is invalid or the namespace cannot be read.

@@ -146,7 +146,7 @@ impl Source {
 fn concerned(policy: &ValidatingAdmissionPolicy, served: &Served) -> Option<Criteria> {
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
     let criteria = Criteria::of_policy(constraints);
-    criteria.may_concern(served).then_some(criteria)
+    criteria.can_apply(served).then_some(criteria)
 }
 
 /// Logs expressions that the host compiled and that do not compile here: they deny requests, or are ignored,

@@ -81,7 +81,7 @@ fn compiled<'a>(
 ) -> Vec<Webhook> {
     let ours = hooks.enumerate().filter_map(|(index, (of, webhook))| {
         let criteria = criteria(&webhook);
-        criteria.may_concern(served).then(|| hook(index, of.unwrap_or_default(), criteria, webhook))
+        criteria.can_apply(served).then(|| hook(index, of.unwrap_or_default(), criteria, webhook))
     });
     ours.collect()
 }

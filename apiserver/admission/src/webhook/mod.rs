@@ -58,7 +58,7 @@ impl Webhooks {
     }
 
     /// Whether a webhook has to be called (generic/webhook.go, ShouldCallHook).
-    async fn concerns(&self, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
+    async fn applies(&self, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
         if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
             return Ok(false);
         }

@@ -62,7 +62,7 @@ impl Admission for ValidatingWebhooks {
         }
         let mut concerned = Vec::new();
         for hook in hooks.iter() {
-            if self.0.concerns(hook, request).await? {
+            if self.0.applies(hook, request).await? {
                 concerned.push(hook);
             }
         }
