@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drydock_api::eviction_request::interceptors::{AllowedNames, PodFacts, select};
+use drydock_api::eviction_request::interceptors::{AllowedNames, PodProperties, select};
 use drydock_api::eviction_request::transitions::{
     DEFAULT_HEARTBEAT_DEADLINE, active_deadline, may_advance, next_interceptor,
 };
@@ -174,9 +174,9 @@ fn pod_info(pod: &Pod) -> PodInfo {
 }
 
 /// What the list of interceptors depends on.
-fn facts(pod: &Pod) -> PodFacts<'_> {
+fn facts(pod: &Pod) -> PodProperties<'_> {
     let responders = pod.responders.iter().flatten();
-    PodFacts {
+    PodProperties {
         eviction_interceptors: pod.interceptors.iter().flatten().map(String::as_str).collect(),
         eviction_responders: responders.map(|r| (r.name.as_str(), i64::from(r.priority))).collect(),
         annotations: Some(&pod.annotations),

@@ -71,7 +71,7 @@ pub fn parse_reserved_name(name: &str) -> Result<String, String> {
 
 /// The properties of a pod that determine its interceptors.
 #[derive(Clone, Debug, Default)]
-pub struct PodFacts<'a> {
+pub struct PodProperties<'a> {
     /// The names in `.spec.evictionInterceptors`, in order.
     pub eviction_interceptors: Vec<&'a str>,
     /// The names and priorities in `.spec.evictionResponders`.
@@ -94,7 +94,7 @@ pub struct Selection {
 }
 
 /// Selects the interceptors of a pod.
-pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
+pub fn select(pod: &PodProperties<'_>, allowed: &AllowedNames) -> Selection {
     let mut warnings = Vec::new();
     let mut targets: Vec<String> = Vec::new();
     let is_of_spec = !pod.eviction_interceptors.is_empty() || !pod.eviction_responders.is_empty();
@@ -122,7 +122,7 @@ pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
 }
 
 /// The names in the first source that is not empty, in order.
-fn named_by<'a>(pod: &PodFacts<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> {
+fn named_by<'a>(pod: &PodProperties<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> {
     if !pod.eviction_interceptors.is_empty() {
         return pod.eviction_interceptors.clone();
     }
