@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drydock_api::eviction_request::interceptors::{AllowedNames, PodProperties, select};
+use drydock_api::eviction_request::interceptors::{AllowedNames, PodProperties, select_interceptors};
 use drydock_api::eviction_request::transitions::{
     DEFAULT_HEARTBEAT_DEADLINE, active_deadline, may_advance, next_interceptor,
 };
@@ -151,7 +151,7 @@ fn begin(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: 
 }
 
 fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> Decision {
-    let selection = select(&facts(pod), &config.allowed);
+    let selection = select_interceptors(&facts(pod), &config.allowed);
     let mut status = request.status.clone();
     let named = |name: &String| Interceptor { name: name.clone() };
     status.target_interceptors = selection.targets.iter().map(named).collect();

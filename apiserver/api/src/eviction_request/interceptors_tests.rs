@@ -11,13 +11,13 @@ fn annotations(list: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn targets(pod: &PodProperties<'_>) -> Vec<String> {
-    select(pod, &AllowedNames::default()).targets
+    select_interceptors(pod, &AllowedNames::default()).targets
 }
 
 #[test]
 fn a_plain_pod_gets_imperative_eviction_only() {
-    let s = select(&PodProperties::default(), &AllowedNames::default());
-    assert_eq!(s, Selection { targets: vec![IMPERATIVE_EVICTION.to_owned()], warnings: vec![] });
+    let s = select_interceptors(&PodProperties::default(), &AllowedNames::default());
+    assert_eq!(s, SelectedInterceptors { targets: vec![IMPERATIVE_EVICTION.to_owned()], warnings: vec![] });
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn each_ignored_entry_gives_one_warning_and_the_rest_proceeds() {
         ("bad", "1/interceptor"),
     ]);
     let pod = PodProperties { annotations: Some(&a), ..Default::default() };
-    let s = select(&pod, &AllowedNames::default());
+    let s = select_interceptors(&pod, &AllowedNames::default());
     assert_eq!(s.targets, ["ok.e", IMPERATIVE_EVICTION]);
     assert_eq!(s.warnings.len(), 5, "{:?}", s.warnings);
 
@@ -64,11 +64,11 @@ fn each_ignored_entry_gives_one_warning_and_the_rest_proceeds() {
         eviction_interceptors: vec!["a.e", "evil.k8s.io", "a.e", "job.batch.k8s.io", "Nope"],
         ..Default::default()
     };
-    let s = select(&pod, &AllowedNames::default());
+    let s = select_interceptors(&pod, &AllowedNames::default());
     assert_eq!(s.targets, ["a.e", "job.batch.k8s.io", IMPERATIVE_EVICTION]);
     assert_eq!(s.warnings.len(), 3, "{:?}", s.warnings);
     let more = AllowedNames::default().with(["evil.k8s.io".to_owned()]);
-    assert_eq!(select(&pod, &more).warnings.len(), 2);
+    assert_eq!(select_interceptors(&pod, &more).warnings.len(), 2);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn beyond_fifteen_is_ignored_and_the_defaults_still_come() {
         of_daemon_set: true,
         ..Default::default()
     };
-    let s = select(&pod, &AllowedNames::default());
+    let s = select_interceptors(&pod, &AllowedNames::default());
     assert_eq!(s.targets.len(), MAX_TARGET_INTERCEPTORS);
     assert_eq!(s.targets[15..], [DAEMON_SET, IMPERATIVE_EVICTION]);
     assert_eq!(s.warnings.len(), 5);
