@@ -10,7 +10,7 @@ const SEVERAL: &str = "The pod is covered by more than one PodDisruptionBudget";
 
 /// What refused the eviction of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedBy {
+pub enum RefusalSource {
     /// A PodDisruptionBudget, or the fact that several cover the pod.
     Budget,
     /// An admission webhook or policy.
@@ -20,16 +20,16 @@ pub enum RefusedBy {
 }
 
 /// The message about an eviction that has been refused `retries` times. It begins with the cause of the last refusal.
-pub fn message(retries: u32, by: RefusedBy, why: &str) -> String {
+pub fn message(retries: u32, by: RefusalSource, why: &str) -> String {
     format!("{}{RETRIES}{retries}", cause(by, why))
 }
 
 /// What refused and why. Texts of other components are quoted.
-pub fn cause(by: RefusedBy, why: &str) -> String {
+pub fn cause(by: RefusalSource, why: &str) -> String {
     match by {
-        RefusedBy::Budget => why.trim_end_matches('.').to_owned(),
-        RefusedBy::Admission => format!("An admission webhook or policy refused: {}", quoted(why)),
-        RefusedBy::ApiServer => format!("The API server refused: {}", quoted(why)),
+        RefusalSource::Budget => why.trim_end_matches('.').to_owned(),
+        RefusalSource::Admission => format!("An admission webhook or policy refused: {}", quoted(why)),
+        RefusalSource::ApiServer => format!("The API server refused: {}", quoted(why)),
     }
 }
 
@@ -70,12 +70,12 @@ mod tests {
     #[test]
     fn the_name_of_a_budget_is_read_back_and_several_have_none() {
         let one = by_budget("zero", "allows 0 disruptions");
-        for quoted in [one.clone(), message(7, RefusedBy::Budget, &one)] {
+        for quoted in [one.clone(), message(7, RefusalSource::Budget, &one)] {
             assert_eq!(budget_of(&quoted), Some("zero"), "{quoted}");
         }
         for names in [None, Some(("a", "b"))] {
             let several = by_several(names);
-            for quoted in [several.clone(), message(7, RefusedBy::Budget, &several)] {
+            for quoted in [several.clone(), message(7, RefusalSource::Budget, &several)] {
                 assert_eq!(budget_of(&quoted), None, "{quoted}");
             }
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_number_of_retries_is_left_out_and_nothing_else() {
-        for by in [RefusedBy::Budget, RefusedBy::Admission, RefusedBy::ApiServer] {
+        for by in [RefusalSource::Budget, RefusalSource::Admission, RefusalSource::ApiServer] {
             let quoted = message(1, by, "no: never");
             assert_eq!(without_retries(&quoted), without_retries(&message(u32::MAX, by, "no: never")));
             let words = without_retries(&quoted);

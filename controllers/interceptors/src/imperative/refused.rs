@@ -4,7 +4,7 @@ use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, MAX_NAME, OTHER, POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS, SHORT_NOW,
 };
-use drydock_api::eviction_request::refusal::{self, RefusedBy};
+use drydock_api::eviction_request::refusal::{self, RefusalSource};
 use drydock_runtime::ObjectKey;
 
 use super::answer::{Answer, named_budget, named_webhook};
@@ -64,22 +64,22 @@ impl Refused {
     }
 
     /// Who refuses, and in which words: of the same budgets as [`Refused::blocked`] names.
-    fn why(&self, gate: &Gate) -> (RefusedBy, String) {
+    fn why(&self, gate: &Gate) -> (RefusalSource, String) {
         match (&self.answer, gate) {
-            (Answer::Admission(words), _) => (RefusedBy::Admission, words.clone()),
-            (Answer::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
-            (_, Gate::Many(budgets)) => (RefusedBy::Budget, several(Some(budgets))),
+            (Answer::Admission(words), _) => (RefusalSource::Admission, words.clone()),
+            (Answer::Refused(words), _) => (RefusalSource::ApiServer, words.clone()),
+            (_, Gate::Many(budgets)) => (RefusalSource::Budget, several(Some(budgets))),
             (Answer::Budget(words), Gate::Closed { budget, why, .. }) => {
                 let same = self.why.as_ref().filter(|(key, _)| *key == budget.key).map(|(_, why)| why);
                 let by_host = Some(words).filter(|words| named_budget(words) == &*budget.key.name);
-                (RefusedBy::Budget, same.or(by_host).unwrap_or(why).clone())
+                (RefusalSource::Budget, same.or(by_host).unwrap_or(why).clone())
             }
             (Answer::Budget(words), _) => {
-                (RefusedBy::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
+                (RefusalSource::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
             }
             // The one that is left.
-            (_, Gate::Closed { why, .. }) => (RefusedBy::Budget, why.clone()),
-            _ => (RefusedBy::Budget, several(self.several.as_ref())),
+            (_, Gate::Closed { why, .. }) => (RefusalSource::Budget, why.clone()),
+            _ => (RefusalSource::Budget, several(self.several.as_ref())),
         }
     }
 
