@@ -44,18 +44,18 @@ pub fn without_retries(message: &str) -> &str {
 
 /// The refusal of one budget, for example `PodDisruptionBudget "zero" allows 0 disruptions`. The name is quoted
 /// because it can be a word such as `never`.
-pub fn by_budget(name: &str, why: &str) -> String {
+pub fn budget_refusal(name: &str, why: &str) -> String {
     format!("{BUDGET}\"{name}\" {why}")
 }
 
 /// The refusal because several budgets cover a pod, with the names of two if they are known.
-pub fn by_several(names: Option<(&str, &str)>) -> String {
+pub fn several_budgets_refusal(names: Option<(&str, &str)>) -> String {
     let which =
         names.map_or_else(String::new, |(one, other)| format!(" (\"{one}\" and \"{other}\" at least)"));
     format!("{SEVERAL}{which}, which the eviction API does not support")
 }
 
-/// The budget's name in a message that quotes [`by_budget`]; `None` if it quotes [`by_several`].
+/// The budget's name in a message that quotes [`budget_refusal`]; `None` if it quotes [`several_budgets_refusal`].
 pub fn budget_of(message: &str) -> Option<&str> {
     if message.contains(SEVERAL) {
         return None;
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn the_name_of_a_budget_is_read_back_and_several_have_none() {
-        let one = by_budget("zero", "allows 0 disruptions");
+        let one = budget_refusal("zero", "allows 0 disruptions");
         for quoted in [one.clone(), message(7, RefusalSource::Budget, &one)] {
             assert_eq!(budget_of(&quoted), Some("zero"), "{quoted}");
         }
         for names in [None, Some(("a", "b"))] {
-            let several = by_several(names);
+            let several = several_budgets_refusal(names);
             for quoted in [several.clone(), message(7, RefusalSource::Budget, &several)] {
                 assert_eq!(budget_of(&quoted), None, "{quoted}");
             }

@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eviction_request::refusal::{by_budget, by_several};
+    use crate::eviction_request::refusal::{budget_refusal, several_budgets_refusal};
 
     const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn a_cause_without_a_name_is_told_by_its_reason() {
         for (reason, said) in [
-            ("Interceptor", by_budget("x", "allows 0")),
-            (POD_DISRUPTION_BUDGET, by_budget("\u{1b}[1m", "allows 0")),
-            (POD_DISRUPTION_BUDGET, by_several(Some(("one", "two")))),
-            (POD_DISRUPTION_BUDGET, by_several(None)),
+            ("Interceptor", budget_refusal("x", "allows 0")),
+            (POD_DISRUPTION_BUDGET, budget_refusal("\u{1b}[1m", "allows 0")),
+            (POD_DISRUPTION_BUDGET, several_budgets_refusal(Some(("one", "two")))),
+            (POD_DISRUPTION_BUDGET, several_budgets_refusal(None)),
         ] {
             let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, &said, "59")]}]);
             let words = format!("1 of 1 pod is blocked; oldest: block/p by {reason} (1s)");

@@ -115,5 +115,5 @@ fn joined([first, second]: &[ObjectKey; 2]) -> String {
 }
 
 fn several(budgets: Option<&[ObjectKey; 2]>) -> String {
-    refusal::by_several(budgets.map(|[first, second]| (&*first.name, &*second.name)))
+    refusal::several_budgets_refusal(budgets.map(|[first, second]| (&*first.name, &*second.name)))
 }
