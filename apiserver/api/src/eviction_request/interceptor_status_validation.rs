@@ -3,7 +3,7 @@
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 
-use super::blocked::{MAX_NAME, MAX_WORD};
+use super::blocked::{MAX_NAME, MAX_REASON};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
 use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, earlier, later};
 use super::types::{Blocked, Interceptor, InterceptorStatus};
@@ -106,9 +106,9 @@ impl EntryUpdate<'_> {
             errors.push(Error::required(path.child("reason"), ""));
         }
         let texts = [
-            ("reason", &new.reason, MAX_WORD),
+            ("reason", &new.reason, MAX_REASON),
             ("name", &new.name, MAX_NAME),
-            ("state", &new.state, MAX_WORD),
+            ("state", &new.state, MAX_REASON),
         ];
         let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
         errors.extend(long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)));

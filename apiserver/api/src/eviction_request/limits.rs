@@ -24,7 +24,7 @@ pub const QUOTA: Quota = Quota {
     name: "evictionrequests-not-taken-up",
     hard: 1_000,
     reads: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
-    counts: is_not_taken_up,
+    counts: is_pending,
     remedy: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
            or Canceled, and while they are being deleted: wait, see that drydock-controller-manager runs, or remove \
            requests and their finalizers",
@@ -36,7 +36,7 @@ pub const QUOTA: Quota = Quota {
     },
 };
 
-fn is_not_taken_up(object: &Object) -> bool {
+fn is_pending(object: &Object) -> bool {
     let status = |field: &str| object.0.get("status")?.get(field)?.as_array();
     let is_end = |condition: &Value| {
         let is = |field: &str, texts: &[&str]| {

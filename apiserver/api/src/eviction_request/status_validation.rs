@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::blocked::{MAX_NAME, MAX_WORD};
+use super::blocked::{MAX_NAME, MAX_REASON};
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEPTORS};
 use super::limits::MAX_CONDITION_BYTES;
@@ -207,7 +207,7 @@ impl StatusUpdate<'_> {
                 vec![Error::invalid(path.clone(), to_value(new), "field is immutable once set")]
             }
             Some(PodInfo { node_name, pod_type, .. }) => {
-                let texts = [("nodeName", node_name, MAX_NAME), ("podType", pod_type, MAX_WORD)];
+                let texts = [("nodeName", node_name, MAX_NAME), ("podType", pod_type, MAX_REASON)];
                 let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
                 long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)).collect()
             }
