@@ -61,14 +61,14 @@ pub fn cells(maintenance: &NodeMaintenance, now: Timestamp) -> Vec<Value> {
         age(maintenance.metadata.creation_timestamp, now).into(),
         blocked(status, now)
             .or_else(|| drained.map(|drained| drained.message.clone()))
-            .unwrap_or_else(|| before_drain(status))
+            .unwrap_or_else(|| message_before_drain(status))
             .into(),
     ]
 }
 
 /// What people should know before they start the drain: that nodes are not cordoned, otherwise which pods will be
 /// lost.
-fn before_drain(status: &NodeMaintenanceStatus) -> String {
+fn message_before_drain(status: &NodeMaintenanceStatus) -> String {
     let says = |type_, is| {
         let condition = find_condition(&status.conditions, type_);
         condition.filter(|condition| condition.is_true() == is).map(|condition| condition.message.clone())
