@@ -10,23 +10,23 @@ use serde_json::{Map, Value};
 /// Decodes the object without its managed fields, which no validation rule of a kind reads and which may be larger
 /// than everything else. If decoding fails, returns one error for the whole object.
 pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    read(object, |_| true)
+    decode_fields(object, |_| true)
 }
 
 /// Decodes only what the rules on a status may read: the status, and the metadata fields that the server sets.
 pub fn decode_status<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    read(object, |field| {
+    decode_fields(object, |field| {
         !matches!(field, "spec" | "labels" | "annotations" | "finalizers" | "ownerReferences")
     })
 }
 
 /// Decodes only the spec.
 pub fn decode_spec<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    read(object, |field| field == "spec")
+    decode_fields(object, |field| field == "spec")
 }
 
 /// Decodes without the fields of the object, and of its metadata, that are not `wanted`.
-fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
+fn decode_fields<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
     let fields = || object.0.iter().filter(move |(name, _)| wanted(name));
     let read = if fields().any(|(name, value)| Part::of(name, value, wanted).holds_null()) {
         serde_json::from_value(without_nulls(Value::Object(
@@ -64,13 +64,16 @@ impl<'a> Part<'a> {
 
     fn holds_null(&self) -> bool {
         match self {
-            Self::Metadata(map, wanted) => kept(map, *wanted).any(|(_, value)| holds_null(value)),
+            Self::Metadata(map, wanted) => kept_fields(map, *wanted).any(|(_, value)| holds_null(value)),
             Self::Other(value) => holds_null(value),
         }
     }
 }
 
-fn kept(metadata: &Map<String, Value>, wanted: fn(&str) -> bool) -> impl Iterator<Item = (&String, &Value)> {
+fn kept_fields(
+    metadata: &Map<String, Value>,
+    wanted: fn(&str) -> bool,
+) -> impl Iterator<Item = (&String, &Value)> {
     metadata.iter().filter(move |(name, _)| *name != "managedFields" && wanted(name))
 }
 
@@ -81,7 +84,7 @@ impl<'de> Deserializer<'de> for Part<'de> {
         match self {
             Self::Other(value) => value.deserialize_any(visitor),
             Self::Metadata(map, wanted) => {
-                let kept = kept(map, wanted);
+                let kept = kept_fields(map, wanted);
                 visitor.visit_map(MapDeserializer::new(kept.map(|(name, value)| (name.as_str(), value))))
             }
         }
