@@ -8,7 +8,7 @@ use drydock_machinery::Object;
 use drydock_machinery::field_mask::FieldMask;
 use serde_json::Value;
 
-use super::ring::Change;
+use super::ring::CachedChange;
 use super::watcher_group::{Membership, WatcherGroup};
 use crate::storage::RequiredField;
 
@@ -81,7 +81,7 @@ impl Bucket {
     }
 
     /// Appends the groups that a change may concern; its key must belong to the bucket.
-    pub(super) fn find(&self, change: &Change, found: &mut Vec<Arc<WatcherGroup>>) {
+    pub(super) fn find(&self, change: &CachedChange, found: &mut Vec<Arc<WatcherGroup>>) {
         if !self.any.is_empty() {
             found.push(self.any.clone());
         }

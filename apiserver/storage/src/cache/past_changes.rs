@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::follow::Backoff;
-use super::ring::Change;
+use super::ring::CachedChange;
 use super::state::State;
 use super::{Config, Shared};
 use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
@@ -169,7 +169,7 @@ async fn read_after(
 pub(super) struct PastChanges {
     /// Every change above this revision is included.
     start: Revision,
-    changes: VecDeque<Arc<Change>>,
+    changes: VecDeque<Arc<CachedChange>>,
     bytes: usize,
 }
 
@@ -179,11 +179,11 @@ impl PastChanges {
     }
 
     /// Returns the changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<CachedChange>> {
         self.changes.range(self.changes.partition_point(|change| change.revision <= after)..)
     }
 
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, change: CachedChange) {
         self.bytes += change.bytes;
         self.changes.push_back(Arc::new(change));
     }
@@ -232,7 +232,7 @@ impl<'s> ChangeReader<'s> {
                 // Without the previous state it is unknown which selections the object left.
                 Ok(None) => self.changes = PastChanges::after(event.revision),
                 Err(StorageError::Backend(BackendError::Corrupt(why))) => {
-                    self.changes.push(Change::damaged(event.revision, &key, None, why.into()));
+                    self.changes.push(CachedChange::damaged(event.revision, &key, None, why.into()));
                 }
                 Err(error) => return Err(error),
             }
@@ -241,7 +241,7 @@ impl<'s> ChangeReader<'s> {
     }
 
     /// Returns the change of an event; `None` if the state before it is compacted.
-    fn change(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Change>, StorageError> {
+    fn change(&mut self, key: &str, event: &BackendEvent) -> Result<Option<CachedChange>, StorageError> {
         let created = event.create_revision == event.revision && event.value.is_some();
         if event.previous.is_none() && !created {
             return Ok(None);
@@ -257,7 +257,7 @@ impl<'s> ChangeReader<'s> {
             stored.pack(self.store.interner());
             self.known.insert(key.to_owned(), Arc::downgrade(stored));
         }
-        Ok(Some(Change::new(event.revision, key, current, previous, bytes)))
+        Ok(Some(CachedChange::new(event.revision, key, current, previous, bytes)))
     }
 
     /// Returns the previous state: that of an earlier change, or decoded from the event, which then counts in

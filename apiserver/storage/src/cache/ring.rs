@@ -24,7 +24,7 @@ pub(super) struct Ring {
     /// The revision before the first change, and the objects at that revision.
     floor: Revision,
     base: Objects,
-    changes: OrdMap<Position, Arc<Change>>,
+    changes: OrdMap<Position, Arc<CachedChange>>,
     bytes: usize,
     /// The objects after some of the changes; after [`Self::keep`], the last change is one of them.
     kept: OrdMap<Revision, Objects>,
@@ -33,7 +33,7 @@ pub(super) struct Ring {
 }
 
 /// One change.
-pub(super) struct Change {
+pub(super) struct CachedChange {
     pub(super) revision: Revision,
     pub(super) key: String,
     pub(super) current: Option<Arc<Stored>>,
@@ -69,7 +69,7 @@ impl Ring {
     }
 
     /// Returns the changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<CachedChange>> {
         let start = Bound::Excluded((after, u32::MAX));
         self.changes.range((start, Bound::Unbounded)).map(|(_, change)| change)
     }
@@ -89,7 +89,7 @@ impl Ring {
     }
 
     /// Appends the newest change.
-    pub(super) fn push(&mut self, change: Change) {
+    pub(super) fn push(&mut self, change: CachedChange) {
         let index = match self.changes.get_max() {
             Some(((last, index), _)) if *last == change.revision => index + 1,
             _ => 0,
@@ -145,7 +145,7 @@ impl Ring {
     }
 }
 
-impl Change {
+impl CachedChange {
     /// A change to a value that can be decoded, or a deletion; `bytes` is the size of the value.
     pub(super) fn new(
         revision: Revision,

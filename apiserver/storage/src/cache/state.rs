@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Config;
 use super::objects::Objects;
-use super::ring::{Change, Ring};
+use super::ring::{CachedChange, Ring};
 use crate::backend::Revision;
 use crate::storage::Stored;
 
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Returns the changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<CachedChange>> {
         self.ring.changes(after)
     }
 
@@ -89,7 +89,7 @@ impl State {
         let deleted = previous.as_ref().filter(|_| current.is_none());
         let bytes = deleted.map_or(bytes, |last| last.json_len());
         if damaged || current.is_some() || previous.is_some() {
-            self.push(Change::new(revision, key, current, previous, bytes));
+            self.push(CachedChange::new(revision, key, current, previous, bytes));
         }
     }
 
@@ -98,10 +98,10 @@ impl State {
         self.begin(revision);
         let why = Arc::<str>::from(why);
         let previous = self.snapshot.objects.damage(key, why.clone());
-        self.push(Change::damaged(revision, key, previous, why));
+        self.push(CachedChange::damaged(revision, key, previous, why));
     }
 
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, change: CachedChange) {
         self.snapshot.taken_in += change.bytes as u64;
         self.ring.push(change);
     }

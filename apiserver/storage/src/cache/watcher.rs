@@ -10,7 +10,7 @@ use super::objects::damage;
 use super::page::in_scope;
 use super::past_changes::Lookup;
 use super::poll_budget::PollBudget;
-use super::ring::Change;
+use super::ring::CachedChange;
 use super::state::{Snapshot, State};
 use super::watcher_index::Registration;
 use crate::backend::Revision;
@@ -162,7 +162,7 @@ impl Cursor {
     /// Appends a batch of changes, all of them above `sent_upto`.
     fn read<'c>(
         &mut self,
-        changes: impl Iterator<Item = &'c Arc<Change>>,
+        changes: impl Iterator<Item = &'c Arc<CachedChange>>,
         events: &mut VecDeque<WatchEvent>,
     ) -> Rest {
         let mut budget = PollBudget::default();
@@ -208,7 +208,7 @@ impl Cursor {
     }
 }
 
-fn seen_from(scope: &Scope, change: &Change) -> Option<WatchEvent> {
+fn seen_from(scope: &Scope, change: &CachedChange) -> Option<WatchEvent> {
     if !scope.contains(&change.key) {
         return None;
     }

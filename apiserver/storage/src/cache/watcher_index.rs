@@ -21,7 +21,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::bucket::{Bucket, BucketKey};
-use super::ring::Change;
+use super::ring::CachedChange;
 use super::wake_flag::WakeFlag;
 use super::wake_queue::WakeQueue;
 use super::watcher_group::{Membership, WatcherGroup};
@@ -97,7 +97,7 @@ impl WatcherIndex {
     /// removed.
     pub(super) fn mark<'c>(
         &self,
-        changes: impl Iterator<Item = &'c Arc<Change>>,
+        changes: impl Iterator<Item = &'c Arc<CachedChange>>,
         floor: Revision,
     ) -> MarkedGroups<'_> {
         let registry = self.registry.lock();
@@ -141,7 +141,7 @@ impl Registration {
 
 impl Registry {
     /// Appends the groups that a change may concern; one whose value cannot be decoded may concern every watcher.
-    fn find(&self, change: &Change, found: &mut Vec<Arc<WatcherGroup>>) {
+    fn find(&self, change: &CachedChange, found: &mut Vec<Arc<WatcherGroup>>) {
         if change.damage.is_some() {
             return found.extend(self.groups().cloned());
         }

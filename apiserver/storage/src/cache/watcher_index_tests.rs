@@ -29,7 +29,7 @@ fn concerns(watcher_index: &Arc<WatcherIndex>, key: &str, label: &str, watcher: 
     let object = object.as_object().cloned().map(Object::from).unwrap_or_default();
     let revision = Revision(NEXT.fetch_add(1, SeqCst));
     let stored = Arc::new(Stored::new(key.to_owned(), object, revision));
-    let change = Arc::new(Change::new(revision, key, Some(stored), None, 0));
+    let change = Arc::new(CachedChange::new(revision, key, Some(stored), None, 0));
     let marked = watcher_index.mark([&change].into_iter(), Revision(0));
     marked.groups.iter().any(|group| Arc::ptr_eq(group, &watcher.membership.group))
 }
@@ -98,7 +98,7 @@ fn labels_of_everything_are_bounded_and_take_no_place_from_a_kinds_own_fields() 
 fn a_change_that_concerns_a_thousand_watchers_alike_marks_one_group() {
     let watcher_index = Arc::<WatcherIndex>::default();
     let watchers: Vec<_> = (0..1000).map(|_| watcher_index.register(&Scope::namespace("a"))).collect();
-    let change = Arc::new(Change::new(Revision(7), "a/1", None, None, 0));
+    let change = Arc::new(CachedChange::new(Revision(7), "a/1", None, None, 0));
     assert_eq!(watcher_index.mark([&change, &change].into_iter(), Revision(0)).groups.len(), 1);
     for watcher in &watchers {
         assert_eq!(watcher.first_after(Revision(5)), Some(Revision(7)));
