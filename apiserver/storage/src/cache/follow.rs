@@ -31,19 +31,19 @@ const FRESH: usize = 32;
 /// ends all watchers.
 pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
     let mut follower =
-        Follower { shared, backoff: Backoff::default(), fresh: VecDeque::with_capacity(FRESH + 1) };
+        CacheFollower { shared, backoff: Backoff::default(), fresh: VecDeque::with_capacity(FRESH + 1) };
     over.run_until_cancelled(follower.fill_and_follow()).await;
     follower.abandon();
 }
 
-struct Follower {
+struct CacheFollower {
     shared: Arc<Shared>,
     backoff: Backoff,
     /// The newest objects, unpacked, oldest first.
     fresh: VecDeque<Arc<Stored>>,
 }
 
-impl Follower {
+impl CacheFollower {
     /// Never returns.
     async fn fill_and_follow(&mut self) {
         loop {
