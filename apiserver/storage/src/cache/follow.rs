@@ -30,15 +30,18 @@ const FRESH: usize = 32;
 /// Fills the cache, follows the watch, and fills the cache again if the watch cannot be resumed, until `over`; then
 /// ends all watchers.
 pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
-    let mut follower =
-        CacheFollower { shared, backoff: Backoff::default(), fresh: VecDeque::with_capacity(FRESH + 1) };
+    let mut follower = CacheFollower {
+        shared,
+        backoff: FollowBackoff::default(),
+        fresh: VecDeque::with_capacity(FRESH + 1),
+    };
     over.run_until_cancelled(follower.fill_and_follow()).await;
     follower.abandon();
 }
 
 struct CacheFollower {
     shared: Arc<Shared>,
-    backoff: Backoff,
+    backoff: FollowBackoff,
     /// The newest objects, unpacked, oldest first.
     fresh: VecDeque<Arc<Stored>>,
 }
@@ -126,7 +129,7 @@ impl CacheFollower {
             if let Err(error) = taken {
                 return error;
             }
-            self.backoff = Backoff::default();
+            self.backoff = FollowBackoff::default();
         }
         BackendError::Unavailable("the watch ended".to_owned()).into()
     }
@@ -219,15 +222,15 @@ impl CacheFollower {
 }
 
 /// Waits longer after each consecutive failure.
-pub(super) struct Backoff(Duration);
+pub(super) struct FollowBackoff(Duration);
 
-impl Default for Backoff {
+impl Default for FollowBackoff {
     fn default() -> Self {
         Self(Duration::from_millis(20))
     }
 }
 
-impl Backoff {
+impl FollowBackoff {
     const LONGEST: Duration = Duration::from_secs(5);
 
     pub(super) async fn wait(&mut self) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::follow::Backoff;
+use super::follow::FollowBackoff;
 use super::ring::CachedChange;
 use super::state::State;
 use super::{Config, Shared};
@@ -122,7 +122,7 @@ async fn run(shared: Weak<Shared>, store: Store, of: CacheFill) {
 /// all watchers do.
 async fn read(store: &Store, upto: Revision, config: &Config) -> Result<PastChanges, StorageError> {
     let mut start = Revision(upto.0.saturating_sub(LOOK_BACK));
-    let mut backoff = Backoff::default();
+    let mut backoff = FollowBackoff::default();
     loop {
         match read_after(store, start, upto, config).await {
             Err(StorageError::Expired { oldest, .. }) if oldest >= upto.0 => {
