@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use super::objects::Objects;
+use super::objects::ObjectMap;
 use super::state::{Snapshot, State};
 use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
 use crate::storage::{StorageError, Stored};
@@ -69,7 +69,7 @@ impl CacheFollower {
         }
         let Snapshot { epoch, taken_in, .. } = self.shared.state.load().snapshot;
         let taken_in = taken_in + items.iter().map(|stored| stored.json_len() as u64).sum::<u64>();
-        let objects = Objects::from_sorted(items, damaged);
+        let objects = ObjectMap::from_sorted(items, damaged);
         let snapshot = Snapshot { epoch, revision, objects, taken_in };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();

@@ -55,7 +55,7 @@ use crate::store::{Store, everything};
 pub use metrics::Metrics;
 pub use usage::{QuotaUsage, Reservation, ReservationError};
 
-use objects::Objects;
+use objects::ObjectMap;
 pub(crate) use page::KeyRange;
 use past_changes::PastChangesCache;
 use read::ReadSource;
@@ -278,7 +278,7 @@ impl Cache {
         let apart =
             items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
         let taken_in = state.snapshot.taken_in.saturating_sub(apart);
-        let objects = Objects::from_sorted(items, Vec::new());
+        let objects = ObjectMap::from_sorted(items, Vec::new());
         Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, taken_in })
     }
 }

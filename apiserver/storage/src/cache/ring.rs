@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use imbl::OrdMap;
 
 use super::Config;
-use super::objects::Objects;
+use super::objects::ObjectMap;
 use crate::backend::Revision;
 use crate::storage::Stored;
 
@@ -23,11 +23,11 @@ const TOGETHER: usize = 64;
 pub(super) struct Ring {
     /// The revision before the first change, and the objects at that revision.
     floor: Revision,
-    base: Objects,
+    base: ObjectMap,
     changes: OrdMap<Position, Arc<CachedChange>>,
     bytes: usize,
     /// The objects after some of the changes; after [`Self::keep`], the last change is one of them.
-    kept: OrdMap<Revision, Objects>,
+    kept: OrdMap<Revision, ObjectMap>,
     /// Number of changes since the newest of these.
     since: usize,
 }
@@ -49,7 +49,7 @@ type Position = (Revision, u32);
 
 impl Ring {
     /// Creates a ring without changes; `base` are the objects at `floor`.
-    pub(super) fn since(floor: Revision, base: Objects) -> Self {
+    pub(super) fn since(floor: Revision, base: ObjectMap) -> Self {
         Self { floor, base, ..Self::default() }
     }
 
@@ -76,7 +76,7 @@ impl Ring {
 
     /// Returns the objects at a revision from the floor on: those of the last snapshot before it, with the later
     /// changes applied.
-    pub(super) fn objects_at(&self, revision: Revision) -> Objects {
+    pub(super) fn objects_at(&self, revision: Revision) -> ObjectMap {
         let (at, objects) = self.kept.get_prev(&revision).unwrap_or((&self.floor, &self.base));
         let mut objects = objects.clone();
         for change in self.changes(*at).take_while(|change| change.revision <= revision) {
@@ -105,7 +105,7 @@ impl Ring {
     }
 
     /// Keeps a snapshot of the objects after the newest change, at `revision`.
-    pub(super) fn keep(&mut self, revision: Revision, objects: &Objects) {
+    pub(super) fn keep(&mut self, revision: Revision, objects: &ObjectMap) {
         if std::mem::take(&mut self.since) > 0 {
             self.kept.insert(revision, objects.clone());
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Config;
-use super::objects::Objects;
+use super::objects::ObjectMap;
 use super::ring::{CachedChange, Ring};
 use crate::backend::Revision;
 use crate::storage::Stored;
@@ -30,7 +30,7 @@ pub(super) struct Snapshot {
     /// Number of times that the cache was filled again; a watcher of an earlier filling cannot continue.
     pub(super) epoch: u64,
     pub(super) revision: Revision,
-    pub(super) objects: Objects,
+    pub(super) objects: ObjectMap,
     /// Bytes that the cache had received by then; for a past state too few, by at most what the ring holds.
     pub(super) taken_in: u64,
 }
