@@ -12,7 +12,7 @@ use crate::backend::Revision;
 /// Watchers that are concerned by the same changes. Marking a change takes the same time for any number of them.
 #[derive(Default)]
 pub(super) struct WatcherGroup {
-    members: Mutex<Members>,
+    members: Mutex<GroupMembers>,
     marks: Mutex<ChangeMarks>,
     /// Whether the group is queued to be woken, and whether it must then be woken once more; [`super::wake_queue`]
     /// maintains both.
@@ -22,7 +22,7 @@ pub(super) struct WatcherGroup {
 
 /// The watchers, each at an index that does not change while it is registered.
 #[derive(Default)]
-struct Members {
+struct GroupMembers {
     slots: Vec<Option<Arc<WakeFlag>>>,
     free: Vec<usize>,
 }
@@ -104,7 +104,7 @@ impl WatcherGroup {
     }
 }
 
-impl Members {
+impl GroupMembers {
     fn count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -118,7 +118,7 @@ impl Membership {
         members.free.push(self.slot);
         let is_last = members.count() == 0;
         if is_last {
-            *members = Members::default();
+            *members = GroupMembers::default();
         }
         is_last
     }
