@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 
 /// A flag that wakes the task of one watcher.
 #[derive(Default)]
-pub(super) struct WakeFlag(Mutex<Inner>);
+pub(super) struct WakeFlag(Mutex<FlagState>);
 
 #[derive(Default)]
-struct Inner {
+struct FlagState {
     /// Whether it was set since the last poll.
     woken: bool,
     /// The waker of the watcher's task. It is kept after a wake-up, because it is nearly always the same the next
