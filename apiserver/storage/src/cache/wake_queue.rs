@@ -89,23 +89,23 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    struct QueuedWakeCount(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for QueuedWakeCount {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, SeqCst);
         }
     }
 
     /// A group of sleeping watchers, and the number of wake-ups.
-    fn asleep(many: usize) -> (Arc<WatcherGroup>, Vec<Membership>, Arc<Count>) {
-        let (group, count) = (Arc::<WatcherGroup>::default(), Arc::<Count>::default());
+    fn asleep(many: usize) -> (Arc<WatcherGroup>, Vec<Membership>, Arc<QueuedWakeCount>) {
+        let (group, count) = (Arc::<WatcherGroup>::default(), Arc::<QueuedWakeCount>::default());
         let members: Vec<_> = (0..many).map(|_| group.join()).collect();
         sleep(&members, &count);
         (group, members, count)
     }
 
-    fn sleep(members: &[Membership], count: &Arc<Count>) {
+    fn sleep(members: &[Membership], count: &Arc<QueuedWakeCount>) {
         let waker = Waker::from(count.clone());
         for membership in members {
             while membership.wake_flag.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
