@@ -18,10 +18,10 @@ const STEP: usize = 256;
 
 /// The groups that are queued to be woken.
 #[derive(Default)]
-pub(super) struct WakeQueue(Mutex<Queue>);
+pub(super) struct WakeQueue(Mutex<QueuedGroups>);
 
 #[derive(Default)]
-struct Queue {
+struct QueuedGroups {
     /// Each group once, with the index of its next watcher.
     groups: VecDeque<(Arc<WatcherGroup>, usize)>,
     /// Whether a task is waking them.
