@@ -24,7 +24,7 @@ pub(super) struct Ring {
     /// The revision before the first change, and the objects at that revision.
     floor: Revision,
     base: ObjectMap,
-    changes: OrdMap<Position, Arc<CachedChange>>,
+    changes: OrdMap<ChangePosition, Arc<CachedChange>>,
     bytes: usize,
     /// The objects after some of the changes; after [`Self::keep`], the last change is one of them.
     kept: OrdMap<Revision, ObjectMap>,
@@ -45,7 +45,7 @@ pub(super) struct CachedChange {
 }
 
 /// Revision, and index among the changes of that revision.
-type Position = (Revision, u32);
+type ChangePosition = (Revision, u32);
 
 impl Ring {
     /// Creates a ring without changes; `base` are the objects at `floor`.
