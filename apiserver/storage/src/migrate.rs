@@ -230,10 +230,10 @@ mod tests {
     use crate::backend::{RangeResult, WatchItem, Write, WriteOutcome};
 
     /// A store, and how often all of its keys were counted.
-    struct Counting(SqliteBackend, AtomicUsize);
+    struct CountingBackend(SqliteBackend, AtomicUsize);
 
     #[async_trait]
-    impl Backend for Counting {
+    impl Backend for CountingBackend {
         async fn current_revision(&self) -> Result<Revision> {
             self.0.current_revision().await
         }
@@ -284,8 +284,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for count in [1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE] {
             let path = directory.path().join(format!("{count}.db"));
-            let store =
-                Counting(SqliteBackend::open(path, SqliteOptions::default()).unwrap(), AtomicUsize::new(0));
+            let store = CountingBackend(
+                SqliteBackend::open(path, SqliteOptions::default()).unwrap(),
+                AtomicUsize::new(0),
+            );
             let key = |n: usize| format!("/{n:05}");
             let write = |n| Write {
                 key: key(n),
