@@ -15,7 +15,7 @@ const TAKE: usize = 256;
 const EVENTS: usize = 16_384;
 
 /// Recent events in memory, and the newest revision; a change of it wakes the watches.
-pub(super) struct Feed {
+pub(super) struct EventFeed {
     committed: AtomicU64,
     ring: Mutex<Ring>,
     head: watch::Sender<FeedHead>,
@@ -40,7 +40,7 @@ pub(super) struct EventBatch {
     pub upto: u64,
 }
 
-impl Feed {
+impl EventFeed {
     pub fn new(revision: Revision, bytes: usize) -> Self {
         let revision = revision.0;
         Self {
@@ -93,7 +93,7 @@ impl Feed {
 
 /// A watch's subscription to the feed. It does not keep the backend alive.
 pub(super) struct Subscription {
-    feed: std::sync::Weak<Feed>,
+    feed: std::sync::Weak<EventFeed>,
     /// Changes with each commit and each progress request; closed when the backend is dropped.
     pub head: watch::Receiver<FeedHead>,
 }

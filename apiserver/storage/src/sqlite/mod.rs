@@ -1,7 +1,7 @@
 //! The embedded backend: one SQLite file, for an API server on one machine.
 //!
 //! ```text
-//!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> Feed ──> answers
+//!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> EventFeed ──> answers
 //!                                    │                               │ ring of recent events, head revision
 //!   get, range ──> Readers ──────────┤ log table                     ▼
 //!                                    └──────── catch-up ───────> one pump per watch ──> channel
@@ -51,7 +51,7 @@ use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revis
 use crate::retention::Retention;
 pub use check::{Contents, check};
 pub use copy::{backup, restore};
-use feed::Feed;
+use feed::EventFeed;
 pub(crate) use file::sync_directory;
 pub use import::{FileImport, imported};
 pub use moved::reclaim;
@@ -106,7 +106,7 @@ pub struct SqliteBackend {
     /// Dropped before the writer, so that the writer's connection is the last one and copies the log into the file.
     readers: Arc<Readers>,
     writer: WriterHandle,
-    feed: Arc<Feed>,
+    feed: Arc<EventFeed>,
     max_value: usize,
 }
 
@@ -115,7 +115,7 @@ impl SqliteBackend {
     /// is damaged, was created by a newer version, or is in use.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         let opened = open::open(path.as_ref(), &options)?;
-        let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
+        let feed = Arc::new(EventFeed::new(opened.revision, options.recent_bytes));
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
         let writer = WriterHandle::start(opened.writer, opened.lock, opened.files, feed.clone(), &options)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })

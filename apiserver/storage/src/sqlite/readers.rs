@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::error::log_unavailable;
-use super::feed::{EventBatch, Feed};
+use super::feed::{EventBatch, EventFeed};
 use super::read::ReadableRevisions;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 
@@ -17,7 +17,7 @@ use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
-    feed: Arc<Feed>,
+    feed: Arc<EventFeed>,
 }
 
 /// A result of a read, and the revision of its snapshot.
@@ -27,7 +27,7 @@ pub(super) trait ReadAt {
 }
 
 impl Readers {
-    pub fn new(connections: Vec<Connection>, feed: Arc<Feed>) -> Self {
+    pub fn new(connections: Vec<Connection>, feed: Arc<EventFeed>) -> Self {
         let permits = Arc::new(Semaphore::new(connections.len()));
         Self { idle: Mutex::new(connections), permits, feed }
     }
@@ -107,7 +107,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = SqliteOptions { readers: 1, ..SqliteOptions::default() };
         let opened = open::open(&directory.path().join("store.db"), &options).unwrap();
-        let feed = Arc::new(Feed::new(opened.revision, 0));
+        let feed = Arc::new(EventFeed::new(opened.revision, 0));
         let readers = Arc::new(Readers::new(opened.readers, feed));
         for _ in 0..3 {
             let panics = |connection: &mut Connection| -> Result<()> {

@@ -15,7 +15,7 @@ use super::compaction::{self, Compaction};
 use super::disk_full::DiskFull;
 use super::early_compaction::EarlyCompaction;
 use super::error::translate;
-use super::feed::Feed;
+use super::feed::EventFeed;
 use super::lock::Lock;
 use super::open_files::OpenFiles;
 use super::queue::{QueuedCommand, WriterCommand, next_batch, size};
@@ -47,7 +47,7 @@ impl WriterHandle {
         mut connection: Connection,
         lock: Arc<Lock>,
         files: OpenFiles,
-        feed: Arc<Feed>,
+        feed: Arc<EventFeed>,
         options: &SqliteOptions,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(options.queue);
@@ -124,7 +124,7 @@ struct Writer {
     connection: Connection,
     revision: u64,
     compaction: Compaction,
-    feed: Arc<Feed>,
+    feed: Arc<EventFeed>,
     full: DiskFull,
     quota: Quota,
     early_compaction: EarlyCompaction,
