@@ -17,7 +17,7 @@ const EVENTS: usize = 16_384;
 /// Recent events in memory, and the newest revision; a change of it wakes the watches.
 pub(super) struct EventFeed {
     committed: AtomicU64,
-    ring: Mutex<Ring>,
+    ring: Mutex<EventRing>,
     head: watch::Sender<FeedHead>,
 }
 
@@ -45,7 +45,7 @@ impl EventFeed {
         let revision = revision.0;
         Self {
             committed: AtomicU64::new(revision),
-            ring: Mutex::new(Ring {
+            ring: Mutex::new(EventRing {
                 events: VecDeque::new(),
                 next: revision + 1,
                 bytes: 0,
@@ -106,14 +106,14 @@ impl Subscription {
 }
 
 /// The newest events without a gap: their revisions are `next - events.len() .. next`.
-struct Ring {
+struct EventRing {
     events: VecDeque<BackendEvent>,
     next: u64,
     bytes: usize,
     max_bytes: usize,
 }
 
-impl Ring {
+impl EventRing {
     fn push(&mut self, events: Vec<BackendEvent>) {
         for event in events {
             self.bytes += weight(&event);
