@@ -82,8 +82,8 @@ impl EventFeed {
         });
     }
 
-    pub fn subscribe(self: &std::sync::Arc<Self>) -> Subscription {
-        Subscription { feed: std::sync::Arc::downgrade(self), head: self.head.subscribe() }
+    pub fn subscribe(self: &std::sync::Arc<Self>) -> FeedSubscription {
+        FeedSubscription { feed: std::sync::Arc::downgrade(self), head: self.head.subscribe() }
     }
 
     fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
@@ -92,13 +92,13 @@ impl EventFeed {
 }
 
 /// A watch's subscription to the feed. It does not keep the backend alive.
-pub(super) struct Subscription {
+pub(super) struct FeedSubscription {
     feed: std::sync::Weak<EventFeed>,
     /// Changes with each commit and each progress request; closed when the backend is dropped.
     pub head: watch::Receiver<FeedHead>,
 }
 
-impl Subscription {
+impl FeedSubscription {
     /// Returns the next events above `after`; `None` if the ring no longer has them all.
     pub fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
         self.feed.upgrade()?.take(keys, after)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::feed::{EventBatch, FeedHead, Subscription};
+use super::feed::{EventBatch, FeedHead, FeedSubscription};
 use super::read;
 use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -18,7 +18,7 @@ const CHANNEL: usize = 4;
 /// Starts a watch of `keys` after a revision.
 pub(super) fn start(
     readers: Arc<Readers>,
-    subscription: Subscription,
+    subscription: FeedSubscription,
     keys: Range<String>,
     after: Revision,
 ) -> mpsc::Receiver<WatchItem> {
@@ -40,7 +40,7 @@ pub(super) fn start(
 struct SqliteWatch {
     /// Weak, because a running watch must not keep the file open.
     readers: Weak<Readers>,
-    subscription: Subscription,
+    subscription: FeedSubscription,
     keys: Range<String>,
     after: Revision,
     /// Everything up to here has been sent.
