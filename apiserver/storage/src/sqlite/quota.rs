@@ -31,7 +31,7 @@ const SMALL: usize = 128;
 
 /// The limits of one store. Its size is that of the pages in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct QuotaLimits {
     quota: u64,
     reserve: u64,
     /// Size beyond which no delete is accepted. A store that was larger than its quota when it was opened gets a
@@ -62,7 +62,7 @@ impl Effect {
     }
 }
 
-impl Limits {
+impl QuotaLimits {
     /// The limits of a store with this quota, which holds `used` bytes when it is opened.
     pub fn new(quota: u64, used: u64) -> Self {
         let reserve = (quota / 16).clamp(RESERVE.0, RESERVE.1);
@@ -104,7 +104,7 @@ impl Limits {
 /// What is known of the size of a store; clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Quota {
-    limits: Option<Limits>,
+    limits: Option<QuotaLimits>,
     used: Arc<AtomicU64>,
     full: Arc<Mutex<Option<String>>>,
 }
@@ -113,7 +113,7 @@ impl Quota {
     /// Reads the size of a store when it is opened. Without `bytes` no write is refused.
     pub fn open(connection: &Connection, bytes: Option<u64>) -> Result<Self> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
-        let limits = Limits::new(bytes, used(connection)?);
+        let limits = QuotaLimits::new(bytes, used(connection)?);
         let pages = limits.file() / number(connection, "PRAGMA page_size")?.max(1);
         if pages < number(connection, "PRAGMA max_page_count")? {
             connection.execute_batch(&format!("PRAGMA max_page_count = {pages}")).map_err(translate)?;
@@ -155,7 +155,7 @@ impl Quota {
         self.transaction_space(connection).map(drop)
     }
 
-    fn look(&self, limits: Limits, used: u64) {
+    fn look(&self, limits: QuotaLimits, used: u64) {
         self.used.store(used, Ordering::Relaxed);
         let mut full = self.full.lock();
         if full.is_none() && used >= limits.quota {
@@ -172,7 +172,7 @@ impl Quota {
 /// The space that one transaction may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TransactionSpace {
-    limits: Option<Limits>,
+    limits: Option<QuotaLimits>,
     used: u64,
     /// Whether ordinary creates and growing writes are refused until there is more space.
     closed: bool,
@@ -214,7 +214,7 @@ mod tests {
     fn each_part_of_the_reserve_is_kept_from_those_before_it() {
         use Effect::{Deletes, Grows, Shrinks};
         use Priority::{Needed, Ordinary, System};
-        let limits = Limits::new(64 * MIB, 0);
+        let limits = QuotaLimits::new(64 * MIB, 0);
         let all =
             [(Grows, Ordinary), (Shrinks, Ordinary), (Grows, Needed), (Grows, System), (Deletes, Ordinary)];
         let takes = |used: u64| all.map(|(effect, priority)| limits.takes(effect, priority, used));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_store_that_was_larger_already_can_still_be_emptied() {
-        let limits = Limits::new(64 * MIB, 500 * MIB);
+        let limits = QuotaLimits::new(64 * MIB, 500 * MIB);
         let takes = |effect| limits.takes(effect, Priority::System, 500 * MIB);
         assert!(takes(Effect::Deletes) && !takes(Effect::Shrinks));
         assert!(limits.file() > 500 * MIB);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn it_is_full_from_the_quota_until_well_below_it() {
-        let limits = Limits::new(64 * MIB, 0);
+        let limits = QuotaLimits::new(64 * MIB, 0);
         let quota = Quota { limits: Some(limits), ..Quota::default() };
         for (used, full) in [(64 * MIB - 1, false), (64 * MIB, true), (64 * MIB - 1, true), (63 * MIB, false)]
         {
