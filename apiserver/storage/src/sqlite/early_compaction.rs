@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::compaction::STEP;
 use super::queue::size;
-use super::quota::Quota;
+use super::quota::StoreQuota;
 use crate::backend::{BackendEvent, Revision};
 use crate::retention::{Retention, RevisionSample, RevisionTimes};
 
@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The writer's state for early compaction.
 pub(super) struct EarlyCompaction {
-    quota: Quota,
+    quota: StoreQuota,
     retention: Retention,
     revision_times: RevisionTimes,
     /// Bytes written since the store was opened.
@@ -26,7 +26,7 @@ pub(super) struct EarlyCompaction {
 
 impl EarlyCompaction {
     /// Creates the state for a store that is opened at the time `now` at `revision`.
-    pub fn new(quota: Quota, retention: Retention, now: Instant, revision: Revision) -> Self {
+    pub fn new(quota: StoreQuota, retention: Retention, now: Instant, revision: Revision) -> Self {
         let revision_times = RevisionTimes::new(&retention, now, revision);
         Self { quota, retention, revision_times, written: 0, last_rows: 0, not_before: now }
     }

@@ -103,13 +103,13 @@ impl QuotaLimits {
 
 /// What is known of the size of a store; clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Quota {
+pub(super) struct StoreQuota {
     limits: Option<QuotaLimits>,
     used: Arc<AtomicU64>,
     full: Arc<Mutex<Option<String>>>,
 }
 
-impl Quota {
+impl StoreQuota {
     /// Reads the size of a store when it is opened. Without `bytes` no write is refused.
     pub fn open(connection: &Connection, bytes: Option<u64>) -> Result<Self> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn it_is_full_from_the_quota_until_well_below_it() {
         let limits = QuotaLimits::new(64 * MIB, 0);
-        let quota = Quota { limits: Some(limits), ..Quota::default() };
+        let quota = StoreQuota { limits: Some(limits), ..StoreQuota::default() };
         for (used, full) in [(64 * MIB - 1, false), (64 * MIB, true), (64 * MIB - 1, true), (63 * MIB, false)]
         {
             quota.look(limits, used);

@@ -19,7 +19,7 @@ use super::feed::EventFeed;
 use super::lock::Lock;
 use super::open_files::OpenFiles;
 use super::queue::{QueuedCommand, WriterCommand, next_batch, size};
-use super::quota::Quota;
+use super::quota::StoreQuota;
 use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result, Revision, WriteOutcome};
 use crate::failpoints;
@@ -36,7 +36,7 @@ fn goes_on(error: BackendError) -> BackendError {
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<QueuedCommand>>,
     full: DiskFull,
-    quota: Quota,
+    quota: StoreQuota,
     fault: StoreFault,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,7 +54,7 @@ impl WriterHandle {
         let (full, fault) = (DiskFull::default(), StoreFault::default());
         checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), fault.clone())
             .map_err(translate)?;
-        let quota = Quota::open(&connection, options.quota)?;
+        let quota = StoreQuota::open(&connection, options.quota)?;
         let revision = compaction::newest(&connection)?;
         let writer = Writer {
             revision: revision.0,
@@ -126,7 +126,7 @@ struct Writer {
     compaction: Compaction,
     feed: Arc<EventFeed>,
     full: DiskFull,
-    quota: Quota,
+    quota: StoreQuota,
     early_compaction: EarlyCompaction,
     fault: StoreFault,
     files: OpenFiles,
