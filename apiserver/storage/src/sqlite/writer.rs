@@ -56,7 +56,7 @@ impl WriterHandle {
             .map_err(translate)?;
         let quota = StoreQuota::open(&connection, options.quota)?;
         let revision = compaction::newest(&connection)?;
-        let writer = Writer {
+        let writer = WriterThread {
             revision: revision.0,
             compaction: Compaction::load(&connection)?,
             connection,
@@ -120,7 +120,7 @@ impl Drop for WriterHandle {
     }
 }
 
-struct Writer {
+struct WriterThread {
     connection: Connection,
     revision: u64,
     compaction: Compaction,
@@ -135,7 +135,7 @@ struct Writer {
     lock: Arc<Lock>,
 }
 
-impl Writer {
+impl WriterThread {
     fn run(mut self, queue: &Receiver<QueuedCommand>) {
         while !self.fault.is_recorded()
             && let Some(batch) = next_batch(queue, self.patience())
