@@ -21,7 +21,7 @@ pub(super) struct Readers {
 }
 
 /// A result of a read, and the revision of its snapshot.
-pub(super) trait ReadAt {
+pub(super) trait ReadResult {
     /// Returns the newest revision in the snapshot, if the result contains it.
     fn snapshot(&self) -> Option<Revision>;
 }
@@ -33,7 +33,7 @@ impl Readers {
     }
 
     /// Runs `work` with a connection, waiting for a free one.
-    pub async fn run<T: ReadAt + Send + 'static>(
+    pub async fn run<T: ReadResult + Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -46,7 +46,7 @@ impl Readers {
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             readers.idle.lock().push(connection);
             let result = result.unwrap_or_else(|panic| resume_unwind(panic));
-            if let Some(revision) = result.as_ref().ok().and_then(ReadAt::snapshot) {
+            if let Some(revision) = result.as_ref().ok().and_then(ReadResult::snapshot) {
                 readers.feed.saw(revision);
             }
             result
@@ -59,37 +59,37 @@ fn stopped(error: impl std::fmt::Display) -> BackendError {
     BackendError::Unavailable(format!("reading stopped: {error}"))
 }
 
-impl ReadAt for (Option<KeyValue>, Revision) {
+impl ReadResult for (Option<KeyValue>, Revision) {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.1)
     }
 }
 
-impl ReadAt for RangeResult {
+impl ReadResult for RangeResult {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.revision)
     }
 }
 
-impl ReadAt for Vec<KeyValue> {
+impl ReadResult for Vec<KeyValue> {
     fn snapshot(&self) -> Option<Revision> {
         None
     }
 }
 
-impl ReadAt for EventBatch {
+impl ReadResult for EventBatch {
     fn snapshot(&self) -> Option<Revision> {
         self.events.last().map(|event| event.revision)
     }
 }
 
-impl ReadAt for ReadableRevisions {
+impl ReadResult for ReadableRevisions {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.newest)
     }
 }
 
-impl ReadAt for () {
+impl ReadResult for () {
     fn snapshot(&self) -> Option<Revision> {
         None
     }
