@@ -13,14 +13,14 @@
 use etcd_client::proto::{PbKeyValue, PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use crate::backend::{BackendError, CompactionTurn, Result, Revision};
 
 /// The key that Kubernetes uses. It is outside any prefix, because compaction affects the whole etcd.
 const KEY: &str = "compact_rev_key";
 
 /// Makes one turn. Returns what the next turn needs.
-pub(super) async fn turn(requests: &Requests, last: CompactionTurn) -> Result<CompactionTurn> {
+pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Result<CompactionTurn> {
     let response = requests.members().read(KEY.to_owned(), GetOptions::new()).await?.0;
     let revision = requests.header(response.header.as_ref())?;
     let time = noted(requests, response.kvs.into_iter().next());
@@ -43,7 +43,7 @@ pub(super) async fn turn(requests: &Requests, last: CompactionTurn) -> Result<Co
 }
 
 /// Writes the key if its version is that of the last turn. Returns the version that it has afterwards.
-async fn write(requests: &Requests, last: CompactionTurn) -> Result<u64> {
+async fn write(requests: &PrefixRequests, last: CompactionTurn) -> Result<u64> {
     let time = i64::try_from(last.time).unwrap_or(i64::MAX);
     let transaction = Txn::new()
         .when([Compare::version(KEY, CompareOp::Equal, time)])
@@ -54,7 +54,7 @@ async fn write(requests: &Requests, last: CompactionTurn) -> Result<u64> {
 }
 
 /// Records the compaction boundary that the key holds, and returns its version; 0 if there is no key.
-fn noted(requests: &Requests, pair: Option<PbKeyValue>) -> u64 {
+fn noted(requests: &PrefixRequests, pair: Option<PbKeyValue>) -> u64 {
     let Some(pair) = pair else { return 0 };
     if let Some(at) = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok()) {
         requests.compacted(requests.revision(at));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use super::revision_offset::{self, FillStarted, RevisionOffset};
 use super::{EtcdConfig, reach};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
@@ -15,7 +15,7 @@ const MAX_IN_FLIGHT: usize = 32;
 /// A prefix that is being filled. No server starts on it before the import is finished. The next attempt removes what
 /// an aborted one left.
 pub struct PrefixImport {
-    requests: Requests,
+    requests: PrefixRequests,
     guard: Guard,
     offset: u64,
 }
@@ -96,7 +96,7 @@ impl PrefixImport {
     }
 }
 
-async fn write_one(requests: Requests, write: Write) -> Result<WriteOutcome> {
+async fn write_one(requests: PrefixRequests, write: Write) -> Result<WriteOutcome> {
     let (key, bytes) = (write.key.clone(), write.value.as_ref().map_or(0, |value| value.len()));
     requests.write(write).await.map_err(|error| match error {
         BackendError::TooLarge => BackendError::Unavailable(format!(

@@ -1,7 +1,7 @@
 //! The etcd backend: for production, and for several API servers on one store.
 //!
 //! ```text
-//!   get, range, write ──> Requests ──(deadlines)──> Members ──(one channel each)──> the current member
+//!   get, range, write ──> PrefixRequests ──(deadlines)──> Members ──(one channel each)──> the current member
 //!   watch ──> one task and one connection per watch ──> Assembler ──> channel
 //!   compaction turn ──> compactor: one replica at a time, with the same key as Kubernetes' compactor
 //! ```
@@ -47,7 +47,7 @@ pub use import::PrefixImport;
 use keys::Prefix;
 use members::Members;
 pub use move_source::{MoveMark, MoveSource};
-use requests::Requests;
+use requests::PrefixRequests;
 use revision_offset::RevisionOffset;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
@@ -58,7 +58,7 @@ use write_permission::WritePermission;
 /// The tests of this crate run on the etcd that conformance/host pins; `DRYDOCK_ETCD` selects another one. They have
 /// passed on 3.4.39 and 3.5.35.
 pub struct EtcdBackend {
-    requests: Requests,
+    requests: PrefixRequests,
     members: Members,
     prefix: Prefix,
     /// Counts the progress requests.
@@ -88,7 +88,7 @@ impl EtcdBackend {
         permission: Option<(WritePermission, DropGuard)>,
     ) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
-        let mut requests = Requests::new(members.clone(), prefix.clone()).retaining(config.retention);
+        let mut requests = PrefixRequests::new(members.clone(), prefix.clone()).retaining(config.retention);
         if let Some((permission, _)) = &permission {
             requests = requests.while_standing(permission.clone());
         }
@@ -107,9 +107,9 @@ pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
 }
 
 /// Connects to a prefix with this revision offset.
-async fn reach(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, Requests)> {
+async fn reach(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, PrefixRequests)> {
     let members = Members::new(Connector::new(config).await?).await?;
-    let requests = Requests::new(members.clone(), Prefix::new(&config.prefix, origin));
+    let requests = PrefixRequests::new(members.clone(), Prefix::new(&config.prefix, origin));
     Ok((members, requests))
 }
 

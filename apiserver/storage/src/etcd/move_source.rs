@@ -1,7 +1,7 @@
 //! A prefix whose objects are moved to another store.
 
 use super::record;
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use super::revision_offset::{self, RevisionOffset};
 use super::{EtcdBackend, EtcdConfig, about, reach};
 use crate::backend::{KeyValue, Result, Revision};
@@ -10,13 +10,13 @@ use crate::backend::{KeyValue, Result, Revision};
 pub struct MoveSource {
     backend: EtcdBackend,
     /// Sends the requests for the record, with etcd's own revisions.
-    record_requests: Requests,
+    record_requests: PrefixRequests,
     record: Option<KeyValue>,
 }
 
 /// The mark of a move that is in progress.
 pub struct MoveMark {
-    record_requests: Requests,
+    record_requests: PrefixRequests,
     origin: RevisionOffset,
     record: KeyValue,
 }

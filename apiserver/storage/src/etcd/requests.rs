@@ -21,7 +21,7 @@ const PAGE: usize = 2000;
 
 /// Sends requests about the keys of one prefix.
 #[derive(Clone)]
-pub(super) struct Requests {
+pub(super) struct PrefixRequests {
     pub(super) members: Members,
     pub(super) prefix: Prefix,
     /// The highest compaction boundary seen, for error messages: etcd does not return it with a refusal.
@@ -31,7 +31,7 @@ pub(super) struct Requests {
     pub(super) space: Space,
 }
 
-impl Requests {
+impl PrefixRequests {
     pub fn new(members: Members, prefix: Prefix) -> Self {
         let space = Space::new(Retention::default());
         Self { members, prefix, compacted: Arc::default(), permission: None, space }

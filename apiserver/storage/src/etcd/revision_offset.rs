@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::record::{moving, origin, read, record, unreadable, value};
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
 use crate::values::{self, raised};
 
@@ -85,7 +85,7 @@ impl RevisionOffset {
 
 /// Returns the revision offset for a server that starts, and the revision of its record. Claims the prefix if it has
 /// no record. Fails if the record allows no server.
-pub(super) async fn claim(requests: &Requests) -> Result<(RevisionOffset, Revision)> {
+pub(super) async fn claim(requests: &PrefixRequests) -> Result<(RevisionOffset, Revision)> {
     loop {
         let (present, _) = requests.get(KEY, None).await?;
         match present {
@@ -99,7 +99,7 @@ pub(super) async fn claim(requests: &Requests) -> Result<(RevisionOffset, Revisi
 }
 
 /// Returns the revision offset of a prefix that is only read, for example to move its objects, and its record.
-pub(super) async fn existing(requests: &Requests) -> Result<(RevisionOffset, Option<KeyValue>)> {
+pub(super) async fn existing(requests: &PrefixRequests) -> Result<(RevisionOffset, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
     let origin = match &present {
         None => RevisionOffset::default(),
@@ -121,7 +121,7 @@ pub(super) struct FillStarted {
 
 /// Marks a prefix as being filled. Fails if the prefix is or was in use, unless it is only left from an aborted
 /// attempt.
-pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<FillStarted> {
+pub(super) async fn begin(requests: &PrefixRequests, prefix: &str) -> Result<FillStarted> {
     let (present, _) = requests.get(KEY, None).await?;
     let used = match &present {
         Some(pair) => value(&pair.value).get("filling").is_none(),
@@ -142,7 +142,7 @@ pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<FillStart
 
 /// Opens the prefix to servers. If the outcome of the write is unknown, reads the record to find out. The outcome
 /// stays unknown only if etcd does not answer at all.
-pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: RevisionOffset) -> Result<()> {
+pub(super) async fn finish(requests: &PrefixRequests, guard: &Guard, origin: RevisionOffset) -> Result<()> {
     let mut last = String::new();
     let mut open = record(origin);
     open["filled"] = guard.revision.0.into();
@@ -183,7 +183,7 @@ pub(super) fn taken() -> BackendError {
 /// Marks the prefix: its objects are being moved to `place`, or have been. `before` is the present record. Returns
 /// the new one. Fails if the record is no longer `before`.
 pub(super) async fn mark(
-    requests: &Requests,
+    requests: &PrefixRequests,
     before: Option<&KeyValue>,
     (state, place): (&str, &str),
 ) -> Result<KeyValue> {
@@ -195,12 +195,12 @@ pub(super) async fn mark(
 }
 
 /// Removes the mark of a move that did not take place: servers write again.
-pub(super) async fn unmark(requests: &Requests, marked: &KeyValue) -> Result<()> {
+pub(super) async fn unmark(requests: &PrefixRequests, marked: &KeyValue) -> Result<()> {
     let (_, was) = moving(&value(&marked.value)).ok_or_else(unreadable)?;
     put(requests, Some(marked), &record(was)).await.map(drop)
 }
 
-async fn put(requests: &Requests, before: Option<&KeyValue>, value: &Value) -> Result<KeyValue> {
+async fn put(requests: &PrefixRequests, before: Option<&KeyValue>, value: &Value) -> Result<KeyValue> {
     match write(requests, before.map(|pair| pair.mod_revision), value).await? {
         WriteOutcome::Committed(at) => Ok(KeyValue {
             key: KEY.to_owned(),
@@ -213,7 +213,7 @@ async fn put(requests: &Requests, before: Option<&KeyValue>, value: &Value) -> R
 }
 
 /// Returns the first revision of the prefix if the move `attempt` has filled it; `None` if it has not.
-pub(super) async fn filled(requests: &Requests, attempt: u64) -> Result<Option<Revision>> {
+pub(super) async fn filled(requests: &PrefixRequests, attempt: u64) -> Result<Option<Revision>> {
     let (present, _) = requests.get(KEY, None).await?;
     let record = present.map(|pair| value(&pair.value)).unwrap_or_default();
     let is_it = record.get("filled").and_then(Value::as_u64) == Some(attempt);
@@ -222,7 +222,7 @@ pub(super) async fn filled(requests: &Requests, attempt: u64) -> Result<Option<R
 
 /// Removes the mark of a move, and raises the revisions by `bump`, because clients have seen revisions of the store
 /// that the objects were moved to. Returns the first new revision. Fails if the prefix has no such mark.
-pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Result<Revision> {
+pub(super) async fn reclaim(requests: &PrefixRequests, prefix: &str, bump: u64) -> Result<Revision> {
     let (present, newest) = requests.get(KEY, None).await?;
     let is_marked = |value: &Value| value.get("moved").is_some() || value.get("moving").is_some();
     let moved = present.filter(|pair| is_marked(&value(&pair.value)));
@@ -237,7 +237,7 @@ pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Res
     }
 }
 
-async fn write(requests: &Requests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
+async fn write(requests: &PrefixRequests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
     let value = Some(value.to_string().into());
     requests
         .write(Write { key: KEY.to_owned(), expected, value, guard: None, priority: Default::default() })

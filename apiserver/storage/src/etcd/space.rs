@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use crate::backend::{BackendError, Priority, Result, Revision, Write};
 use crate::retention::{Retention, RevisionSample, RevisionTimes, history_room};
 
@@ -119,7 +119,7 @@ impl Space {
     }
 
     /// Requests the size when it is due, and compacts earlier if space is short. Never returns.
-    pub async fn run(&self, requests: &Requests) {
+    pub async fn run(&self, requests: &PrefixRequests) {
         loop {
             match requests.members().size().await {
                 Ok(size) => self.state.lock().size = size,
@@ -134,7 +134,7 @@ impl Space {
     }
 
     /// Compacts if it is due. Returns whether history was discarded.
-    async fn give_up(&self, requests: &Requests) -> bool {
+    async fn give_up(&self, requests: &PrefixRequests) -> bool {
         let Some(sample) = self.due() else { return false };
         match requests.compact(sample.revision).await {
             Ok(()) | Err(BackendError::Compacted { .. }) => {

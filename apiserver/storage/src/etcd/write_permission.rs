@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::keys::Prefix;
 use super::members::Members;
 use super::record;
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use super::revision_offset::{self, RevisionOffset};
 use super::watch::EtcdWatch;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -89,7 +89,7 @@ impl WritePermission {
     }
 
     async fn listen(self, members: Members, prefix: Prefix) {
-        let requests = Requests::new(members.clone(), prefix.clone());
+        let requests = PrefixRequests::new(members.clone(), prefix.clone());
         // No caller requests progress of this watch.
         let progress = tokio::sync::watch::Sender::new(0);
         loop {

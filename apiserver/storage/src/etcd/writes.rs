@@ -3,7 +3,7 @@
 use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use super::revision_offset;
 use super::write_permission::WritePermission;
 use crate::backend::{BackendError, Result, Write, WriteOutcome};
@@ -14,7 +14,7 @@ const TRIES: usize = 5;
 /// A key, and the etcd revision of the last write that it must have.
 type Expected = (String, i64);
 
-impl Requests {
+impl PrefixRequests {
     /// Compares and swaps. The outcome is unknown only after an `Unavailable` error.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
         self.space.check(&write)?;
