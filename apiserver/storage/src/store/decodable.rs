@@ -26,7 +26,7 @@ struct DecodableValue {
 }
 
 /// The name of a field.
-struct Name {
+struct FieldName {
     is_metadata: bool,
 }
 
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Root {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Root, A::Error> {
                 let mut root = Root { has_metadata: false };
-                while let Some((name, value)) = map.next_entry::<Name, DecodableValue>()? {
+                while let Some((name, value)) = map.next_entry::<FieldName, DecodableValue>()? {
                     if name.is_metadata {
                         // Decoding keeps the last of several fields of one name.
                         root.has_metadata = value.is_object;
@@ -55,18 +55,18 @@ impl<'de> Deserialize<'de> for Root {
     }
 }
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for FieldName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl Visitor<'_> for Text {
-            type Value = Name;
+            type Value = FieldName;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Name, E> {
-                Ok(Name { is_metadata: text == "metadata" })
+            fn visit_str<E>(self, text: &str) -> Result<FieldName, E> {
+                Ok(FieldName { is_metadata: text == "metadata" })
             }
         }
         deserializer.deserialize_str(Text)
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for DecodableVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DecodableValue, A::Error> {
-        while map.next_entry::<Name, DecodableValue>()?.is_some() {}
+        while map.next_entry::<FieldName, DecodableValue>()?.is_some() {}
         Ok(DecodableValue { is_object: true })
     }
 }
