@@ -7,7 +7,7 @@ use super::Format;
 use crate::error::ApiError;
 use crate::field::{self, ErrorList, Path, SHOWN_MAX, beginning};
 use crate::memory::DecodeMemory;
-use crate::object::canonical::Budget;
+use crate::object::canonical::NodeBudget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -57,7 +57,7 @@ pub(super) struct Context {
     duplicate_keys: Option<Format>,
 }
 
-impl Budget for Context {
+impl NodeBudget for Context {
     fn spend<E: serde::de::Error>(&mut self, text: usize) -> Result<(), E> {
         match self.budget.checked_sub(text.saturating_add(1)) {
             Some(rest) => self.budget = rest,

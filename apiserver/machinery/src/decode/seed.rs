@@ -11,7 +11,7 @@ use super::key::Key;
 use super::zero::{complete_field, zero};
 use crate::go_time;
 use crate::memory;
-use crate::object::canonical::{self, Budget};
+use crate::object::canonical::{self, NodeBudget};
 use crate::schema::common::MANAGED_FIELDS_ENTRY;
 use crate::schema::{ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::Value;
 
 /// Limits how much may be read.
-pub(crate) trait Budget {
+pub(crate) trait NodeBudget {
     /// Takes one value with this much text from the budget.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ pub(crate) trait Budget {
 /// A budget without a limit.
 pub(super) struct Unlimited;
 
-impl Budget for Unlimited {
+impl NodeBudget for Unlimited {
     fn spend<E: Error>(&mut self, _: usize) -> Result<(), E> {
         Ok(())
     }
@@ -29,7 +29,7 @@ impl Budget for Unlimited {
 /// Those of the deserializer and of the budget.
 pub(crate) fn read<'de, D: Deserializer<'de>>(
     deserializer: D,
-    budget: &mut impl Budget,
+    budget: &mut impl NodeBudget,
 ) -> Result<String, D::Error> {
     let mut written = Written { text: String::with_capacity(USUAL_SIZE), ..Written::default() };
     Writer { written: &mut written, budget }.deserialize(deserializer)?;
@@ -82,7 +82,7 @@ struct Writer<'w, B> {
     budget: &'w mut B,
 }
 
-impl<B: Budget> Writer<'_, B> {
+impl<B: NodeBudget> Writer<'_, B> {
     fn scalar<E: Error>(self, value: impl Into<Value>) -> Result<(), E> {
         self.budget.spend(0)?;
         self.written.text.push_str(&value.into().to_string());
@@ -90,7 +90,7 @@ impl<B: Budget> Writer<'_, B> {
     }
 }
 
-impl<'de, B: Budget> DeserializeSeed<'de> for Writer<'_, B> {
+impl<'de, B: NodeBudget> DeserializeSeed<'de> for Writer<'_, B> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -98,7 +98,7 @@ impl<'de, B: Budget> DeserializeSeed<'de> for Writer<'_, B> {
     }
 }
 
-impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
+impl<'de, B: NodeBudget> Visitor<'de> for Writer<'_, B> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,7 +176,7 @@ struct KeyWriter<'w, B> {
     first: bool,
 }
 
-impl<'de, B: Budget> DeserializeSeed<'de> for KeyWriter<'_, B> {
+impl<'de, B: NodeBudget> DeserializeSeed<'de> for KeyWriter<'_, B> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -184,7 +184,7 @@ impl<'de, B: Budget> DeserializeSeed<'de> for KeyWriter<'_, B> {
     }
 }
 
-impl<B: Budget> Visitor<'_> for KeyWriter<'_, B> {
+impl<B: NodeBudget> Visitor<'_> for KeyWriter<'_, B> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
