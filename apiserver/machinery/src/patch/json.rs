@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::budget::Budget;
+use super::budget::PatchBudget;
 use super::location::Location;
 use super::operation::{self, Operation};
 use super::pointer::Pointer;
@@ -54,7 +54,7 @@ impl WebhookPatch {
 
 fn apply(doc: &Value, ops: Vec<Operation>) -> Result<Value, String> {
     let mut out = doc.clone();
-    let mut budget = Budget::new();
+    let mut budget = PatchBudget::new();
     for op in ops {
         op.apply(&mut out, &mut budget)?;
     }
@@ -62,7 +62,7 @@ fn apply(doc: &Value, ops: Vec<Operation>) -> Result<Value, String> {
 }
 
 impl Operation {
-    fn apply(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn apply(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         match self.op.as_str() {
             "add" => self.add(doc, budget),
             "remove" => self.remove(doc, budget),
@@ -74,7 +74,7 @@ impl Operation {
         }
     }
 
-    fn add(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn add(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let path = self.path.ok_or("add operation failed to decode path: missing value")?;
         let location = Location::find(doc, &path).ok_or_else(|| {
             format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
@@ -82,7 +82,7 @@ impl Operation {
         location.add(self.value, budget).map_err(|why| format!("error in add for path: '{path}': {why}"))
     }
 
-    fn remove(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn remove(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let path = self.path.ok_or("remove operation failed to decode path: missing value")?;
         let location = Location::find(doc, &path).ok_or_else(|| {
             format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
@@ -90,7 +90,7 @@ impl Operation {
         location.remove(budget).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
     }
 
-    fn replace(mut self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn replace(mut self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let value = self.value.take();
         let path = self.target()?;
         if path.is_empty() {
@@ -109,7 +109,7 @@ impl Operation {
         location.set(value, budget)
     }
 
-    fn move_(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn move_(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let from = self.source()?;
         let missing = |what: &str, path: &str| {
             format!("move operation does not apply: doc is missing {what} path: {path}: missing value")
@@ -128,7 +128,7 @@ impl Operation {
     }
 
     /// In a struct or a map, an absent value is copied as null.
-    fn copy(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn copy(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let from = self.source()?;
         let missing = |what: &str, path: &str| {
             format!("copy operation does not apply: doc is missing {what} path: {path}: missing value")
