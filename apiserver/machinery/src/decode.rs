@@ -21,7 +21,7 @@ use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
 
 use self::context::{Context, LimitExceeded};
-use self::seed::Node;
+use self::seed::SchemaSeed;
 pub use self::type_meta::{not_registered, summary};
 use crate::error::ApiError;
 use crate::field::{self, Error, Path};
@@ -68,7 +68,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     };
     depth::check_structural_characters(body, format)?;
     let mut context = Context::new(body.len());
-    let value = read(body, format, Node::new(&mut context, schema));
+    let value = read(body, format, SchemaSeed::new(&mut context, schema));
     // If the body is of another kind, that error matters more than a decoding error. It is checked only if there is
     // something to refuse.
     if !value.as_ref().is_ok_and(|value| type_meta::is_of(value.as_ref(), names)) {
@@ -129,7 +129,7 @@ pub(crate) fn json_value(body: &[u8]) -> Result<Value, DecodeError> {
 fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, DecodeError> {
     depth::check_structural_characters(body, format).map_err(DecodeError::Status)?;
     let schema = Schema::new("", crate::schema::Shape::Raw);
-    let value = read(body, format, Node::new(context, &schema));
+    let value = read(body, format, SchemaSeed::new(context, &schema));
     if let Err(LimitExceeded::Memory(refusal)) = context.check_limits() {
         return Err(DecodeError::Status(refusal));
     }
@@ -192,7 +192,7 @@ fn decoded_patch<'de>(
     schema: &Schema,
 ) -> Result<(Object, Vec<String>), DecodeError> {
     let mut context = Context::of_patched();
-    let read = Node::new(&mut context, schema).deserialize(value);
+    let read = SchemaSeed::new(&mut context, schema).deserialize(value);
     let limits = context.check_limits();
     if let Err(LimitExceeded::Memory(refusal)) = limits {
         return Err(DecodeError::Status(refusal));
