@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::bytes::base64_text;
 use super::context::Context;
-use super::key::Key;
+use super::key::KeySeed;
 use super::zero::{complete_field, zero};
 use crate::go_time;
 use crate::memory;
@@ -189,7 +189,7 @@ fn read_struct<'de, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<Map<String, Value>, A::Error> {
     let (mut result, mut seen) = (Map::new(), vec![false; shape.fields.len()]);
-    while let Some(key) = map.next_key_seed(Key)? {
+    while let Some(key) = map.next_key_seed(KeySeed)? {
         context.spend(key.len())?;
         let Some(index) = shape.fields.iter().position(|f| f.name == key) else {
             context.unknown(&key);
@@ -225,7 +225,7 @@ fn read_map<'de, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<Map<String, Value>, A::Error> {
     let mut result = Map::new();
-    while let Some(key) = map.next_key_seed(Key)? {
+    while let Some(key) = map.next_key_seed(KeySeed)? {
         context.spend(key.len())?;
         let value = context.at_key(&key, |c| map.next_value_seed(SchemaSeed::new(c, values)))?;
         if result.contains_key(&key) {
