@@ -10,7 +10,7 @@ use crate::field::Path;
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
-    let mut parser = Parser { tokens: tokens(text), position: 0 };
+    let mut parser = SelectorParser { tokens: tokens(text), position: 0 };
     let mut requirements = Vec::new();
     loop {
         match parser.peek() {
@@ -31,12 +31,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     }
 }
 
-struct Parser<'a> {
+struct SelectorParser<'a> {
     tokens: Vec<Token<'a>>,
     position: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> SelectorParser<'a> {
     fn peek(&self) -> Token<'a> {
         self.tokens.get(self.position).copied().unwrap_or(Token::End)
     }
