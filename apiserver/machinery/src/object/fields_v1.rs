@@ -12,9 +12,9 @@ use crate::managed_fields::Set;
 /// JSON in canonical form: compact, with sorted and unique keys. Whether it is a set of paths is checked when the set
 /// is needed.
 #[derive(Clone)]
-pub struct FieldsV1(Arc<Inner>);
+pub struct FieldsV1(Arc<FieldsV1Content>);
 
-struct Inner {
+struct FieldsV1Content {
     text: String,
     /// The set of paths, once it has been read.
     owned: OnceLock<Paths>,
@@ -54,7 +54,7 @@ impl FieldsV1 {
 
     /// Wraps a text that is already in canonical form.
     pub(crate) fn of_canonical(text: String) -> Self {
-        Self(Arc::new(Inner { text, owned: OnceLock::new() }))
+        Self(Arc::new(FieldsV1Content { text, owned: OnceLock::new() }))
     }
 }
 
@@ -67,7 +67,7 @@ impl From<&Value> for FieldsV1 {
 impl From<Arc<Set>> for FieldsV1 {
     fn from(set: Arc<Set>) -> Self {
         let text = set.to_sorted_json();
-        Self(Arc::new(Inner { text, owned: Paths { set, exact: true }.into() }))
+        Self(Arc::new(FieldsV1Content { text, owned: Paths { set, exact: true }.into() }))
     }
 }
 
