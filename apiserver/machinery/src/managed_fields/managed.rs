@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::set::Set;
 use crate::kind::Now;
-use crate::object::fields_v1::Paths;
+use crate::object::fields_v1::OwnedPaths;
 use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
 /// The operation of a manager.
@@ -173,7 +173,7 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
     };
     let mut owned = Owned { time: entry.time.clone(), ..Owned::empty(&api_version) };
     if let Some(fields) = &entry.fields_v1 {
-        let Paths { set, exact } = fields.paths().map_err(|e| format!("error decoding set: {e}"))?;
+        let OwnedPaths { set, exact } = fields.paths().map_err(|e| format!("error decoding set: {e}"))?;
         owned.set = set;
         owned.text = exact.then(|| fields.clone());
     }
