@@ -31,7 +31,7 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(
     deserializer: D,
     budget: &mut impl NodeBudget,
 ) -> Result<String, D::Error> {
-    let mut written = Written { text: String::with_capacity(USUAL_SIZE), ..Written::default() };
+    let mut written = CanonicalText { text: String::with_capacity(USUAL_SIZE), ..CanonicalText::default() };
     Writer { written: &mut written, budget }.deserialize(deserializer)?;
     Ok(written.in_order())
 }
@@ -50,7 +50,7 @@ pub(crate) fn write_string(text: &str, out: &mut String) {
 const USUAL_SIZE: usize = 512;
 
 #[derive(Default)]
-struct Written {
+struct CanonicalText {
     text: String,
     /// The last key of each open map, concatenated.
     keys: String,
@@ -58,7 +58,7 @@ struct Written {
     unordered: bool,
 }
 
-impl Written {
+impl CanonicalText {
     /// Returns the text with sorted keys. Servers write sorted keys; some clients may not.
     fn in_order(self) -> String {
         let sorted = || serde_json::from_str::<Value>(&self.text).ok().map(|value| value.to_string());
@@ -78,7 +78,7 @@ impl Written {
 }
 
 struct Writer<'w, B> {
-    written: &'w mut Written,
+    written: &'w mut CanonicalText,
     budget: &'w mut B,
 }
 
@@ -170,7 +170,7 @@ impl<'de, B: NodeBudget> Visitor<'de> for Writer<'_, B> {
 
 /// Writes a key. YAML allows numbers and booleans as keys, and Kubernetes uses their text.
 struct KeyWriter<'w, B> {
-    written: &'w mut Written,
+    written: &'w mut CanonicalText,
     budget: &'w mut B,
     level: usize,
     first: bool,
