@@ -32,7 +32,7 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(
     budget: &mut impl NodeBudget,
 ) -> Result<String, D::Error> {
     let mut written = CanonicalText { text: String::with_capacity(USUAL_SIZE), ..CanonicalText::default() };
-    Writer { written: &mut written, budget }.deserialize(deserializer)?;
+    CanonicalWriter { written: &mut written, budget }.deserialize(deserializer)?;
     Ok(written.in_order())
 }
 
@@ -77,12 +77,12 @@ impl CanonicalText {
     }
 }
 
-struct Writer<'w, B> {
+struct CanonicalWriter<'w, B> {
     written: &'w mut CanonicalText,
     budget: &'w mut B,
 }
 
-impl<B: NodeBudget> Writer<'_, B> {
+impl<B: NodeBudget> CanonicalWriter<'_, B> {
     fn scalar<E: Error>(self, value: impl Into<Value>) -> Result<(), E> {
         self.budget.spend(0)?;
         self.written.text.push_str(&value.into().to_string());
@@ -90,7 +90,7 @@ impl<B: NodeBudget> Writer<'_, B> {
     }
 }
 
-impl<'de, B: NodeBudget> DeserializeSeed<'de> for Writer<'_, B> {
+impl<'de, B: NodeBudget> DeserializeSeed<'de> for CanonicalWriter<'_, B> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -98,7 +98,7 @@ impl<'de, B: NodeBudget> DeserializeSeed<'de> for Writer<'_, B> {
     }
 }
 
-impl<'de, B: NodeBudget> Visitor<'de> for Writer<'_, B> {
+impl<'de, B: NodeBudget> Visitor<'de> for CanonicalWriter<'_, B> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +145,7 @@ impl<'de, B: NodeBudget> Visitor<'de> for Writer<'_, B> {
             if before > begin {
                 written.text.push(',');
             }
-            if list.next_element_seed(Writer { written, budget })?.is_none() {
+            if list.next_element_seed(CanonicalWriter { written, budget })?.is_none() {
                 written.text.truncate(before);
                 written.text.push(']');
                 return Ok(());
@@ -159,7 +159,7 @@ impl<'de, B: NodeBudget> Visitor<'de> for Writer<'_, B> {
         written.text.push('{');
         let (level, mut first) = (written.keys.len(), true);
         while map.next_key_seed(KeyWriter { written, budget, level, first })?.is_some() {
-            map.next_value_seed(Writer { written, budget })?;
+            map.next_value_seed(CanonicalWriter { written, budget })?;
             first = false;
         }
         written.keys.truncate(level);
