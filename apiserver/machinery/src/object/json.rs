@@ -72,13 +72,13 @@ struct ReadObject(Object);
 
 impl<'de> Deserialize<'de> for ReadObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields).map(Self)
+        deserializer.deserialize_map(ObjectVisitor).map(Self)
     }
 }
 
-struct Fields;
+struct ObjectVisitor;
 
-impl<'de> Visitor<'de> for Fields {
+impl<'de> Visitor<'de> for ObjectVisitor {
     type Value = Object;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
