@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::budget::PatchBudget;
 use super::location::Location;
-use super::operation::{self, Operation};
+use super::operation::{self, PatchOperation};
 use super::pointer::Pointer;
 use crate::error::{ApiError, StatusDetails};
 
@@ -27,7 +27,7 @@ pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
 
 /// The patch of an admission webhook: it may have any number of operations, and its errors are reported
 /// (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
-pub struct WebhookPatch(Vec<Operation>);
+pub struct WebhookPatch(Vec<PatchOperation>);
 
 impl WebhookPatch {
     /// Decodes a patch.
@@ -52,7 +52,7 @@ impl WebhookPatch {
     }
 }
 
-fn apply(doc: &Value, ops: Vec<Operation>) -> Result<Value, String> {
+fn apply(doc: &Value, ops: Vec<PatchOperation>) -> Result<Value, String> {
     let mut out = doc.clone();
     let mut budget = PatchBudget::new();
     for op in ops {
@@ -61,7 +61,7 @@ fn apply(doc: &Value, ops: Vec<Operation>) -> Result<Value, String> {
     Ok(out)
 }
 
-impl Operation {
+impl PatchOperation {
     fn apply(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         match self.op.as_str() {
             "add" => self.add(doc, budget),
