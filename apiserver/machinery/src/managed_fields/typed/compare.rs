@@ -185,12 +185,12 @@ fn list_items(old: Option<&Value>, new: Option<&Value>, items: &Schema, keys: &[
     out
 }
 
-type Item<'a> = (PathElement, &'a Value);
+type ListItem<'a> = (PathElement, &'a Value);
 
 /// Returns the items by their element; duplicates keep their list order.
-fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -> Vec<Item<'a>> {
+fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -> Vec<ListItem<'a>> {
     let list = list.and_then(Value::as_array);
-    let mut out: Vec<Item<'a>> = list
+    let mut out: Vec<ListItem<'a>> = list
         .into_iter()
         .flatten()
         .filter_map(|v| item_element(v, items, keys).ok().map(|e| (e, v)))
@@ -199,12 +199,18 @@ fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -
     out
 }
 
-fn run<'a, 'b>(items: &'b [Item<'a>], element: &PathElement) -> &'b [Item<'a>] {
+fn run<'a, 'b>(items: &'b [ListItem<'a>], element: &PathElement) -> &'b [ListItem<'a>] {
     let len = items.iter().take_while(|(e, _)| e == element).count();
     &items[..len]
 }
 
-fn same_key(out: &mut Comparison, element: &PathElement, old: &[Item<'_>], new: &[Item<'_>], items: &Schema) {
+fn same_key(
+    out: &mut Comparison,
+    element: &PathElement,
+    old: &[ListItem<'_>],
+    new: &[ListItem<'_>],
+    items: &Schema,
+) {
     let (first_old, first_new) = (old.first().map(|(_, v)| *v), new.first().map(|(_, v)| *v));
     let (mark, below) = match (old.len(), new.len()) {
         (0 | 1, 0 | 1) => return pair(out, || element.clone(), first_old, first_new, items),
