@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
-use super::reader::{Reader, Wire};
+use super::reader::{Wire, WireReader};
 use super::scalar::{read_int_or_string, read_time, text};
 use crate::decode::{DecodeError, json_value};
 use crate::error::ApiError;
@@ -54,7 +54,7 @@ fn message(
     memory: &mut DecodeMemory,
 ) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         let Some(field) = shape.fields.iter().find(|f| f.number == number) else { continue };
         let named = |why: String| format!("{}: {why}", field.name);
@@ -125,7 +125,7 @@ fn read(wire: Wire<'_>, schema: &Schema, memory: &mut DecodeMemory) -> Result<Op
 fn entry(wire: Wire<'_>, values: &Schema, memory: &mut DecodeMemory) -> Result<(String, Value), String> {
     let Wire::Bytes(bytes) = wire else { return Err("proto: wrong wireType".to_owned()) };
     let (mut key, mut value) = (String::new(), None);
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         match (number, wire) {
             (1, Wire::Bytes(b)) => key = text(b)?,
@@ -140,7 +140,7 @@ fn entry(wire: Wire<'_>, values: &Schema, memory: &mut DecodeMemory) -> Result<(
 /// Reads JSON text in field 1; serde_json limits its depth.
 fn raw(bytes: &[u8], memory: &mut DecodeMemory) -> Result<Option<Value>, String> {
     let mut value = None;
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         if let (1, Wire::Bytes(text)) = (number, wire) {
             value = match text {

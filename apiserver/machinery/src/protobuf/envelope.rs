@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::reader::{Reader, Wire};
+use super::reader::{Wire, WireReader};
 use super::scalar::text;
 use super::writer;
 use crate::error::ApiError;
@@ -52,7 +52,7 @@ impl<'a> Envelope<'a> {
 
     fn read(unknown: &'a [u8]) -> Result<Self, String> {
         let mut envelope = Self { api_version: String::new(), kind: String::new(), raw: &[] };
-        let mut reader = Reader::new(unknown);
+        let mut reader = WireReader::new(unknown);
         while let Some((number, wire)) = reader.next()? {
             match (number, wire) {
                 (1, Wire::Bytes(type_meta)) => envelope.read_type(type_meta)?,
@@ -71,7 +71,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn read_type(&mut self, type_meta: &[u8]) -> Result<(), String> {
-        let mut reader = Reader::new(type_meta);
+        let mut reader = WireReader::new(type_meta);
         while let Some((number, wire)) = reader.next()? {
             match (number, wire) {
                 (1, Wire::Bytes(value)) => self.api_version = text(value)?,

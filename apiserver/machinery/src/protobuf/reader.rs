@@ -9,11 +9,11 @@ pub(super) enum Wire<'a> {
 }
 
 /// Iterates over the fields of a message.
-pub(super) struct Reader<'a> {
+pub(super) struct WireReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
