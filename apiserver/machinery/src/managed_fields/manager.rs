@@ -12,7 +12,7 @@ use super::managed::{self, Managed, Manager, Operation, Owned};
 use super::path::PathElement;
 use super::set::Set;
 use super::typed::validate;
-use super::updater::Updater;
+use super::updater::FieldsUpdater;
 use crate::error::ApiError;
 use crate::kind::Now;
 use crate::object::Object;
@@ -148,8 +148,8 @@ impl FieldManager<'_> {
         }
     }
 
-    fn updater(&self) -> Updater<'_> {
-        Updater { schema: self.schema, api_version: self.api_version, reset: self.reset }
+    fn updater(&self) -> FieldsUpdater<'_> {
+        FieldsUpdater { schema: self.schema, api_version: self.api_version, reset: self.reset }
     }
 
     fn check(&self, patch: &Object) -> Result<(), ApiError> {
