@@ -48,7 +48,7 @@ where
     let hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>> = Arc::new(ArcSwapOption::empty());
     let (served, kept) = (host.served.clone(), hooks.clone());
     tokio::spawn(async move {
-        let mut known = Known::default();
+        let mut known = CompiledWebhooks::default();
         loop {
             let mut again = Duration::MAX;
             if reflector.is_ready() {
@@ -99,12 +99,12 @@ fn versions<K: Resource>(all: &[Arc<K>]) -> Vec<(String, String)> {
 
 /// The webhooks compiled last: those of an unchanged configuration are reused, with their connections.
 #[derive(Default)]
-struct Known {
+struct CompiledWebhooks {
     version: Option<Vec<(String, String)>>,
     hooks: HashMap<(usize, String, String), Arc<Webhook>>,
 }
 
-impl Known {
+impl CompiledWebhooks {
     fn take(&mut self, version: Vec<(String, String)>, compiled: Vec<Webhook>) -> Vec<Arc<Webhook>> {
         let before = self.version.take().unwrap_or_default();
         let versioned = |hook: &Webhook, all: &[(String, String)]| {
