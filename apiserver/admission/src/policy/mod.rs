@@ -30,7 +30,7 @@ use decision::{PolicyDenial, PolicyResults};
 use evaluate::PolicyVerdict;
 
 /// The policies that can apply to our kinds, sorted by name.
-type Snapshot = Arc<Vec<PolicyHook>>;
+type PolicySnapshot = Arc<Vec<PolicyHook>>;
 
 /// The admission plugin for the host's policies.
 pub struct Policies {
@@ -61,7 +61,7 @@ impl Policies {
         self.readiness.clone()
     }
 
-    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Snapshot, ApiError> {
+    async fn snapshot(&self, request: &Attributes<'_>) -> Result<PolicySnapshot, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
         }
