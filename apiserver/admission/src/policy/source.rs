@@ -34,7 +34,7 @@ pub fn follow(
     let bindings =
         HostReflector::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
     let mut source =
-        Source { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
+        PolicySource { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
     tokio::spawn(async move {
         loop {
             let complete = if source.policies.is_ready() && source.bindings.is_ready() {
@@ -66,7 +66,7 @@ pub fn follow(
     told
 }
 
-struct Source {
+struct PolicySource {
     host: Client,
     served: Vec<(String, String, String)>,
     policies: HostReflector<ValidatingAdmissionPolicy>,
@@ -77,7 +77,7 @@ struct Source {
     params: HashMap<(String, String), Arc<Params>>,
 }
 
-impl Source {
+impl PolicySource {
     /// Returns the bound policies that can apply to our kinds, and whether all of them are configured correctly.
     async fn hooks(&mut self) -> Result<(Vec<PolicyHook>, bool), String> {
         let mut by_policy: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
