@@ -37,14 +37,14 @@ use kube::Client;
 
 use caller_authorizer::AuthorizerFactory;
 use metrics::Metrics;
-use namespaces::Namespaces;
+use namespaces::NamespaceSource;
 use policy::Policies;
 use webhook::{MutatingWebhooks, ValidatingWebhooks};
 
 /// What admission needs of the host and of this server.
 pub struct Host {
     client: Client,
-    namespaces: Arc<dyn Namespaces>,
+    namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
     metrics: Metrics,
     /// The kinds that this server serves, as group, version and plural.

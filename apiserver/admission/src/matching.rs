@@ -9,7 +9,7 @@ use drydock_server::admission::Attributes;
 use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
-use crate::namespaces::Namespaces;
+use crate::namespaces::NamespaceSource;
 
 /// One rule.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +142,7 @@ impl Criteria {
     pub async fn matches(
         &self,
         request: &Attributes<'_>,
-        namespaces: &dyn Namespaces,
+        namespaces: &dyn NamespaceSource,
     ) -> Result<bool, ApiError> {
         let any = self.any_without_rules && self.rules.is_empty();
         if !(any || self.rules.iter().any(|rule| rule.matches(request)))

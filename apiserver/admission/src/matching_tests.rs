@@ -10,7 +10,7 @@ use crate::testing::{Request, widget};
 struct Labels(Value);
 
 #[async_trait]
-impl Namespaces for Labels {
+impl NamespaceSource for Labels {
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError> {
         let found = self.0.get(name).and_then(Value::as_object).cloned();
         found.ok_or_else(|| ApiError::not_found("", "namespaces", name))

@@ -22,7 +22,7 @@ use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::metrics::Metrics;
-use crate::namespaces::{Namespaces, OfRequest};
+use crate::namespaces::{NamespaceSource, OfRequest};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, Policy, PolicyHook};
@@ -36,7 +36,7 @@ type PolicySnapshot = Arc<Vec<PolicyHook>>;
 pub struct Policies {
     hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
     readiness: Readiness,
-    namespaces: Arc<dyn Namespaces>,
+    namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
     metrics: Metrics,
 }

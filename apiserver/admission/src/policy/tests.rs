@@ -22,7 +22,7 @@ use crate::cel::stack;
 use crate::input::Input;
 use crate::matching::Criteria;
 use crate::metrics::Metrics;
-use crate::namespaces::Namespaces;
+use crate::namespaces::NamespaceSource;
 use crate::readiness::Readiness;
 use crate::testing::{Request, widget};
 
@@ -183,7 +183,7 @@ fn audit_annotations_are_texts_or_nothing() {
 struct Counted(AtomicUsize);
 
 #[async_trait]
-impl Namespaces for Counted {
+impl NamespaceSource for Counted {
     async fn labels(&self, _: &str) -> Result<Map<String, Value>, ApiError> {
         Ok(Map::new())
     }

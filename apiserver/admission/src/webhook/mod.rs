@@ -30,7 +30,7 @@ use crate::cel::stack;
 use crate::conditions;
 use crate::input::Input;
 use crate::metrics::Metrics;
-use crate::namespaces::Namespaces;
+use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 use configuration::Webhook;
@@ -42,7 +42,7 @@ struct Webhooks {
     hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
     readiness: Readiness,
     host: Client,
-    namespaces: Arc<dyn Namespaces>,
+    namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
     metrics: Metrics,
 }
