@@ -16,13 +16,13 @@ pub trait NamespaceSource: Send + Sync + 'static {
 }
 
 /// The namespace of one request, fetched at most once, and only if it is used.
-pub struct OfRequest<'a> {
+pub struct RequestNamespace<'a> {
     namespaces: &'a dyn NamespaceSource,
     name: &'a str,
     found: OnceCell<Value>,
 }
 
-impl<'a> OfRequest<'a> {
+impl<'a> RequestNamespace<'a> {
     /// Creates the look-up; `name` is empty if the request has no namespace.
     pub fn new(namespaces: &'a dyn NamespaceSource, name: &'a str) -> Self {
         Self { namespaces, name, found: OnceCell::new() }

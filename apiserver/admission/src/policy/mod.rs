@@ -22,7 +22,7 @@ use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::metrics::Metrics;
-use crate::namespaces::{NamespaceSource, OfRequest};
+use crate::namespaces::{NamespaceSource, RequestNamespace};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, Policy, PolicyHook};
@@ -73,7 +73,7 @@ impl Policies {
         &self,
         hook: &PolicyHook,
         request: &Attributes<'_>,
-        namespace: &OfRequest<'_>,
+        namespace: &RequestNamespace<'_>,
         report: &mut PolicyResults<'_>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
@@ -102,7 +102,7 @@ impl Policies {
         hook: &PolicyHook,
         binding: &Binding,
         request: &Attributes<'_>,
-        namespace: &OfRequest<'_>,
+        namespace: &RequestNamespace<'_>,
         report: &mut PolicyResults<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) -> Result<(), ApiError> {
@@ -156,7 +156,7 @@ impl Admission for Policies {
             return Ok(());
         }
         let mut report = PolicyResults::new(request, &self.metrics);
-        let namespace = OfRequest::new(self.namespaces.as_ref(), request.namespace);
+        let namespace = RequestNamespace::new(self.namespaces.as_ref(), request.namespace);
         for hook in hooks.iter() {
             self.ask(hook, request, &namespace, &mut report).await?;
         }
