@@ -65,7 +65,7 @@ pub struct WebhookResponse {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
+struct AdmissionReview {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -94,7 +94,7 @@ pub fn verify(
     mutating: bool,
     body: &[u8],
 ) -> Result<WebhookResponse, String> {
-    let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let review: AdmissionReview = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let Some(response) = review.response else { return Err("webhook response was absent".to_owned()) };
     if version == ReviewVersion::V1 {
         check_identity(&review.kind, &review.api_version, &response.uid, uid)?;
