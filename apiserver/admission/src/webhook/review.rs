@@ -70,12 +70,12 @@ struct AdmissionReview {
     kind: String,
     #[serde(default)]
     api_version: String,
-    response: Option<Response>,
+    response: Option<AdmissionResponse>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
+struct AdmissionResponse {
     #[serde(default)]
     uid: String,
     #[serde(default)]
