@@ -13,7 +13,7 @@ use crate::namespaces::NamespaceSource;
 
 /// One rule.
 #[derive(Clone, Debug, Default)]
-pub struct Rule {
+pub struct MatchRule {
     groups: Vec<String>,
     versions: Vec<String>,
     operations: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Rule {
 /// The kinds that this server serves, as `(group, version, plural)`.
 pub type Served = [(String, String, String)];
 
-impl From<&host::RuleWithOperations> for Rule {
+impl From<&host::RuleWithOperations> for MatchRule {
     fn from(rule: &host::RuleWithOperations) -> Self {
         Self {
             groups: rule.api_groups.clone().unwrap_or_default(),
@@ -39,7 +39,7 @@ impl From<&host::RuleWithOperations> for Rule {
     }
 }
 
-impl From<&host::NamedRuleWithOperations> for Rule {
+impl From<&host::NamedRuleWithOperations> for MatchRule {
     fn from(rule: &host::NamedRuleWithOperations) -> Self {
         Self {
             groups: rule.api_groups.clone().unwrap_or_default(),
@@ -52,7 +52,7 @@ impl From<&host::NamedRuleWithOperations> for Rule {
     }
 }
 
-impl Rule {
+impl MatchRule {
     /// Whether the rule can apply to one of these kinds.
     pub fn can_apply(&self, served: &Served) -> bool {
         served.iter().any(|(group, version, plural)| {
@@ -94,10 +94,10 @@ fn has(all: &[String], wanted: &str) -> bool {
 /// All criteria that select requests.
 #[derive(Clone, Debug)]
 pub struct Criteria {
-    rules: Vec<Rule>,
+    rules: Vec<MatchRule>,
     /// Whether the absence of rules means every request.
     any_without_rules: bool,
-    excluded: Vec<Rule>,
+    excluded: Vec<MatchRule>,
     namespaces: Result<LabelSelector, String>,
     objects: Result<LabelSelector, String>,
 }
@@ -110,7 +110,7 @@ impl Criteria {
         objects: Option<&meta::LabelSelector>,
     ) -> Self {
         Self {
-            rules: rules.unwrap_or_default().iter().map(Rule::from).collect(),
+            rules: rules.unwrap_or_default().iter().map(MatchRule::from).collect(),
             any_without_rules: false,
             excluded: Vec::new(),
             namespaces: selector(namespaces),
@@ -121,7 +121,7 @@ impl Criteria {
     /// The criteria of a policy or a binding.
     pub fn of_policy(it: &host::MatchResources) -> Self {
         let rules = |rules: &Option<Vec<host::NamedRuleWithOperations>>| {
-            rules.iter().flatten().map(Rule::from).collect()
+            rules.iter().flatten().map(MatchRule::from).collect()
         };
         Self {
             rules: rules(&it.resource_rules),
