@@ -24,7 +24,7 @@ pub struct MatchRule {
 }
 
 /// The kinds that this server serves, as `(group, version, plural)`.
-pub type Served = [(String, String, String)];
+pub type ServedKinds = [(String, String, String)];
 
 impl From<&host::RuleWithOperations> for MatchRule {
     fn from(rule: &host::RuleWithOperations) -> Self {
@@ -54,7 +54,7 @@ impl From<&host::NamedRuleWithOperations> for MatchRule {
 
 impl MatchRule {
     /// Whether the rule can apply to one of these kinds.
-    pub fn can_apply(&self, served: &Served) -> bool {
+    pub fn can_apply(&self, served: &ServedKinds) -> bool {
         served.iter().any(|(group, version, plural)| {
             has(&self.groups, group)
                 && has(&self.versions, version)
@@ -133,7 +133,7 @@ impl Criteria {
     }
 
     /// Whether the criteria can match a request for one of these kinds.
-    pub fn can_apply(&self, served: &Served) -> bool {
+    pub fn can_apply(&self, served: &ServedKinds) -> bool {
         (self.any_without_rules && self.rules.is_empty())
             || self.rules.iter().any(|rule| rule.can_apply(served))
     }

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
 use super::params::Params;
 use crate::cel::stack;
-use crate::matching::{Criteria, Served};
+use crate::matching::{Criteria, ServedKinds};
 use crate::reflectors::HostReflector;
 
 /// Pause before a kind that the host did not have is looked up again.
@@ -143,7 +143,7 @@ impl PolicySource {
     }
 }
 
-fn concerned(policy: &ValidatingAdmissionPolicy, served: &Served) -> Option<Criteria> {
+fn concerned(policy: &ValidatingAdmissionPolicy, served: &ServedKinds) -> Option<Criteria> {
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
     let criteria = Criteria::of_policy(constraints);
     criteria.can_apply(served).then_some(criteria)

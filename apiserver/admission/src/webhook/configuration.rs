@@ -9,7 +9,7 @@ use super::review::ReviewVersion;
 use crate::cel::Expression;
 use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
-use crate::matching::{Criteria, Served};
+use crate::matching::{Criteria, ServedKinds};
 use crate::policy::FailurePolicy;
 
 /// A webhook.
@@ -40,7 +40,7 @@ pub struct Webhook {
 
 /// Compiles the webhooks of mutating configurations that can apply to our kinds, in the order in which they are
 /// called.
-pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) -> Vec<Webhook> {
+pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &ServedKinds) -> Vec<Webhook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
         webhooks.map(|webhook| (configuration.metadata.name.as_deref(), webhook))
@@ -49,7 +49,7 @@ pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) ->
 }
 
 /// As [`mutating`], for validating configurations.
-pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served) -> Vec<Webhook> {
+pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &ServedKinds) -> Vec<Webhook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
         webhooks.map(|webhook| (configuration.metadata.name.as_deref(), as_mutating(webhook)))
@@ -77,7 +77,7 @@ fn as_mutating(webhook: host::ValidatingWebhook) -> host::MutatingWebhook {
 
 fn compiled<'a>(
     hooks: impl Iterator<Item = (Option<&'a str>, host::MutatingWebhook)>,
-    served: &Served,
+    served: &ServedKinds,
 ) -> Vec<Webhook> {
     let ours = hooks.enumerate().filter_map(|(index, (of, webhook))| {
         let criteria = criteria(&webhook);

@@ -17,7 +17,7 @@ use super::Webhooks;
 use super::configuration::{self, Webhook};
 use crate::Host;
 use crate::cel::stack;
-use crate::matching::Served;
+use crate::matching::ServedKinds;
 use crate::readiness::Readiness;
 use crate::reflectors::HostReflector;
 
@@ -25,7 +25,7 @@ use crate::reflectors::HostReflector;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Compiles the webhooks of configurations of one kind.
-type Compile<K> = fn(&[&K], &Served) -> Vec<Webhook>;
+type Compile<K> = fn(&[&K], &ServedKinds) -> Vec<Webhook>;
 
 /// Starts the reflector of mutating configurations.
 pub fn mutating(host: &Host) -> Webhooks {
