@@ -9,7 +9,7 @@ use drydock_machinery::names;
 use super::{argument, opaque, texts, url};
 
 /// Returns the errors of a text.
-type Rule = fn(&str) -> Vec<String>;
+type FormatRule = fn(&str) -> Vec<String>;
 
 /// A format, by name.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ struct Format(&'static str);
 
 opaque!(Format, FORMAT_TYPE, "kubernetes.NamedFormat");
 
-const FORMATS: [(&str, Rule); 13] = [
+const FORMATS: [(&str, FormatRule); 13] = [
     ("dns1123Label", |text| names::name_is_dns_label(text, false)),
     ("dns1123Subdomain", |text| names::name_is_dns_subdomain(text, false)),
     ("dns1035Label", |text| dns1035_label(text, false)),
