@@ -19,14 +19,14 @@ pub const CALL: &str = "@call";
 /// The cost of an authorizer check (k8s.io/apiserver pkg/cel/library/cost.go).
 const CHECK: i64 = 350_000;
 
-type Operands<'a, 'b, 'v> = &'a [CowVal<'b, 'v>];
+type CallOperands<'a, 'b, 'v> = &'a [CowVal<'b, 'v>];
 
 struct CostRow {
     /// The name in expressions.
     name: &'static str,
     /// The name of the declared function; its first operand is the receiver of the call.
     function: &'static str,
-    cost: fn(Operands<'_, '_, '_>) -> i64,
+    cost: fn(CallOperands<'_, '_, '_>) -> i64,
 }
 
 const TABLE: [CostRow; 14] = [
@@ -47,7 +47,11 @@ const TABLE: [CostRow; 14] = [
     row("split", "@split", strings::pieces),
 ];
 
-const fn row(name: &'static str, function: &'static str, cost: fn(Operands<'_, '_, '_>) -> i64) -> CostRow {
+const fn row(
+    name: &'static str,
+    function: &'static str,
+    cost: fn(CallOperands<'_, '_, '_>) -> i64,
+) -> CostRow {
     CostRow { name, function, cost }
 }
 
@@ -85,22 +89,22 @@ fn call<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
 }
 
 /// Returns the first operand, an integer.
-fn whole(operands: Operands<'_, '_, '_>) -> i64 {
+fn whole(operands: CallOperands<'_, '_, '_>) -> i64 {
     argument::<CelInt>(operands, 0).map_or(1, |it| *it.inner())
 }
 
 /// The cost of comparing each item of one list with each item of the other.
-fn product(operands: Operands<'_, '_, '_>) -> i64 {
+fn product(operands: CallOperands<'_, '_, '_>) -> i64 {
     let (one, other) = (count(operands, 0), count(operands, 1));
     let each = one.saturating_mul(size(operands, 1)).min(other.saturating_mul(size(operands, 0)));
     one.saturating_mul(other).max(each)
 }
 
-fn count(operands: Operands<'_, '_, '_>, index: usize) -> i64 {
+fn count(operands: CallOperands<'_, '_, '_>, index: usize) -> i64 {
     let sized = operands.get(index).and_then(|it| it.as_sizer());
     sized.map_or(1, |sized: &dyn Sizer| *sized.size().inner())
 }
 
-fn size(operands: Operands<'_, '_, '_>, index: usize) -> i64 {
+fn size(operands: CallOperands<'_, '_, '_>, index: usize) -> i64 {
     operands.get(index).map_or(1, |it| value::size(it.as_ref()))
 }
