@@ -28,12 +28,12 @@ pub fn decode_spec<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList>
 /// Decodes without the fields of the object, and of its metadata, that are not `wanted`.
 fn decode_fields<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
     let fields = || object.0.iter().filter(move |(name, _)| wanted(name));
-    let read = if fields().any(|(name, value)| Part::of(name, value, wanted).holds_null()) {
+    let read = if fields().any(|(name, value)| TopLevelField::of(name, value, wanted).holds_null()) {
         serde_json::from_value(without_nulls(Value::Object(
             fields().map(|(k, v)| (k.clone(), v.clone())).collect(),
         )))
     } else {
-        let parts = fields().map(|(name, value)| (name.as_str(), Part::of(name, value, wanted)));
+        let parts = fields().map(|(name, value)| (name.as_str(), TopLevelField::of(name, value, wanted)));
         T::deserialize(MapDeserializer::new(parts))
     };
     read.map_err(|e| {
@@ -48,13 +48,13 @@ fn decode_fields<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool)
 }
 
 /// A top-level field of an object.
-enum Part<'a> {
+enum TopLevelField<'a> {
     /// The metadata, of which only the wanted fields are decoded.
     Metadata(&'a Map<String, Value>, fn(&str) -> bool),
     Other(&'a Value),
 }
 
-impl<'a> Part<'a> {
+impl<'a> TopLevelField<'a> {
     fn of(name: &str, value: &'a Value, wanted: fn(&str) -> bool) -> Self {
         match value {
             Value::Object(map) if name == "metadata" => Self::Metadata(map, wanted),
@@ -77,7 +77,7 @@ fn kept_fields(
     metadata.iter().filter(move |(name, _)| *name != "managedFields" && wanted(name))
 }
 
-impl<'de> Deserializer<'de> for Part<'de> {
+impl<'de> Deserializer<'de> for TopLevelField<'de> {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -103,7 +103,7 @@ impl<'de> Deserializer<'de> for Part<'de> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, serde_json::Error> for Part<'de> {
+impl<'de> IntoDeserializer<'de, serde_json::Error> for TopLevelField<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
