@@ -21,7 +21,7 @@ pub(super) struct InitialObjects {
 impl InitialObjects {
     /// Starts at the first object of the scope.
     pub(super) fn new(shared: &Shared, scope: &Scope, snapshot: Snapshot) -> Self {
-        let age = Age::new(shared.metrics.clone(), snapshot.taken_in);
+        let age = Age::new(shared.metrics.clone(), snapshot.bytes_received);
         let held = Arc::new(PinnedState { snapshot: Mutex::new(Some(snapshot)), age });
         Self { held, start: scope.prefix.clone() }
     }

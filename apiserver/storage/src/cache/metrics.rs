@@ -20,7 +20,7 @@ pub struct Metrics {
     /// Bytes that the ring's changes account for.
     pub ring_bytes: AtomicU64,
     /// Bytes of all objects and changes that the cache has ever received, including the cost of keeping the changes.
-    pub taken_in: AtomicU64,
+    pub bytes_received: AtomicU64,
     /// Open watchers.
     pub watchers: AtomicU64,
     /// Revisions by which the cache was behind the backend at the last check.
@@ -50,7 +50,7 @@ impl Metrics {
         self.revision.store(state.snapshot.revision.0, Relaxed);
         self.ring_events.store(state.ring.len() as u64, Relaxed);
         self.ring_bytes.store(state.ring.bytes() as u64, Relaxed);
-        self.taken_in.store(state.snapshot.taken_in, Relaxed);
+        self.bytes_received.store(state.snapshot.bytes_received, Relaxed);
     }
 
     pub(super) fn checked(&self, authority: &Result<Revision, BackendError>, cached: Revision) {

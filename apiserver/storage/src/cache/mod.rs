@@ -208,7 +208,7 @@ impl Storage for Cache {
             ReadSource::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
                 let mut page = page::page(&snapshot, scope, options).await;
-                page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
+                page.items = page.items.aged(Age::new(self.metrics(), snapshot.bytes_received));
                 Ok(page)
             }
             ReadSource::Store => self.shared.store.list(scope, options, memory).await,
@@ -277,8 +277,8 @@ impl Cache {
         // No other reader shares these objects, so their age is set as if the cache had received as many bytes since.
         let apart =
             items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
-        let taken_in = state.snapshot.taken_in.saturating_sub(apart);
+        let bytes_received = state.snapshot.bytes_received.saturating_sub(apart);
         let objects = ObjectMap::from_sorted(items, Vec::new());
-        Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, taken_in })
+        Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, bytes_received })
     }
 }

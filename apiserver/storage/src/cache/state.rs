@@ -32,7 +32,7 @@ pub(super) struct Snapshot {
     pub(super) revision: Revision,
     pub(super) objects: ObjectMap,
     /// Bytes that the cache had received by then; for a past state too few, by at most what the ring holds.
-    pub(super) taken_in: u64,
+    pub(super) bytes_received: u64,
 }
 
 impl State {
@@ -69,9 +69,9 @@ impl State {
         if !self.ready || revision < self.floor() || revision > self.snapshot.revision {
             return None;
         }
-        let taken_in = self.snapshot.taken_in.saturating_sub(self.ring.bytes() as u64);
+        let bytes_received = self.snapshot.bytes_received.saturating_sub(self.ring.bytes() as u64);
         let objects = self.ring.objects_at(revision);
-        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, taken_in })
+        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, bytes_received })
     }
 
     /// Applies one change; `bytes` is the size of its value.
@@ -102,7 +102,7 @@ impl State {
     }
 
     fn push(&mut self, change: CachedChange) {
-        self.snapshot.taken_in += change.bytes as u64;
+        self.snapshot.bytes_received += change.bytes as u64;
         self.ring.push(change);
     }
 
