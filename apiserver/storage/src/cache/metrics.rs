@@ -32,7 +32,7 @@ pub struct Metrics {
     /// Checks of the backend's current revision.
     pub revision_checks: AtomicU64,
     /// Consistent reads that the store answered because the cache had fallen behind.
-    pub fallen_through: AtomicU64,
+    pub answered_by_store: AtomicU64,
     /// Writes that were refused because too many were waiting.
     pub refused_busy: AtomicU64,
     /// Writes that were refused because no space is left.
@@ -60,8 +60,8 @@ impl Metrics {
         }
     }
 
-    pub(super) fn fell_through(&self) {
-        self.fallen_through.fetch_add(1, Relaxed);
+    pub(super) fn answered_by_store(&self) {
+        self.answered_by_store.fetch_add(1, Relaxed);
     }
 
     /// Counts a write that the backend refused.

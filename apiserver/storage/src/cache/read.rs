@@ -67,7 +67,7 @@ impl Cache {
         match self.shared.reach(revision).await {
             Ok(state) => Ok(ReadSource::Snapshot(state.snapshot.clone())),
             Err(_) => {
-                self.shared.metrics.fell_through();
+                self.shared.metrics.answered_by_store();
                 Ok(ReadSource::Store)
             }
         }
@@ -89,7 +89,7 @@ impl Cache {
         if current < revision {
             return Err(StorageError::TooLarge { requested: revision.0, current: current.0 });
         }
-        self.shared.metrics.fell_through();
+        self.shared.metrics.answered_by_store();
         Ok(ReadSource::Store)
     }
 }

@@ -115,12 +115,12 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
     let read = setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap();
     assert_eq!((read_value(&read.object()), read.revision), (2, written));
     assert_eq!(read_value(&setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items[0].object()), 2);
-    assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 2);
+    assert_eq!(setup.metric(|metrics| &metrics.answered_by_store), 2);
     let seen_elsewhere = setup.fixture.list(&Scope::all(), ReadAt::NotOlderThan(written)).await;
     assert_eq!((read_value(&seen_elsewhere.items[0].object()), seen_elsewhere.revision), (2, written));
     let exact = setup.fixture.storage.get("a/1", ReadAt::Exact(written)).await.unwrap();
     assert_eq!(read_value(&exact.object()), 2);
-    assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 4);
+    assert_eq!(setup.metric(|metrics| &metrics.answered_by_store), 4);
     let next = Revision(written.0 + 1);
     let not_yet = setup
         .fixture
