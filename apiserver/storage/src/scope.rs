@@ -63,19 +63,19 @@ pub(crate) fn next_key(key: &str) -> String {
 /// selection before and after.
 ///
 /// A change that leaves the selection is a deletion, one that enters it an addition (Kubernetes: etcd3 watcher.go,
-/// `transform`). `departed` makes the last state in the selection, with the change's revision.
+/// `transform`). `last_in_selection` makes the last state in the selection, with the change's revision.
 pub(crate) fn transition(
     scope: &Scope,
     current: Option<&Arc<Stored>>,
     previous: Option<&Arc<Stored>>,
-    departed: impl FnOnce(&Arc<Stored>) -> Arc<Stored>,
+    last_in_selection: impl FnOnce(&Arc<Stored>) -> Arc<Stored>,
 ) -> Option<WatchEvent> {
     let current = current.filter(|stored| scope.selects(stored));
     let previous = previous.filter(|stored| scope.selects(stored));
     match (current, previous) {
         (Some(now), Some(_)) => Some(WatchEvent::Modified(now.clone())),
         (Some(now), None) => Some(WatchEvent::Added(now.clone())),
-        (None, Some(before)) => Some(WatchEvent::Deleted(departed(before))),
+        (None, Some(before)) => Some(WatchEvent::Deleted(last_in_selection(before))),
         (None, None) => None,
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct CachedChange {
     /// Why the new value cannot be decoded; `None` if it can.
     pub(super) damage: Option<Arc<str>>,
     pub(super) bytes: usize,
-    departed: OnceLock<Arc<Stored>>,
+    last_in_selection: OnceLock<Arc<Stored>>,
 }
 
 /// Revision, and index among the changes of that revision.
@@ -155,7 +155,7 @@ impl CachedChange {
         bytes: usize,
     ) -> Self {
         let (key, bytes) = (key.to_owned(), bytes + OVERHEAD);
-        Self { revision, key, current, previous, damage: None, bytes, departed: OnceLock::new() }
+        Self { revision, key, current, previous, damage: None, bytes, last_in_selection: OnceLock::new() }
     }
 
     /// A change to a value that cannot be decoded, and why.
@@ -170,7 +170,7 @@ impl CachedChange {
 
     /// Returns the previous state with this change's revision, for watchers whose selection the object left. It is
     /// made once for all of them.
-    pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
-        self.departed.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
+    pub(super) fn last_in_selection(&self, previous: &Arc<Stored>) -> Arc<Stored> {
+        self.last_in_selection.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
     }
 }

@@ -212,7 +212,9 @@ fn seen_from(scope: &Scope, change: &CachedChange) -> Option<WatchEvent> {
     if !scope.contains(&change.key) {
         return None;
     }
-    transition(scope, change.current.as_ref(), change.previous.as_ref(), |last| change.departed(last))
+    transition(scope, change.current.as_ref(), change.previous.as_ref(), |last| {
+        change.last_in_selection(last)
+    })
 }
 
 impl Watcher for Cursor {
