@@ -54,7 +54,7 @@ impl CacheFollower {
                 Ok(state) => self.follow(state).await,
                 Err(error) => error,
             };
-            self.tell(&ended);
+            self.log_end(&ended);
             self.abandon();
             self.backoff.wait().await;
         }
@@ -80,7 +80,7 @@ impl CacheFollower {
 
     /// Logs why the cache was lost. A backend that is unavailable logs that itself, so a failed attempt to fill the
     /// cache is only logged at debug level.
-    fn tell(&self, ended: &StorageError) {
+    fn log_end(&self, ended: &StorageError) {
         let keys = self.shared.store.keys();
         let is_silence = matches!(ended, StorageError::Backend(BackendError::Unavailable(_)));
         match is_silence && !self.shared.state.load().ready {
@@ -110,7 +110,7 @@ impl CacheFollower {
                 return ended;
             }
             tracing::info!(%ended, "watch cache resumes its watch");
-            if let Err(lost) = self.wait_for_authority(state.snapshot.revision).await {
+            if let Err(lost) = self.wait_for_current_revision(state.snapshot.revision).await {
                 return lost;
             }
         }
@@ -126,7 +126,7 @@ impl CacheFollower {
         while items.recv_many(&mut batch, BATCH).await > 0 {
             let known = state.snapshot.revision;
             let taken = self.take(state, &mut batch);
-            self.show(state, known);
+            self.publish(state, known);
             if let Err(error) = taken {
                 return error;
             }
@@ -136,9 +136,9 @@ impl CacheFollower {
     }
 
     /// Publishes a state. Its changes after the revision `known` are new.
-    fn show(&self, state: &mut State, known: Revision) {
+    fn publish(&self, state: &mut State, known: Revision) {
         let marked = self.shared.watcher_index.mark(state.changes(known), state.floor());
-        state.settle(&self.shared.config);
+        state.prepare(&self.shared.config);
         self.shared.publish(state.clone(), marked);
     }
 
@@ -210,7 +210,7 @@ impl CacheFollower {
 
     /// Waits until the backend answers again. Fails if the backend's revision is below `known`: then it was restored
     /// from a backup, and the cached events no longer exist.
-    async fn wait_for_authority(&mut self, known: Revision) -> Result<(), StorageError> {
+    async fn wait_for_current_revision(&mut self, known: Revision) -> Result<(), StorageError> {
         loop {
             self.backoff.wait().await;
             match self.shared.store.backend().current_revision().await {

@@ -110,13 +110,13 @@ impl State {
     /// changes of one revision stay together.
     fn begin(&mut self, revision: Revision) {
         if self.ring.is_due() && revision > self.snapshot.revision {
-            self.seal();
+            self.keep_snapshot();
         }
         self.snapshot.revision = revision;
     }
 
     /// Keeps the present objects for exact reads.
-    fn seal(&mut self) {
+    fn keep_snapshot(&mut self) {
         self.ring.keep(self.snapshot.revision, &self.snapshot.objects);
     }
 
@@ -126,8 +126,8 @@ impl State {
     }
 
     /// Prepares the state for publication.
-    pub(super) fn settle(&mut self, config: &Config) {
-        self.seal();
+    pub(super) fn prepare(&mut self, config: &Config) {
+        self.keep_snapshot();
         self.ring.trim(config);
     }
 }
@@ -168,7 +168,7 @@ mod tests {
                 _ => applied(&mut state, revision, "a"),
             }
             if matches!(revision, 3 | 200 | 203) {
-                state.seal();
+                state.keep_snapshot();
             }
         }
         state
@@ -219,7 +219,7 @@ mod tests {
         state.apply_damaged(Revision(1), "c", "torn".to_owned());
         state.apply(Revision(2), "c", None, 0);
         applied(&mut state, 3, "a");
-        state.seal();
+        state.keep_snapshot();
         let damaged = [1, 2, 3].map(|at| state.exactly(Revision(at)).map(|s| s.objects.damaged()));
         assert_eq!(damaged, [Some(1), Some(0), Some(0)]);
     }
