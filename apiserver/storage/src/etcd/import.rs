@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use super::requests::PrefixRequests;
 use super::revision_offset::{self, FillStarted, RevisionOffset};
-use super::{EtcdConfig, reach};
+use super::{EtcdConfig, connect_prefix};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
 use crate::values;
 
@@ -23,7 +23,7 @@ pub struct PrefixImport {
 impl PrefixImport {
     /// Begins to fill a prefix. All its revisions will be above `above`. Fails if the prefix is in use, or was.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
-        let (_, requests) = reach(config, RevisionOffset::default()).await?;
+        let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let FillStarted { guard, resumed } = revision_offset::begin(&requests, &config.prefix).await?;
         let offset = (above.0 + 1).saturating_sub(guard.revision.0);
         let import = Self { requests, guard, offset };
@@ -40,7 +40,7 @@ impl PrefixImport {
 
     /// Returns the first revision of the prefix if this attempt has filled it completely; `None` if it has not.
     pub async fn completed(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
-        let (_, requests) = reach(config, RevisionOffset::default()).await?;
+        let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         revision_offset::filled(&requests, attempt).await
     }
 

@@ -73,7 +73,7 @@ impl EtcdBackend {
     /// Connects. Fails if a certificate cannot be read, if the cluster does not answer, or if the record of the
     /// prefix forbids it.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
-        let (members, requests) = reach(config, RevisionOffset::default()).await?;
+        let (members, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let claimed = revision_offset::claim(&requests).await;
         let (origin, record) = claimed.map_err(|error| about(&config.prefix, error))?;
         let permission = WritePermission::new(origin, RevisionOffset::default().signed(record));
@@ -102,12 +102,12 @@ impl EtcdBackend {
 /// Removes the mark of a move. Revisions continue `bump` above the last one, and the history below is discarded.
 /// Returns the first new revision.
 pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
-    let (_, requests) = reach(config, RevisionOffset::default()).await?;
+    let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
     revision_offset::reclaim(&requests, &config.prefix, bump).await
 }
 
 /// Connects to a prefix with this revision offset.
-async fn reach(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, PrefixRequests)> {
+async fn connect_prefix(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, PrefixRequests)> {
     let members = Members::new(Connector::new(config).await?).await?;
     let requests = PrefixRequests::new(members.clone(), Prefix::new(&config.prefix, origin));
     Ok((members, requests))

@@ -3,7 +3,7 @@
 use super::record;
 use super::requests::PrefixRequests;
 use super::revision_offset::{self, RevisionOffset};
-use super::{EtcdBackend, EtcdConfig, about, reach};
+use super::{EtcdBackend, EtcdConfig, about, connect_prefix};
 use crate::backend::{KeyValue, Result, Revision};
 
 /// Reads a prefix, and marks it so that servers do not write to it.
@@ -24,7 +24,7 @@ pub struct MoveMark {
 impl MoveSource {
     /// Reads the record of a prefix; writes nothing. A prefix that is marked already is one whose move was aborted.
     pub async fn inspect(config: &EtcdConfig) -> Result<Self> {
-        let (members, record_requests) = reach(config, RevisionOffset::default()).await?;
+        let (members, record_requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let existing = revision_offset::existing(&record_requests).await;
         let (origin, record) = existing.map_err(|error| about(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, origin, None).await?;
