@@ -90,7 +90,7 @@ impl EtcdBackend {
         let prefix = Prefix::new(&config.prefix, origin);
         let mut requests = PrefixRequests::new(members.clone(), prefix.clone()).retaining(config.retention);
         if let Some((permission, _)) = &permission {
-            requests = requests.while_standing(permission.clone());
+            requests = requests.with_permission(permission.clone());
         }
         requests.current_revision().await?;
         let keeping = members.contact().clone().probe(members.clone(), prefix.key("revision"));

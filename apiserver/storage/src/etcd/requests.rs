@@ -43,7 +43,7 @@ impl PrefixRequests {
     }
 
     /// Makes each write depend on the record of the prefix, as a server needs.
-    pub fn while_standing(mut self, permission: WritePermission) -> Self {
+    pub fn with_permission(mut self, permission: WritePermission) -> Self {
         self.permission = Some(permission);
         self
     }
