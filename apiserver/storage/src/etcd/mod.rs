@@ -75,7 +75,7 @@ impl EtcdBackend {
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
         let (members, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let claimed = revision_offset::claim(&requests).await;
-        let (origin, record) = claimed.map_err(|error| about(&config.prefix, error))?;
+        let (origin, record) = claimed.map_err(|error| with_prefix(&config.prefix, error))?;
         let permission = WritePermission::new(origin, RevisionOffset::default().signed(record));
         let followed = permission.follow(&members, &config.prefix);
         Self::at(config, members, origin, Some((permission, followed))).await
@@ -114,7 +114,7 @@ async fn connect_prefix(config: &EtcdConfig, origin: RevisionOffset) -> Result<(
 }
 
 /// Adds the prefix to an error.
-fn about(prefix: &str, error: BackendError) -> BackendError {
+fn with_prefix(prefix: &str, error: BackendError) -> BackendError {
     match error {
         BackendError::Unavailable(why) => BackendError::Unavailable(format!("prefix {prefix}: {why}")),
         BackendError::Corrupt(why) => BackendError::Corrupt(format!("prefix {prefix}: {why}")),

@@ -3,7 +3,7 @@
 use super::record;
 use super::requests::PrefixRequests;
 use super::revision_offset::{self, RevisionOffset};
-use super::{EtcdBackend, EtcdConfig, about, connect_prefix};
+use super::{EtcdBackend, EtcdConfig, connect_prefix, with_prefix};
 use crate::backend::{KeyValue, Result, Revision};
 
 /// Reads a prefix, and marks it so that servers do not write to it.
@@ -26,7 +26,7 @@ impl MoveSource {
     pub async fn inspect(config: &EtcdConfig) -> Result<Self> {
         let (members, record_requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let existing = revision_offset::existing(&record_requests).await;
-        let (origin, record) = existing.map_err(|error| about(&config.prefix, error))?;
+        let (origin, record) = existing.map_err(|error| with_prefix(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, origin, None).await?;
         Ok(Self { backend, record_requests, record })
     }

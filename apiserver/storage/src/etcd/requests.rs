@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use etcd_client::proto::PbResponseHeader;
 use etcd_client::{GetOptions, GetResponse};
 
-use super::error::about;
+use super::error::with_revision;
 use super::keys::Prefix;
 use super::members::Members;
 use super::revision_offset::RevisionOffset;
@@ -172,7 +172,7 @@ impl PrefixRequests {
         match error {
             BackendError::Compacted { .. } => {
                 let oldest = Revision(self.compacted.load(Ordering::Relaxed));
-                about(BackendError::Compacted { requested, oldest }, requested)
+                with_revision(BackendError::Compacted { requested, oldest }, requested)
             }
             BackendError::FutureRevision { .. } => match self.current_revision().await {
                 Ok(current) => BackendError::FutureRevision { requested, current },
