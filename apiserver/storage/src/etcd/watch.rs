@@ -28,11 +28,11 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The longest time that a stream may be silent after a request.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// How long to wait before progress is requested again: etcd drops a request if the watch has not caught up.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+const PROGRESS_RETRY: Duration = Duration::from_millis(100);
 /// How often progress is requested even if no caller has. etcd reports it unasked only every ten minutes, and a
 /// stream that breaks continues from the last report: that revision must not be compacted, which happens after five
 /// minutes (`compaction`).
-const KEEP_UP: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 /// The largest message accepted. etcd sends events in fragments of about its largest request, so a message of this
 /// size is not etcd's.
 const LARGEST_MESSAGE: usize = 256 << 20;
@@ -178,10 +178,10 @@ impl EtcdWatch {
                 Ok(Err(error)) => return error.into(),
                 Err(_) => return StreamEnd::Silent,
             };
-        let (mut ask_at, mut keep_up_at) = (Instant::now(), Instant::now() + KEEP_UP);
+        let (mut ask_at, mut progress_at) = (Instant::now(), Instant::now() + PROGRESS_INTERVAL);
         let mut liveness = StreamLiveness::default();
         loop {
-            let owed = self.state.owes(*self.progress.borrow());
+            let unanswered = self.state.is_unanswered(*self.progress.borrow());
             let asked = tokio::select! {
                 response = responses.message() => {
                     *lived = true;
@@ -200,15 +200,15 @@ impl EtcdWatch {
                     liveness.expect(self.patience);
                     self.ping(&mut liveness, &mut requests).await
                 }
-                () = tokio::time::sleep_until(ask_at), if owed => {
-                    ask_at = Instant::now() + ASK_AGAIN;
+                () = tokio::time::sleep_until(ask_at), if unanswered => {
+                    ask_at = Instant::now() + PROGRESS_RETRY;
                     self.ask(&mut liveness, &mut requests).await
                 }
-                () = tokio::time::sleep_until(keep_up_at) => {
-                    keep_up_at = Instant::now() + KEEP_UP;
+                () = tokio::time::sleep_until(progress_at) => {
+                    progress_at = Instant::now() + PROGRESS_INTERVAL;
                     self.ask(&mut liveness, &mut requests).await
                 }
-                changed = self.progress.changed(), if !owed => {
+                changed = self.progress.changed(), if !unanswered => {
                     if changed.is_err() {
                         return StreamEnd::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
                     }
@@ -238,7 +238,7 @@ impl EtcdWatch {
         self.state.asked(*self.progress.borrow_and_update());
         liveness.expect(self.patience);
         requests.request_progress().await?;
-        if self.state.may_be_told() { Ok(()) } else { self.ping(liveness, requests).await }
+        if self.state.may_report() { Ok(()) } else { self.ping(liveness, requests).await }
     }
 
     async fn ping(

@@ -38,7 +38,7 @@ impl WatchState {
     }
 
     /// Whether `round` has not been answered.
-    pub fn owes(&self, round: u64) -> bool {
+    pub fn is_unanswered(&self, round: u64) -> bool {
         self.answered != round
     }
 
@@ -58,7 +58,7 @@ impl WatchState {
     }
 
     /// Whether etcd may have reached the first revision of the stream: before that it reports no progress.
-    pub fn may_be_told(&self) -> bool {
+    pub fn may_report(&self) -> bool {
         self.seen.is_some_and(|seen| seen > self.after)
     }
 
