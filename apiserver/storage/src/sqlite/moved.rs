@@ -44,7 +44,7 @@ pub(crate) fn undo_move(path: &Path) -> Result<()> {
 /// Returns the number of the attempt that was aborted on this store; `None` if it is not marked.
 pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
     let connection = connect::to_change(&resolve_links(path)?)?;
-    match stands(&connection, "moving", schema::MOVING)? {
+    match has_mark(&connection, "moving", schema::MOVING)? {
         false => Ok(None),
         true => {
             let read = connection.query_row("SELECT attempt FROM moving", [], |row| row.get(0));
@@ -55,7 +55,7 @@ pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
 
 /// Fails if the store is marked. With `leaving`, a store that is being moved is accepted.
 pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
-    match (place(connection, "moved", schema::MOVED)?, place(connection, "moving", schema::MOVING)?) {
+    match (target(connection, "moved", schema::MOVED)?, target(connection, "moving", schema::MOVING)?) {
         (Some(place), _) => Err(has_moved(&place)),
         (None, Some(place)) if !leaving => Err(is_being_moved(&place)),
         (None, _) => Ok(()),
@@ -80,8 +80,8 @@ pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
 }
 
 /// Returns where the objects are, or are being moved to, if the store has this mark.
-fn place(connection: &Connection, table: &str, made: &str) -> Result<Option<String>> {
-    match stands(connection, table, made)? {
+fn target(connection: &Connection, table: &str, made: &str) -> Result<Option<String>> {
+    match has_mark(connection, table, made)? {
         false => Ok(None),
         true => {
             let select = format!("SELECT place FROM {table}");
@@ -90,7 +90,7 @@ fn place(connection: &Connection, table: &str, made: &str) -> Result<Option<Stri
     }
 }
 
-fn stands(connection: &Connection, table: &str, made: &str) -> Result<bool> {
+fn has_mark(connection: &Connection, table: &str, made: &str) -> Result<bool> {
     let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
     let found: Option<String> =
         connection.query_row(sql, [table], |row| row.get(0)).optional().map_err(translate)?;
