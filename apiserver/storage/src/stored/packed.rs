@@ -69,7 +69,7 @@ impl Packed {
 
     /// Appends the text without its prefix `head`. Returns `false`, and appends nothing, if it does not begin with
     /// `head`.
-    pub fn write_behind(&self, head: &[u8], out: &mut BytesMut) -> bool {
+    pub fn write_without_prefix(&self, head: &[u8], out: &mut BytesMut) -> bool {
         if let [Cut { at: 0, run }, others @ ..] = &*self.cuts
             && **run == *head
         {
@@ -161,7 +161,7 @@ mod tests {
             prop_assert_eq!(written(&packed), text.as_bytes());
             for head in ["", "{", parts.first().map_or("x", String::as_str)] {
                 let mut out = BytesMut::new();
-                let found = packed.write_behind(head.as_bytes(), &mut out);
+                let found = packed.write_without_prefix(head.as_bytes(), &mut out);
                 prop_assert_eq!(found.then_some(&*out), text.as_bytes().strip_prefix(head.as_bytes()));
             }
         }
