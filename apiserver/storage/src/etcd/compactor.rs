@@ -23,7 +23,7 @@ const KEY: &str = "compact_rev_key";
 pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Result<CompactionTurn> {
     let response = requests.members().read(KEY.to_owned(), GetOptions::new()).await?.0;
     let revision = requests.header(response.header.as_ref())?;
-    let time = noted(requests, response.kvs.into_iter().next());
+    let time = record_boundary(requests, response.kvs.into_iter().next());
     if time != last.time {
         return Ok(CompactionTurn { time, revision });
     }
@@ -50,11 +50,11 @@ async fn write(requests: &PrefixRequests, last: CompactionTurn) -> Result<u64> {
         .and_then([TxnOp::put(KEY, requests.signed(last.revision).max(0).to_string(), None)])
         .or_else([TxnOp::get(KEY, None)]);
     let response = requests.members().transact(transaction).await?;
-    Ok(if response.succeeded { last.time + 1 } else { noted(requests, found(response)) })
+    Ok(if response.succeeded { last.time + 1 } else { record_boundary(requests, found(response)) })
 }
 
 /// Records the compaction boundary that the key holds, and returns its version; 0 if there is no key.
-fn noted(requests: &PrefixRequests, pair: Option<PbKeyValue>) -> u64 {
+fn record_boundary(requests: &PrefixRequests, pair: Option<PbKeyValue>) -> u64 {
     let Some(pair) = pair else { return 0 };
     if let Some(at) = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok()) {
         requests.compacted(requests.revision(at));
