@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::KeyRange;
-use crate::pinned::{Age, Pinned, json_bytes};
+use crate::pinned::{Pinned, StateAge, json_bytes};
 use crate::stored::Stored;
 
 /// Objects in key order. A long list is not collected before it is read: its reader starts at once, and holds the
@@ -12,7 +12,7 @@ use crate::stored::Stored;
 pub struct Items {
     source: ItemsSource,
     /// The age of the state that the objects belong to; `None` if they are not shared.
-    age: Option<Age>,
+    age: Option<StateAge>,
 }
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Items {
 
     /// Sets the age of the state that the objects belong to.
     #[must_use]
-    pub(crate) fn aged(self, age: Age) -> Self {
+    pub(crate) fn aged(self, age: StateAge) -> Self {
         Self { age: Some(age), ..self }
     }
 
@@ -55,7 +55,7 @@ impl From<Vec<Arc<Stored>>> for Items {
 
 impl Pinned for Items {
     fn bytes(&self) -> usize {
-        let older = self.age.as_ref().map_or(usize::MAX, Age::bytes);
+        let older = self.age.as_ref().map_or(usize::MAX, StateAge::bytes);
         match &self.source {
             ItemsSource::Held(_, bytes) => older.min(*bytes),
             ItemsSource::Snapshot(_) => older,

@@ -20,12 +20,12 @@ pub trait Pinned: Send + Sync {
 
 /// The age of a cache's state, in bytes that the cache has received since.
 #[derive(Clone)]
-pub(crate) struct Age {
+pub(crate) struct StateAge {
     metrics: Arc<Metrics>,
     bytes_received: u64,
 }
 
-impl Age {
+impl StateAge {
     /// Creates the age of a state; before it, the cache had received `bytes_received` bytes.
     pub(crate) fn new(metrics: Arc<Metrics>, bytes_received: u64) -> Self {
         Self { metrics, bytes_received }

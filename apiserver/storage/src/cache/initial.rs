@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::Shared;
 use super::state::{Snapshot, State};
 use crate::backend::Revision;
-use crate::pinned::{Age, Pinned};
+use crate::pinned::{Pinned, StateAge};
 use crate::storage::Scope;
 
 /// The objects that are still to be sent.
@@ -21,7 +21,7 @@ pub(super) struct InitialObjects {
 impl InitialObjects {
     /// Starts at the first object of the scope.
     pub(super) fn new(shared: &Shared, scope: &Scope, snapshot: Snapshot) -> Self {
-        let age = Age::new(shared.metrics.clone(), snapshot.bytes_received);
+        let age = StateAge::new(shared.metrics.clone(), snapshot.bytes_received);
         let held = Arc::new(PinnedState { snapshot: Mutex::new(Some(snapshot)), age });
         Self { held, start: scope.prefix.clone() }
     }
@@ -41,7 +41,7 @@ impl InitialObjects {
 /// A state that initial events are read from.
 pub(super) struct PinnedState {
     snapshot: Mutex<Option<Snapshot>>,
-    age: Age,
+    age: StateAge,
 }
 
 impl Pinned for PinnedState {

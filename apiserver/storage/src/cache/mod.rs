@@ -45,7 +45,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::{Revision, WriteContext};
-use crate::pinned::Age;
+use crate::pinned::StateAge;
 use crate::storage::{
     ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
     Watcher,
@@ -208,7 +208,7 @@ impl Storage for Cache {
             ReadSource::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
                 let mut page = page::page(&snapshot, scope, options).await;
-                page.items = page.items.aged(Age::new(self.metrics(), snapshot.bytes_received));
+                page.items = page.items.aged(StateAge::new(self.metrics(), snapshot.bytes_received));
                 Ok(page)
             }
             ReadSource::Store => self.shared.store.list(scope, options, memory).await,
