@@ -75,19 +75,19 @@ impl EtcdBackend {
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
         let (members, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let claimed = revision_offset::claim(&requests).await;
-        let (origin, record) = claimed.map_err(|error| with_prefix(&config.prefix, error))?;
-        let permission = WritePermission::new(origin, RevisionOffset::default().signed(record));
+        let (revision_offset, record) = claimed.map_err(|error| with_prefix(&config.prefix, error))?;
+        let permission = WritePermission::new(revision_offset, RevisionOffset::default().signed(record));
         let followed = permission.follow(&members, &config.prefix);
-        Self::at(config, members, origin, Some((permission, followed))).await
+        Self::at(config, members, revision_offset, Some((permission, followed))).await
     }
 
     async fn at(
         config: &EtcdConfig,
         members: Members,
-        origin: RevisionOffset,
+        revision_offset: RevisionOffset,
         permission: Option<(WritePermission, DropGuard)>,
     ) -> Result<Self> {
-        let prefix = Prefix::new(&config.prefix, origin);
+        let prefix = Prefix::new(&config.prefix, revision_offset);
         let mut requests = PrefixRequests::new(members.clone(), prefix.clone()).retaining(config.retention);
         if let Some((permission, _)) = &permission {
             requests = requests.with_permission(permission.clone());
@@ -107,9 +107,12 @@ pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
 }
 
 /// Connects to a prefix with this revision offset.
-async fn connect_prefix(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, PrefixRequests)> {
+async fn connect_prefix(
+    config: &EtcdConfig,
+    revision_offset: RevisionOffset,
+) -> Result<(Members, PrefixRequests)> {
     let members = Members::new(Connector::new(config).await?).await?;
-    let requests = PrefixRequests::new(members.clone(), Prefix::new(&config.prefix, origin));
+    let requests = PrefixRequests::new(members.clone(), Prefix::new(&config.prefix, revision_offset));
     Ok((members, requests))
 }
 

@@ -17,7 +17,7 @@ pub struct MoveSource {
 /// The mark of a move that is in progress.
 pub struct MoveMark {
     record_requests: PrefixRequests,
-    origin: RevisionOffset,
+    revision_offset: RevisionOffset,
     record: KeyValue,
 }
 
@@ -26,8 +26,8 @@ impl MoveSource {
     pub async fn inspect(config: &EtcdConfig) -> Result<Self> {
         let (members, record_requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let existing = revision_offset::existing(&record_requests).await;
-        let (origin, record) = existing.map_err(|error| with_prefix(&config.prefix, error))?;
-        let backend = EtcdBackend::at(config, members, origin, None).await?;
+        let (revision_offset, record) = existing.map_err(|error| with_prefix(&config.prefix, error))?;
+        let backend = EtcdBackend::at(config, members, revision_offset, None).await?;
         Ok(Self { backend, record_requests, record })
     }
 
@@ -50,7 +50,11 @@ impl MoveSource {
     }
 
     fn move_mark(&self, record: KeyValue) -> MoveMark {
-        MoveMark { record_requests: self.record_requests.clone(), origin: self.backend.prefix.origin, record }
+        MoveMark {
+            record_requests: self.record_requests.clone(),
+            revision_offset: self.backend.prefix.revision_offset,
+            record,
+        }
     }
 }
 
@@ -62,7 +66,7 @@ impl MoveMark {
 
     /// The last revision before the mark.
     pub fn at(&self) -> Revision {
-        Revision(self.record.mod_revision.0 + self.origin.offset - 1)
+        Revision(self.record.mod_revision.0 + self.revision_offset.offset - 1)
     }
 
     /// Fails if the mark has been changed since.

@@ -113,17 +113,17 @@ impl PrefixRequests {
 
     /// Returns the revision in a response header.
     pub fn header(&self, of: Option<&PbResponseHeader>) -> Result<Revision> {
-        header(&self.prefix.origin, of)
+        header(&self.prefix.revision_offset, of)
     }
 
     /// Converts a revision to etcd's.
     pub fn signed(&self, revision: Revision) -> i64 {
-        self.prefix.origin.signed(revision)
+        self.prefix.revision_offset.signed(revision)
     }
 
     /// Converts one of etcd's revisions.
     pub fn revision(&self, number: i64) -> Revision {
-        self.prefix.origin.revision(number)
+        self.prefix.revision_offset.revision(number)
     }
 
     async fn page(
@@ -155,7 +155,7 @@ impl PrefixRequests {
                 return Err(BackendError::Compacted { requested: Revision(0), oldest });
             }
             Some(at) => {
-                self.prefix.origin.check(at)?;
+                self.prefix.revision_offset.check(at)?;
                 options.with_revision(self.signed(at))
             }
             None => options,
@@ -184,7 +184,10 @@ impl PrefixRequests {
 }
 
 /// Returns the revision in a response header.
-pub(super) fn header(origin: &RevisionOffset, header: Option<&PbResponseHeader>) -> Result<Revision> {
+pub(super) fn header(
+    revision_offset: &RevisionOffset,
+    header: Option<&PbResponseHeader>,
+) -> Result<Revision> {
     let missing = || BackendError::Unavailable("etcd answered without a header".to_owned());
-    header.map(|header| origin.revision(header.revision)).ok_or_else(missing)
+    header.map(|header| revision_offset.revision(header.revision)).ok_or_else(missing)
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::record::{moving, origin, read, record, unreadable, value};
+use super::record::{moving, read, record, revision_offset, unreadable, value};
 use super::requests::PrefixRequests;
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
 use crate::values::{self, raised};
@@ -101,14 +101,14 @@ pub(super) async fn claim(requests: &PrefixRequests) -> Result<(RevisionOffset, 
 /// Returns the revision offset of a prefix that is only read, for example to move its objects, and its record.
 pub(super) async fn existing(requests: &PrefixRequests) -> Result<(RevisionOffset, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
-    let origin = match &present {
+    let revision_offset = match &present {
         None => RevisionOffset::default(),
         Some(pair) => match moving(&value(&pair.value)) {
             Some((_, was)) => was,
             None => read(&pair.value)?,
         },
     };
-    Ok((origin, present))
+    Ok((revision_offset, present))
 }
 
 /// A prefix that is now marked as being filled.
@@ -142,9 +142,13 @@ pub(super) async fn begin(requests: &PrefixRequests, prefix: &str) -> Result<Fil
 
 /// Opens the prefix to servers. If the outcome of the write is unknown, reads the record to find out. The outcome
 /// stays unknown only if etcd does not answer at all.
-pub(super) async fn finish(requests: &PrefixRequests, guard: &Guard, origin: RevisionOffset) -> Result<()> {
+pub(super) async fn finish(
+    requests: &PrefixRequests,
+    guard: &Guard,
+    revision_offset: RevisionOffset,
+) -> Result<()> {
     let mut last = String::new();
-    let mut open = record(origin);
+    let mut open = record(revision_offset);
     open["filled"] = guard.revision.0.into();
     for _ in 0..TRIES {
         let why = match write(requests, Some(guard.revision), &open).await {
@@ -155,7 +159,7 @@ pub(super) async fn finish(requests: &PrefixRequests, guard: &Guard, origin: Rev
         };
         let (present, _) = requests.get(KEY, None).await.map_err(unknown)?;
         match (present, why) {
-            (Some(pair), _) if read(&pair.value).is_ok_and(|there| there == origin) => return Ok(()),
+            (Some(pair), _) if read(&pair.value).is_ok_and(|there| there == revision_offset) => return Ok(()),
             (Some(pair), Some(why)) if pair.mod_revision == guard.revision => {
                 tracing::debug!(why, "opening the prefix again");
                 last = why;
@@ -217,7 +221,7 @@ pub(super) async fn filled(requests: &PrefixRequests, attempt: u64) -> Result<Op
     let (present, _) = requests.get(KEY, None).await?;
     let record = present.map(|pair| value(&pair.value)).unwrap_or_default();
     let is_it = record.get("filled").and_then(Value::as_u64) == Some(attempt);
-    Ok(origin(&record).filter(|_| is_it).map(|origin| origin.floor))
+    Ok(revision_offset(&record).filter(|_| is_it).map(|revision_offset| revision_offset.floor))
 }
 
 /// Removes the mark of a move, and raises the revisions by `bump`, because clients have seen revisions of the store
@@ -228,7 +232,7 @@ pub(super) async fn reclaim(requests: &PrefixRequests, prefix: &str, bump: u64) 
     let moved = present.filter(|pair| is_marked(&value(&pair.value)));
     let not_moved = || BackendError::Unavailable(format!("{prefix} has not been moved"));
     let pair = moved.ok_or_else(not_moved)?;
-    let was = origin(&value(&pair.value)["was"]).ok_or_else(unreadable)?;
+    let was = revision_offset(&value(&pair.value)["was"]).ok_or_else(unreadable)?;
     let floor = raised(Revision(newest.0 + 1 + was.offset), bump)?;
     let raised = RevisionOffset { offset: was.offset + bump, floor };
     match write(requests, Some(pair.mod_revision), &record(raised)).await? {

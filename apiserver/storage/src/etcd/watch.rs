@@ -45,7 +45,7 @@ pub(super) struct EtcdWatch {
     /// How long the next stream may be silent after a request.
     patience: Duration,
     range: Option<(String, String)>,
-    origin: RevisionOffset,
+    revision_offset: RevisionOffset,
     state: WatchState,
     progress: watch::Receiver<u64>,
 }
@@ -102,13 +102,13 @@ impl EtcdWatch {
         after: Revision,
         progress: watch::Receiver<u64>,
     ) -> Self {
-        let (origin, round) = (prefix.origin, *progress.borrow());
+        let (revision_offset, round) = (prefix.revision_offset, *progress.borrow());
         Self {
             chosen: members.chosen(),
             members,
             patience: SILENCE,
             range,
-            origin,
+            revision_offset,
             state: WatchState::new(prefix, after, round),
             progress,
         }
@@ -131,7 +131,7 @@ impl EtcdWatch {
         if self.range.is_none() {
             return items.closed().await;
         }
-        if let Err(error) = self.origin.check_start(self.state.restart()) {
+        if let Err(error) = self.revision_offset.check_start(self.state.restart()) {
             let _ = items.send(WatchItem::Failed(error)).await;
             return;
         }
@@ -259,7 +259,7 @@ impl EtcdWatch {
         };
         let options = WatchOptions::new()
             .with_range(end)
-            .with_start_revision(self.origin.signed(after).saturating_add(1))
+            .with_start_revision(self.revision_offset.signed(after).saturating_add(1))
             .with_prev_key()
             .with_progress_notify()
             .with_fragment();

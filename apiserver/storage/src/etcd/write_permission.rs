@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is known of the record; clones share it.
 #[derive(Clone)]
 pub(super) struct WritePermission {
-    origin: RevisionOffset,
+    revision_offset: RevisionOffset,
     state: Arc<Mutex<RecordState>>,
 }
 
@@ -38,8 +38,8 @@ struct RecordState {
 
 impl WritePermission {
     /// Creates the permission for this revision offset, whose record was read at one of etcd's revisions.
-    pub fn new(origin: RevisionOffset, record: i64) -> Self {
-        Self { origin, state: Arc::new(Mutex::new(RecordState { record, closed: None })) }
+    pub fn new(revision_offset: RevisionOffset, record: i64) -> Self {
+        Self { revision_offset, state: Arc::new(Mutex::new(RecordState { record, closed: None })) }
     }
 
     /// Returns the revision of the record, on which a write depends. Fails if writes are refused.
@@ -62,7 +62,7 @@ impl WritePermission {
         let mut state = self.state.lock();
         let closed = match record {
             Some((revision, _)) if revision < state.record => return,
-            Some((_, value)) => record::closed(value, &self.origin),
+            Some((_, value)) => record::closed(value, &self.revision_offset),
             None => Some("the record of the prefix was removed: start the server again".to_owned()),
         };
         state.record = record.map_or(state.record, |(revision, _)| revision);

@@ -46,17 +46,18 @@ impl PrefixRequests {
 
     /// Tries a write once. Returns `None` if the record of the prefix has changed; the new record is then known.
     async fn attempt(&self, write: &Write) -> Result<Option<WriteOutcome>> {
-        let origin = &self.prefix.origin;
+        let revision_offset = &self.prefix.revision_offset;
         let key = self.prefix.key(&write.key);
         let operation = match &write.value {
             Some(value) => TxnOp::put(key.clone(), value.clone(), None),
             None => TxnOp::delete(key.clone(), None),
         };
-        let expected = (key, write.expected.map_or(0, |at| origin.compared(at)));
+        let expected = (key, write.expected.map_or(0, |at| revision_offset.compared(at)));
         let record = self.permission.as_ref().map(WritePermission::record).transpose()?;
         let record = record.map(|revision| (self.prefix.key(revision_offset::KEY), revision));
         let guard = write.guard.as_ref();
-        let guard = guard.map(|guard| (self.prefix.key(&guard.key), origin.compared(guard.revision)));
+        let guard =
+            guard.map(|guard| (self.prefix.key(&guard.key), revision_offset.compared(guard.revision)));
         let depends: Vec<&Expected> =
             [Some(&expected), record.as_ref(), guard.as_ref()].into_iter().flatten().collect();
         let compares: Vec<_> = depends.iter().map(|at| compare(at)).collect();
