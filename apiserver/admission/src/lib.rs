@@ -42,7 +42,7 @@ use policy::Policies;
 use webhook::{MutatingWebhooks, ValidatingWebhooks};
 
 /// What admission needs of the host and of this server.
-pub struct Host {
+pub struct AdmissionHost {
     client: Client,
     namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
@@ -59,7 +59,7 @@ pub fn install(server: &mut Server) {
     let (client, namespaces) = (server.host(), server.namespaces());
     let metrics = Metrics::default();
     metrics.register(server.metrics().registry());
-    let host = Host { client, namespaces, authorizer_factory, metrics, served: server.served() };
+    let host = AdmissionHost { client, namespaces, authorizer_factory, metrics, served: server.served() };
     let mutating = MutatingWebhooks::follow(&host);
     let policies = Policies::follow(&host);
     let validating = ValidatingWebhooks::follow(&host);

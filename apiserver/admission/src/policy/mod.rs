@@ -17,7 +17,7 @@ use drydock_machinery::ApiError;
 use drydock_server::admission::{Admission, Attributes};
 use serde_json::Value;
 
-use crate::Host;
+use crate::AdmissionHost;
 use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::input::Input;
@@ -43,7 +43,7 @@ pub struct Policies {
 
 impl Policies {
     /// Starts the reflectors of the host's policies, bindings and parameters.
-    pub fn follow(host: &Host) -> Self {
+    pub fn follow(host: &AdmissionHost) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
         let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
         let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());

@@ -15,7 +15,7 @@ use super::error::WebhookError;
 use super::patch::patched;
 use super::reinvocation::Reinvocation;
 use super::{Webhooks, source};
-use crate::Host;
+use crate::AdmissionHost;
 use crate::audit_annotation;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
@@ -28,7 +28,7 @@ pub struct MutatingWebhooks(Webhooks);
 
 impl MutatingWebhooks {
     /// Starts the reflector of the host's configurations.
-    pub fn follow(host: &Host) -> Self {
+    pub fn follow(host: &AdmissionHost) -> Self {
         Self(source::mutating(host))
     }
 

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use super::Webhooks;
 use super::configuration::{self, Webhook};
-use crate::Host;
+use crate::AdmissionHost;
 use crate::cel::stack;
 use crate::matching::ServedKinds;
 use crate::readiness::Readiness;
@@ -28,16 +28,16 @@ const RETRY: Duration = Duration::from_secs(1);
 type Compile<K> = fn(&[&K], &ServedKinds) -> Vec<Webhook>;
 
 /// Starts the reflector of mutating configurations.
-pub fn mutating(host: &Host) -> Webhooks {
+pub fn mutating(host: &AdmissionHost) -> Webhooks {
     follow::<MutatingWebhookConfiguration>(host, "mutating webhooks", configuration::mutating)
 }
 
 /// Starts the reflector of validating configurations.
-pub fn validating(host: &Host) -> Webhooks {
+pub fn validating(host: &AdmissionHost) -> Webhooks {
     follow::<ValidatingWebhookConfiguration>(host, "validating webhooks", configuration::validating)
 }
 
-fn follow<K>(host: &Host, what: &'static str, compile: Compile<K>) -> Webhooks
+fn follow<K>(host: &AdmissionHost, what: &'static str, compile: Compile<K>) -> Webhooks
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {

@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use super::configuration::Webhook;
 use super::error::WebhookError;
 use super::{Webhooks, source};
-use crate::Host;
+use crate::AdmissionHost;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 
@@ -23,7 +23,7 @@ pub struct ValidatingWebhooks(Webhooks);
 
 impl ValidatingWebhooks {
     /// Starts the reflector of the host's configurations.
-    pub fn follow(host: &Host) -> Self {
+    pub fn follow(host: &AdmissionHost) -> Self {
         Self(source::validating(host))
     }
 
