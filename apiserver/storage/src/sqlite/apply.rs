@@ -6,7 +6,7 @@ use super::compaction::Compaction;
 use super::queue::size;
 use super::quota::{Effect, TransactionSpace};
 use super::read;
-use super::row::Row;
+use super::row::LogRow;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
 
 /// The state of a transaction that is not committed yet.
@@ -79,7 +79,7 @@ fn present(transaction: &Connection, key: &str) -> Result<Option<KeyValue>> {
 }
 
 fn insert(transaction: &Connection, event: &BackendEvent) -> Result<()> {
-    let row = Row {
+    let row = LogRow {
         revision: event.revision.0,
         key: &event.key,
         create_revision: event.create_revision.0,

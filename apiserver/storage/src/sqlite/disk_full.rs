@@ -91,7 +91,7 @@ fn probe(connection: &mut Connection, bytes: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Row;
+    use super::super::row::LogRow;
     use super::*;
 
     const KIB: usize = 1 << 10;
@@ -170,7 +170,7 @@ mod tests {
         assert!(probe(&mut connection, 512 * KIB).is_ok());
         assert!(log_size(&directory) >= before + 512 * KIB as u64);
         assert_eq!(rows(&connection), 0);
-        let row = Row { revision: 2, key: "/a", create_revision: 2, prev_revision: 0, value: Some(b"x") };
+        let row = LogRow { revision: 2, key: "/a", create_revision: 2, prev_revision: 0, value: Some(b"x") };
         row.insert(&connection).unwrap();
         drop(connection);
         assert_eq!(rows(&open(&directory)), 1);

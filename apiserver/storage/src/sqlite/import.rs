@@ -12,7 +12,7 @@ use super::error::{io, translate};
 use super::file::{lock_new, with_suffix};
 use super::lock::Lock;
 use super::open::{enable_wal, make};
-use super::row::Row;
+use super::row::LogRow;
 use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
@@ -41,7 +41,7 @@ impl FileImport {
         for pair in pairs {
             let (created, modified) = (pair.create_revision.0, pair.mod_revision.0);
             let replaced = if created == modified { 0 } else { created };
-            let row = Row {
+            let row = LogRow {
                 revision: modified,
                 key: &pair.key,
                 create_revision: created,

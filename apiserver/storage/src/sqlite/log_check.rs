@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::check::damaged;
 use super::error::translate;
-use super::row::Row;
+use super::row::LogRow;
 use super::{compaction, schema};
 use crate::backend::Result;
 use crate::progress::Progress;
@@ -130,7 +130,7 @@ impl LogEntry {
 
     fn is_as_written(&self, value: Option<&[u8]>, checksum: u32) -> Result<(), String> {
         let Self { revision, create_revision, prev_revision, .. } = *self;
-        let row = Row { revision, key: &self.key, create_revision, prev_revision, value };
+        let row = LogRow { revision, key: &self.key, create_revision, prev_revision, value };
         match row.has(checksum) {
             true => Ok(()),
             false => Err("it is not as it was written: its checksum is another".to_owned()),

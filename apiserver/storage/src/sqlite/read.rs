@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::error::translate;
 use super::feed::EventBatch;
-use super::row::Row;
+use super::row::LogRow;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 
@@ -218,6 +218,6 @@ fn value(
     [value, prev_revision, checksum]: [usize; 3],
 ) -> rusqlite::Result<Bytes> {
     let value = Some(row.get_ref(value)?.as_blob()?);
-    let written = Row { revision, key, create_revision, prev_revision: row.get(prev_revision)?, value };
+    let written = LogRow { revision, key, create_revision, prev_revision: row.get(prev_revision)?, value };
     Ok(written.value_if(row.get(checksum)?))
 }
