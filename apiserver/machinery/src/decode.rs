@@ -28,7 +28,7 @@ use crate::field::{self, Error, Path};
 use crate::go_json;
 use crate::kind::Names;
 use crate::object::Object;
-use crate::object::managed_fields::Fields;
+use crate::object::managed_fields::FieldsForm;
 use crate::quote::go_quote;
 use crate::schema::Schema;
 
@@ -257,7 +257,7 @@ where
 
 fn into_object(value: Option<Value>) -> Result<Object, String> {
     match value {
-        Some(Value::Object(map)) => Ok(Object::of_tree(map, Fields::AsText)),
+        Some(Value::Object(map)) => Ok(Object::of_tree(map, FieldsForm::AsText)),
         _ => Err("json: cannot unmarshal into Go value of a struct type".to_owned()),
     }
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use defaulted_items::DefaultedItems;
-use managed_fields::{FIELD, Fields};
+use managed_fields::{FIELD, FieldsForm};
 
 /// Initial capacity of the buffer; most objects fit.
 const USUAL_SIZE: usize = 4096;
@@ -30,7 +30,7 @@ pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, Def
 
 impl From<Map<String, Value>> for Object {
     fn from(tree: Map<String, Value>) -> Self {
-        Self::of_tree(tree, Fields::AsTree)
+        Self::of_tree(tree, FieldsForm::AsTree)
     }
 }
 
@@ -109,7 +109,7 @@ impl Object {
         }
     }
 
-    pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: Fields) -> Self {
+    pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: FieldsForm) -> Self {
         let metadata = tree.get_mut("metadata").and_then(Value::as_object_mut);
         let entries = metadata.and_then(|metadata| managed_fields::take(metadata, fields));
         Self(tree, entries, DefaultedItems::default())
@@ -174,7 +174,7 @@ impl Object {
             None => self.meta_mut().remove(field),
         };
         if field == FIELD {
-            self.1 = managed_fields::take(self.meta_mut(), Fields::AsTree);
+            self.1 = managed_fields::take(self.meta_mut(), FieldsForm::AsTree);
         }
     }
     /// Returns compact JSON in exactly the memory that it needs, because it may be kept for long.
