@@ -187,7 +187,7 @@ impl<'de> Visitor<'de> for FieldsV1Reader<'_> {
             return Err(self.state.fail("nested too deep".to_owned()));
         };
         self.state.levels = levels;
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(KeyText(key)) = map.next_key()? {
             if key == "." {
                 member = true;
                 self.state.exact &= map.next_value::<Value>()?.as_object().is_some_and(Map::is_empty);
@@ -219,7 +219,7 @@ impl<'de> Visitor<'de> for FieldsV1Reader<'_> {
 
 /// A text that borrows from the body if it has no escapes.
 #[derive(serde::Deserialize)]
-struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+struct KeyText<'t>(#[serde(borrow)] Cow<'t, str>);
 
 #[cfg(test)]
 mod tests {
