@@ -57,8 +57,8 @@ impl<'de> Deserialize<'de> for Root {
 
 impl<'de> Deserialize<'de> for FieldName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct FieldNameVisitor;
+        impl Visitor<'_> for FieldNameVisitor {
             type Value = FieldName;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for FieldName {
                 Ok(FieldName { is_metadata: text == "metadata" })
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(FieldNameVisitor)
     }
 }
 
