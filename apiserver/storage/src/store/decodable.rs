@@ -32,8 +32,8 @@ struct FieldName {
 
 impl<'de> Deserialize<'de> for Root {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
+        struct RootVisitor;
+        impl<'de> Visitor<'de> for RootVisitor {
             type Value = Root;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Root {
                 Ok(root)
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(RootVisitor)
     }
 }
 
