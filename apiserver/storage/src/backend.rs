@@ -92,7 +92,7 @@ pub enum WriteOutcome {
     /// The comparison failed and nothing was written: the pair that is stored now, and the store's revision.
     Conflict(Option<KeyValue>, Revision),
     /// The guard key has another mod revision; nothing was written.
-    Guarded,
+    GuardFailed,
 }
 
 /// One change of one key.

@@ -95,7 +95,7 @@ impl Fences {
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => Ok(Some(NewestTerm { term, revision })),
             WriteOutcome::Conflict(present, _) => Ok(present.map(read).transpose()?),
-            WriteOutcome::Guarded => Ok(None),
+            WriteOutcome::GuardFailed => Ok(None),
         }
     }
 

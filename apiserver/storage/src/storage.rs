@@ -183,7 +183,7 @@ pub enum StorageError {
     Oversized(Box<Object>),
     /// The guard of the write has changed: the writer's fencing term is over.
     #[error("the writer's term is over")]
-    Guarded,
+    GuardFailed,
     /// An updater returned this error, or the [`MemoryBudget`] of a list was exhausted.
     #[error("{0}")]
     Refused(ApiError),

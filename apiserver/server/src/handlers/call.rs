@@ -121,7 +121,7 @@ impl Call {
 
     /// The same, of an object that the URL does not name.
     pub fn storage_error_of(&self, error: StorageError, name: &str, operation: &str) -> ApiError {
-        if let (StorageError::Guarded, Some(term)) = (&error, &self.term) {
+        if let (StorageError::GuardFailed, Some(term)) = (&error, &self.term) {
             term.forget();
         }
         storage_error::translate(error, self.names(), name, operation)

@@ -111,6 +111,6 @@ fn joined(ended: Option<Result<Result<WriteOutcome>, tokio::task::JoinError>>) -
     let stopped = |error: tokio::task::JoinError| BackendError::Unavailable(error.to_string());
     match ended.transpose().map_err(stopped)?.transpose()? {
         None | Some(WriteOutcome::Committed(_)) => Ok(()),
-        Some(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => Err(revision_offset::taken()),
+        Some(WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed) => Err(revision_offset::taken()),
     }
 }

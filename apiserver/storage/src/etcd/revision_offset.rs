@@ -92,7 +92,7 @@ pub(super) async fn claim(requests: &PrefixRequests) -> Result<(RevisionOffset, 
             Some(pair) => return Ok((read(&pair.value)?, pair.mod_revision)),
             None => match write(requests, None, &record(RevisionOffset::default())).await? {
                 WriteOutcome::Committed(at) => return Ok((RevisionOffset::default(), at)),
-                WriteOutcome::Conflict(..) | WriteOutcome::Guarded => tokio::time::sleep(PAUSE).await,
+                WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => tokio::time::sleep(PAUSE).await,
             },
         }
     }
@@ -136,7 +136,7 @@ pub(super) async fn begin(requests: &PrefixRequests, prefix: &str) -> Result<Fil
         WriteOutcome::Committed(revision) => {
             Ok(FillStarted { guard: Guard { key: KEY.to_owned(), revision }, resumed })
         }
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Err(taken()),
     }
 }
 
@@ -153,7 +153,7 @@ pub(super) async fn finish(
     for _ in 0..TRIES {
         let why = match write(requests, Some(guard.revision), &open).await {
             Ok(WriteOutcome::Committed(_)) => return Ok(()),
-            Ok(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => None,
+            Ok(WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed) => None,
             Err(BackendError::Unavailable(why)) => Some(why),
             Err(error) => return Err(error),
         };
@@ -212,7 +212,7 @@ async fn put(requests: &PrefixRequests, before: Option<&KeyValue>, value: &Value
             create_revision: before.map_or(at, |pair| pair.create_revision),
             mod_revision: at,
         }),
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Err(taken()),
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) async fn reclaim(requests: &PrefixRequests, prefix: &str, bump: u64) 
     let raised = RevisionOffset { offset: was.offset + bump, floor };
     match write(requests, Some(pair.mod_revision), &record(raised)).await? {
         WriteOutcome::Committed(_) => Ok(floor),
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Err(taken()),
     }
 }
 

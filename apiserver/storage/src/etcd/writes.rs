@@ -80,7 +80,7 @@ impl PrefixRequests {
         if let Some(guard) = &guard
             && !is_at(present.next().flatten().as_ref(), guard)
         {
-            return Ok(Some(WriteOutcome::Guarded));
+            return Ok(Some(WriteOutcome::GuardFailed));
         }
         let written = written.map(|pair| self.prefix.pair(pair)).transpose()?;
         Ok(Some(WriteOutcome::Conflict(written, at)))

@@ -33,7 +33,7 @@ impl PendingTransaction {
         if let Some(guard) = &write.guard
             && present(transaction, &guard.key)?.map(|pair| pair.mod_revision) != Some(guard.revision)
         {
-            return Ok(Ok(WriteOutcome::Guarded));
+            return Ok(Ok(WriteOutcome::GuardFailed));
         }
         let present = present(transaction, &write.key)?;
         if present.as_ref().map(|pair| pair.mod_revision) != write.expected {

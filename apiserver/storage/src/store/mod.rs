@@ -123,7 +123,7 @@ impl Store {
             WriteOutcome::Conflict(now, _) => {
                 Ok(Put::Conflict(now.as_ref().map(|pair| self.decode(pair)).transpose()?))
             }
-            WriteOutcome::Guarded => Err(StorageError::Guarded),
+            WriteOutcome::GuardFailed => Err(StorageError::GuardFailed),
         }
     }
 

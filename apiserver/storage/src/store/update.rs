@@ -127,7 +127,7 @@ impl Store {
                 let stored = now.as_ref().map(|pair| self.decode(pair)).transpose()?;
                 Ok(Attempt::Retry(BaseState { stored, live: true }))
             }
-            WriteOutcome::Guarded => Err(StorageError::Guarded),
+            WriteOutcome::GuardFailed => Err(StorageError::GuardFailed),
         }
     }
 

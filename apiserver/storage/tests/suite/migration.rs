@@ -71,7 +71,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
         guard: Some(guard),
         priority: Default::default(),
     };
-    assert!(matches!(there.write(write).await.unwrap(), WriteOutcome::Guarded));
+    assert!(matches!(there.write(write).await.unwrap(), WriteOutcome::GuardFailed));
     // The prefix works like any other: ordered events, compaction, a second server.
     let mut watch = Watch::start(&there, "/", current).await;
     let other = etcd.backend("/moved").await;

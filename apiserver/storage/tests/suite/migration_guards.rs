@@ -129,7 +129,7 @@ async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
             priority: Default::default(),
         })
         .await;
-    assert!(matches!(outcome, Ok(WriteOutcome::Guarded)), "{outcome:?}");
+    assert!(matches!(outcome, Ok(WriteOutcome::GuardFailed)), "{outcome:?}");
     assert_eq!(text(&there, "/a", None).await, None);
 }
 

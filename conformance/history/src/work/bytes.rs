@@ -84,7 +84,7 @@ impl Client<'_> {
                 stood = Some((present, at.0));
                 Written::Conflict(Present::Version(version))
             }
-            Some(Ok(WriteOutcome::Guarded)) => Written::Guarded,
+            Some(Ok(WriteOutcome::GuardFailed)) => Written::Guarded,
             Some(Err(error)) => self.failed(&error),
         };
         let key = write.key.clone();

@@ -111,7 +111,7 @@ impl Client<'_> {
             StorageError::AlreadyExists => Written::Conflict(Present::Something),
             StorageError::Refused(_) => Written::Conflict(Present::Version(seen)),
             StorageError::NotFound => Written::Conflict(Present::Version(None)),
-            StorageError::Guarded => Written::Guarded,
+            StorageError::GuardFailed => Written::Guarded,
             _ => {
                 self.context.recorder.count("writes that failed");
                 Written::Unknown

@@ -113,7 +113,7 @@ impl Fixture {
         };
         match self.backend.write(write).await.unwrap() {
             WriteOutcome::Committed(revision) => revision,
-            WriteOutcome::Conflict(..) | WriteOutcome::Guarded => panic!("{key} exists"),
+            WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => panic!("{key} exists"),
         }
     }
 }
