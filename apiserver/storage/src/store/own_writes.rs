@@ -23,11 +23,11 @@ const MOST_BYTES: usize = 16 << 20;
 #[derive(Default)]
 pub(crate) struct OwnWrites {
     followed: AtomicBool,
-    pending: Mutex<PendingWrites>,
+    pending: Mutex<WritesByKey>,
 }
 
 #[derive(Default)]
-struct PendingWrites {
+struct WritesByKey {
     /// By key, the oldest first.
     writes: HashMap<String, VecDeque<Arc<PendingWrite>>>,
     count: usize,
@@ -70,11 +70,11 @@ impl OwnWrites {
 
     /// Removes all announced writes: their events will not arrive.
     pub(crate) fn clear(&self) {
-        *self.pending.lock() = PendingWrites::default();
+        *self.pending.lock() = WritesByKey::default();
     }
 }
 
-impl PendingWrites {
+impl WritesByKey {
     fn add(&mut self, write: &Arc<PendingWrite>) {
         let bytes = self.bytes + write.bytes.len();
         if self.count < MOST && bytes <= MOST_BYTES {
