@@ -104,15 +104,16 @@ fn a_namespace_that_has_its_bytes_gets_no_more_until_something_goes() {
 
 /// What happens to one key, in the order of revisions.
 #[derive(Clone, Copy, Debug)]
-enum Life {
+enum ObjectLife {
     Created { taken_up: bool, deleted: bool },
     Failed,
 }
 
-fn life() -> impl Strategy<Value = Life> {
+fn life() -> impl Strategy<Value = ObjectLife> {
     prop_oneof![
-        (any::<bool>(), any::<bool>()).prop_map(|(taken_up, deleted)| Life::Created { taken_up, deleted }),
-        Just(Life::Failed)
+        (any::<bool>(), any::<bool>())
+            .prop_map(|(taken_up, deleted)| ObjectLife::Created { taken_up, deleted }),
+        Just(ObjectLife::Failed)
     ]
 }
 
@@ -126,7 +127,7 @@ proptest! {
         for (n, (life, answered, _)) in lives.iter().enumerate() {
             let key = format!("ns/{n}");
             let reservation = usage.reserve(&key).unwrap();
-            let Life::Created { taken_up, deleted } = life else { drop(reservation); continue };
+            let ObjectLife::Created { taken_up, deleted } = life else { drop(reservation); continue };
             revision += 1;
             let made = Revision(revision);
             events.push((key.clone(), Some(true), revision));
