@@ -180,10 +180,10 @@ fn audit_annotations_are_texts_or_nothing() {
 
 /// Counts the requests for a namespace.
 #[derive(Default)]
-struct Counted(AtomicUsize);
+struct CountedNamespaces(AtomicUsize);
 
 #[async_trait]
-impl NamespaceSource for Counted {
+impl NamespaceSource for CountedNamespaces {
     async fn labels(&self, _: &str) -> Result<Map<String, Value>, ApiError> {
         Ok(Map::new())
     }
@@ -206,7 +206,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
         params: None,
         misconfigured: None,
     };
-    let namespaces = Arc::new(Counted::default());
+    let namespaces = Arc::new(CountedNamespaces::default());
     let policies = Policies {
         hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
         readiness: Readiness::new(tokio::sync::watch::channel(true).1),
