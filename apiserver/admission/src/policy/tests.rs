@@ -26,9 +26,9 @@ use crate::namespaces::NamespaceSource;
 use crate::readiness::Readiness;
 use crate::testing::{Request, widget};
 
-struct Never;
+struct NeverAllows;
 
-impl BlockingAuthorizer for Never {
+impl BlockingAuthorizer for NeverAllows {
     fn authorize(&self, _: &User, _: &authz::Attributes) -> Result<(bool, String), String> {
         Ok((false, String::new()))
     }
@@ -46,7 +46,7 @@ fn bound(actions: &[&str]) -> Binding {
 }
 
 fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> PolicyVerdict {
-    let input = Input::new(&request.attributes(), Arc::new(Never));
+    let input = Input::new(&request.attributes(), Arc::new(NeverAllows));
     stack::on_large_stack(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
 
@@ -211,7 +211,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
         hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
         readiness: Readiness::new(tokio::sync::watch::channel(true).1),
         namespaces: namespaces.clone(),
-        authorizer_factory: Arc::new(|_| Arc::new(Never)),
+        authorizer_factory: Arc::new(|_| Arc::new(NeverAllows)),
         metrics: Metrics::default(),
     };
     policies.admit(&create().attributes()).await.unwrap();
