@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::testing::{Request, widget};
 
-struct Labels(Value);
+struct NamespaceLabels(Value);
 
 #[async_trait]
-impl NamespaceSource for Labels {
+impl NamespaceSource for NamespaceLabels {
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError> {
         let found = self.0.get(name).and_then(Value::as_object).cloned();
         found.ok_or_else(|| ApiError::not_found("", "namespaces", name))
@@ -36,7 +36,7 @@ fn rule(special: Value) -> Value {
 }
 
 async fn applies(criteria: &Criteria, request: &Request) -> Result<bool, ApiError> {
-    let namespaces = Labels(json!({"ns": {"tier": "front"}}));
+    let namespaces = NamespaceLabels(json!({"ns": {"tier": "front"}}));
     criteria.matches(&request.attributes(), &namespaces).await
 }
 
