@@ -42,9 +42,9 @@ fn no_expression_takes_more_than_its_share() {
 }
 
 /// Counts authorizer checks.
-struct Counts(AtomicUsize);
+struct CountedChecks(AtomicUsize);
 
-impl BlockingAuthorizer for Counts {
+impl BlockingAuthorizer for CountedChecks {
     fn authorize(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok((false, String::new()))
@@ -53,7 +53,7 @@ impl BlockingAuthorizer for Counts {
 
 #[test]
 fn nothing_runs_on_after_an_overdraft_whatever_absorbs_errors() {
-    let counts = Arc::new(Counts(AtomicUsize::new(0)));
+    let counts = Arc::new(CountedChecks(AtomicUsize::new(0)));
     let ask = "authorizer.path('/').check('get').allowed()";
     for text in [
         format!("[1, 2, 3, 4, 5, 6, 7, 8].exists(i, {ask})"),
