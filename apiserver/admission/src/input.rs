@@ -8,8 +8,8 @@ use drydock_server::auth::authz;
 use drydock_server::request::user::User;
 use serde_json::Value;
 
-use crate::cel::library::{Ask, Asker, authorizer, request_resource};
-use crate::cel::{Activation, Composed, Variable, of_json};
+use crate::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer, request_resource};
+use crate::cel::{Activation, ComposedVariable, Variable, of_json};
 use crate::request::admission_request;
 
 /// The variables of all expressions.
@@ -25,12 +25,12 @@ pub struct Input {
     request: Value,
     user: Arc<User>,
     about: authz::Attributes,
-    asks: Arc<dyn Ask>,
+    authorizer: Arc<dyn BlockingAuthorizer>,
 }
 
 impl Input {
     /// Copies the variables of `request`.
-    pub fn new(request: &Attributes<'_>, asks: Arc<dyn Ask>) -> Self {
+    pub fn new(request: &Attributes<'_>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
         let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
         Self {
             object: value(request.new),
@@ -45,7 +45,7 @@ impl Input {
                 name: request.name.to_owned(),
                 ..authz::Attributes::default()
             },
-            asks,
+            authorizer,
         }
     }
 
@@ -54,18 +54,18 @@ impl Input {
         &self,
         namespace: &Value,
         params: Option<&Value>,
-        composed: Arc<[Composed]>,
+        composed: Arc<[ComposedVariable]>,
         budget: i64,
     ) -> Result<Activation, String> {
-        let asker = || Asker::new(self.user.clone(), self.asks.clone());
+        let user_authorizer = || UserAuthorizer::new(self.user.clone(), self.authorizer.clone());
         let variables: Vec<(&'static str, Variable)> = vec![
             ("object", of_json(&self.object)),
             ("oldObject", of_json(&self.old)),
             ("request", of_json(&self.request)),
             ("namespaceObject", of_json(namespace)),
             ("params", of_json(params.unwrap_or(&Value::Null))),
-            ("authorizer", authorizer(asker())),
-            ("authorizer.requestResource", request_resource(asker(), self.about.clone())),
+            ("authorizer", authorizer(user_authorizer())),
+            ("authorizer.requestResource", request_resource(user_authorizer(), self.about.clone())),
         ];
         Activation::new(variables, composed, budget)
     }

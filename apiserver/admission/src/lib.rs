@@ -14,17 +14,17 @@
 //!     └── cel           expressions
 //! ```
 
-mod asking;
+mod audit_annotation;
+mod caller_authorizer;
 pub mod cel;
 mod conditions;
-mod follow;
 mod input;
 mod matching;
 mod metrics;
 mod namespaces;
-mod note;
 pub mod policy;
 mod readiness;
+mod reflectors;
 mod request;
 #[cfg(test)]
 mod testing;
@@ -35,18 +35,18 @@ use std::sync::Arc;
 use drydock_server::generic::Server;
 use kube::Client;
 
-use asking::Asks;
-use metrics::Counts;
-use namespaces::Namespaces;
+use caller_authorizer::AuthorizerFactory;
+use metrics::Metrics;
+use namespaces::NamespaceSource;
 use policy::Policies;
 use webhook::{MutatingWebhooks, ValidatingWebhooks};
 
 /// What admission needs of the host and of this server.
-pub struct Host {
+pub struct AdmissionHost {
     client: Client,
-    namespaces: Arc<dyn Namespaces>,
-    asks: Asks,
-    counts: Counts,
+    namespaces: Arc<dyn NamespaceSource>,
+    authorizer_factory: AuthorizerFactory,
+    metrics: Metrics,
     /// The kinds that this server serves, as group, version and plural.
     served: Vec<(String, String, String)>,
 }
@@ -55,11 +55,11 @@ pub struct Host {
 /// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not
 /// run.)
 pub fn install(server: &mut Server) {
-    let asks = asking::asks(server.authorizer());
+    let authorizer_factory = caller_authorizer::authorizer_factory(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());
-    let counts = Counts::default();
-    counts.register(server.metrics().registry());
-    let host = Host { client, namespaces, asks, counts, served: server.served() };
+    let metrics = Metrics::default();
+    metrics.register(server.metrics().registry());
+    let host = AdmissionHost { client, namespaces, authorizer_factory, metrics, served: server.served() };
     let mutating = MutatingWebhooks::follow(&host);
     let policies = Policies::follow(&host);
     let validating = ValidatingWebhooks::follow(&host);

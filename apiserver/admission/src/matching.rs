@@ -9,11 +9,11 @@ use drydock_server::admission::Attributes;
 use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
-use crate::namespaces::Namespaces;
+use crate::namespaces::NamespaceSource;
 
 /// One rule.
 #[derive(Clone, Debug, Default)]
-pub struct Rule {
+pub struct MatchRule {
     groups: Vec<String>,
     versions: Vec<String>,
     operations: Vec<String>,
@@ -24,9 +24,9 @@ pub struct Rule {
 }
 
 /// The kinds that this server serves, as `(group, version, plural)`.
-pub type Served = [(String, String, String)];
+pub type ServedKinds = [(String, String, String)];
 
-impl From<&host::RuleWithOperations> for Rule {
+impl From<&host::RuleWithOperations> for MatchRule {
     fn from(rule: &host::RuleWithOperations) -> Self {
         Self {
             groups: rule.api_groups.clone().unwrap_or_default(),
@@ -39,7 +39,7 @@ impl From<&host::RuleWithOperations> for Rule {
     }
 }
 
-impl From<&host::NamedRuleWithOperations> for Rule {
+impl From<&host::NamedRuleWithOperations> for MatchRule {
     fn from(rule: &host::NamedRuleWithOperations) -> Self {
         Self {
             groups: rule.api_groups.clone().unwrap_or_default(),
@@ -52,9 +52,9 @@ impl From<&host::NamedRuleWithOperations> for Rule {
     }
 }
 
-impl Rule {
+impl MatchRule {
     /// Whether the rule can apply to one of these kinds.
-    pub fn may_concern(&self, served: &Served) -> bool {
+    pub fn can_apply(&self, served: &ServedKinds) -> bool {
         served.iter().any(|(group, version, plural)| {
             has(&self.groups, group)
                 && has(&self.versions, version)
@@ -94,10 +94,10 @@ fn has(all: &[String], wanted: &str) -> bool {
 /// All criteria that select requests.
 #[derive(Clone, Debug)]
 pub struct Criteria {
-    rules: Vec<Rule>,
+    rules: Vec<MatchRule>,
     /// Whether the absence of rules means every request.
     any_without_rules: bool,
-    excluded: Vec<Rule>,
+    excluded: Vec<MatchRule>,
     namespaces: Result<LabelSelector, String>,
     objects: Result<LabelSelector, String>,
 }
@@ -110,7 +110,7 @@ impl Criteria {
         objects: Option<&meta::LabelSelector>,
     ) -> Self {
         Self {
-            rules: rules.unwrap_or_default().iter().map(Rule::from).collect(),
+            rules: rules.unwrap_or_default().iter().map(MatchRule::from).collect(),
             any_without_rules: false,
             excluded: Vec::new(),
             namespaces: selector(namespaces),
@@ -121,7 +121,7 @@ impl Criteria {
     /// The criteria of a policy or a binding.
     pub fn of_policy(it: &host::MatchResources) -> Self {
         let rules = |rules: &Option<Vec<host::NamedRuleWithOperations>>| {
-            rules.iter().flatten().map(Rule::from).collect()
+            rules.iter().flatten().map(MatchRule::from).collect()
         };
         Self {
             rules: rules(&it.resource_rules),
@@ -133,16 +133,16 @@ impl Criteria {
     }
 
     /// Whether the criteria can match a request for one of these kinds.
-    pub fn may_concern(&self, served: &Served) -> bool {
+    pub fn can_apply(&self, served: &ServedKinds) -> bool {
         (self.any_without_rules && self.rules.is_empty())
-            || self.rules.iter().any(|rule| rule.may_concern(served))
+            || self.rules.iter().any(|rule| rule.can_apply(served))
     }
 
     /// Whether the criteria match this request. Fails if a selector is invalid or the namespace cannot be read.
     pub async fn matches(
         &self,
         request: &Attributes<'_>,
-        namespaces: &dyn Namespaces,
+        namespaces: &dyn NamespaceSource,
     ) -> Result<bool, ApiError> {
         let any = self.any_without_rules && self.rules.is_empty();
         if !(any || self.rules.iter().any(|rule| rule.matches(request)))

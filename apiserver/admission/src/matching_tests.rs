@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::testing::{Request, widget};
 
-struct Labels(Value);
+struct NamespaceLabels(Value);
 
 #[async_trait]
-impl Namespaces for Labels {
+impl NamespaceSource for NamespaceLabels {
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError> {
         let found = self.0.get(name).and_then(Value::as_object).cloned();
         found.ok_or_else(|| ApiError::not_found("", "namespaces", name))
@@ -35,8 +35,8 @@ fn rule(special: Value) -> Value {
     json!({"resourceRules": [rule]})
 }
 
-async fn meant(criteria: &Criteria, request: &Request) -> Result<bool, ApiError> {
-    let namespaces = Labels(json!({"ns": {"tier": "front"}}));
+async fn applies(criteria: &Criteria, request: &Request) -> Result<bool, ApiError> {
+    let namespaces = NamespaceLabels(json!({"ns": {"tier": "front"}}));
     criteria.matches(&request.attributes(), &namespaces).await
 }
 
@@ -56,11 +56,11 @@ async fn a_rule_names_groups_versions_operations_resources_scope_and_names() {
         (json!({"resourceNames": ["b"]}), false),
         (json!({"resourceNames": ["b", "a"]}), true),
     ] {
-        assert_eq!(meant(&criteria(rule(special.clone())), &create).await, Ok(expected), "{special}");
+        assert_eq!(applies(&criteria(rule(special.clone())), &create).await, Ok(expected), "{special}");
     }
     let status = Request::create(widget("a", json!({}))).on("status");
-    assert_eq!(meant(&criteria(rule(json!({}))), &status).await, Ok(false));
-    assert_eq!(meant(&criteria(rule(json!({"resources": ["*/status"]}))), &status).await, Ok(true));
+    assert_eq!(applies(&criteria(rule(json!({}))), &status).await, Ok(false));
+    assert_eq!(applies(&criteria(rule(json!({"resources": ["*/status"]}))), &status).await, Ok(true));
 }
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn what_is_excluded_is_not_meant() {
     let mut constraints = rule(json!({}));
     constraints["excludeResourceRules"] = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"], "resourceNames": ["a"]}]);
     let excluding = criteria(constraints);
-    assert_eq!(meant(&excluding, &Request::create(widget("a", json!({})))).await, Ok(false));
-    assert_eq!(meant(&excluding, &Request::create(widget("b", json!({})))).await, Ok(true));
+    assert_eq!(applies(&excluding, &Request::create(widget("a", json!({})))).await, Ok(false));
+    assert_eq!(applies(&excluding, &Request::create(widget("b", json!({})))).await, Ok(true));
 }
 
 #[tokio::test]
@@ -78,30 +78,30 @@ async fn selectors_look_at_both_objects_and_at_the_namespace() {
     constraints["objectSelector"] = json!({"matchLabels": {"a": "b"}});
     let selecting = criteria(constraints.clone());
     let (with, without) = (|| widget("w", json!({"a": "b"})), || widget("w", json!({})));
-    assert_eq!(meant(&selecting, &Request::create(without())).await, Ok(false));
-    assert_eq!(meant(&selecting, &Request::update(with(), without())).await, Ok(true));
-    assert_eq!(meant(&selecting, &Request::delete(with())).await, Ok(true));
+    assert_eq!(applies(&selecting, &Request::create(without())).await, Ok(false));
+    assert_eq!(applies(&selecting, &Request::update(with(), without())).await, Ok(true));
+    assert_eq!(applies(&selecting, &Request::delete(with())).await, Ok(true));
 
     constraints["namespaceSelector"] =
         json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["front"]}]});
-    assert_eq!(meant(&criteria(constraints.clone()), &Request::create(with())).await, Ok(false));
+    assert_eq!(applies(&criteria(constraints.clone()), &Request::create(with())).await, Ok(false));
     constraints["namespaceSelector"] = json!({"matchLabels": {"tier": "front"}});
-    assert_eq!(meant(&criteria(constraints.clone()), &Request::create(with())).await, Ok(true));
+    assert_eq!(applies(&criteria(constraints.clone()), &Request::create(with())).await, Ok(true));
     let elsewhere = Request::create(with()).in_namespace("gone");
-    assert_eq!(meant(&criteria(constraints.clone()), &elsewhere).await.unwrap_err().code(), 404);
+    assert_eq!(applies(&criteria(constraints.clone()), &elsewhere).await.unwrap_err().code(), 404);
     // The error is returned only for requests that match otherwise.
     constraints["resourceRules"][0]["apiGroups"] = json!(["other.io"]);
-    assert_eq!(meant(&criteria(constraints), &elsewhere).await, Ok(false));
+    assert_eq!(applies(&criteria(constraints), &elsewhere).await, Ok(false));
 }
 
 #[test]
 fn what_can_never_be_meant_is_left_out() {
     let served = [("test.io".to_owned(), "v1".to_owned(), "widgets".to_owned())];
-    assert!(criteria(rule(json!({"resources": ["widgets/status"]}))).may_concern(&served));
-    assert!(criteria(rule(json!({"resources": ["*/*"], "apiGroups": ["*"]}))).may_concern(&served));
-    assert!(!criteria(rule(json!({"resources": ["pods"]}))).may_concern(&served));
-    assert!(!criteria(rule(json!({"apiVersions": ["v2"]}))).may_concern(&served));
+    assert!(criteria(rule(json!({"resources": ["widgets/status"]}))).can_apply(&served));
+    assert!(criteria(rule(json!({"resources": ["*/*"], "apiGroups": ["*"]}))).can_apply(&served));
+    assert!(!criteria(rule(json!({"resources": ["pods"]}))).can_apply(&served));
+    assert!(!criteria(rule(json!({"apiVersions": ["v2"]}))).can_apply(&served));
     // Without rules, a binding matches everything that its policy matches, and a webhook nothing.
-    assert!(criteria(json!({})).may_concern(&served));
-    assert!(!Criteria::of_webhook(None, None, None).may_concern(&served));
+    assert!(criteria(json!({})).can_apply(&served));
+    assert!(!Criteria::of_webhook(None, None, None).can_apply(&served));
 }

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use crate::cel::OUT_OF_BUDGET;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Check {
+struct PolicyLabels {
     policy: String,
     policy_binding: String,
     error_type: &'static str,
@@ -21,7 +21,7 @@ struct Check {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
+struct CallLabels {
     name: String,
     r#type: &'static str,
     operation: &'static str,
@@ -29,7 +29,7 @@ struct Call {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Rejection {
+struct RejectionLabels {
     name: String,
     r#type: &'static str,
     operation: &'static str,
@@ -38,22 +38,22 @@ struct Rejection {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Hook {
+struct WebhookLabels {
     name: String,
     r#type: &'static str,
 }
 
 /// Metrics of policies and webhooks.
 #[derive(Clone, Debug)]
-pub struct Counts {
-    checks: Family<Check, Counter>,
-    calls: Family<Call, Histogram, fn() -> Histogram>,
+pub struct Metrics {
+    checks: Family<PolicyLabels, Counter>,
+    calls: Family<CallLabels, Histogram, fn() -> Histogram>,
     // Gauges, because the encoder appends `_total` to the name of a counter, and these two have other names.
-    rejections: Family<Rejection, Gauge>,
-    failed_open: Family<Hook, Gauge>,
+    rejections: Family<RejectionLabels, Gauge>,
+    failed_open: Family<WebhookLabels, Gauge>,
 }
 
-impl Default for Counts {
+impl Default for Metrics {
     fn default() -> Self {
         Self {
             checks: Family::default(),
@@ -66,7 +66,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl Metrics {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let what = "Validating admission policies that spoke against a request, by what was done about it";
@@ -89,7 +89,7 @@ impl Counts {
         };
         let (policy, policy_binding) = (policy.to_owned(), binding.to_owned());
         self.checks
-            .get_or_create(&Check { policy, policy_binding, error_type, enforcement_action: action })
+            .get_or_create(&PolicyLabels { policy, policy_binding, error_type, enforcement_action: action })
             .inc();
     }
 
@@ -103,7 +103,7 @@ impl Counts {
         took: Duration,
     ) {
         let rejected = if rejected { "true" } else { "false" };
-        let call = Call { name: name.to_owned(), r#type: type_, operation, rejected };
+        let call = CallLabels { name: name.to_owned(), r#type: type_, operation, rejected };
         self.calls.get_or_create(&call).observe(took.as_secs_f64());
     }
 
@@ -118,7 +118,7 @@ impl Counts {
         rejection_code: u16,
     ) {
         self.rejections
-            .get_or_create(&Rejection {
+            .get_or_create(&RejectionLabels {
                 name: name.to_owned(),
                 r#type: type_,
                 operation,
@@ -130,7 +130,7 @@ impl Counts {
 
     /// Counts a webhook that could not be called and whose failure was ignored.
     pub fn failed_open(&self, name: &str, type_: &'static str) {
-        self.failed_open.get_or_create(&Hook { name: name.to_owned(), r#type: type_ }).inc();
+        self.failed_open.get_or_create(&WebhookLabels { name: name.to_owned(), r#type: type_ }).inc();
     }
 }
 
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn dashboards_find_the_names_that_they_know() {
-        let (counts, mut registry) = (Counts::default(), Registry::default());
-        counts.register(&mut registry);
-        counts.checked("p", "b", "compilation error: x", true, "deny");
-        counts.called("h", "admit", "CREATE", true, Duration::from_millis(20));
-        counts.rejected("h", "admit", "CREATE", "no_error", 403);
-        counts.rejected("h", "admit", "CREATE", "calling_webhook_error", 503);
-        counts.failed_open("h", "validating");
+        let (metrics, mut registry) = (Metrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        metrics.checked("p", "b", "compilation error: x", true, "deny");
+        metrics.called("h", "admit", "CREATE", true, Duration::from_millis(20));
+        metrics.rejected("h", "admit", "CREATE", "no_error", 403);
+        metrics.rejected("h", "admit", "CREATE", "calling_webhook_error", 503);
+        metrics.failed_open("h", "validating");
         let mut shown = String::new();
         prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
         for line in [

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 /// A source of namespaces.
 #[async_trait]
-pub trait Namespaces: Send + Sync + 'static {
+pub trait NamespaceSource: Send + Sync + 'static {
     /// Returns the labels of a namespace, from the cache or from the host. Fails with 404 if it does not exist.
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError>;
     /// Returns the namespace object from the host.
@@ -16,15 +16,15 @@ pub trait Namespaces: Send + Sync + 'static {
 }
 
 /// The namespace of one request, fetched at most once, and only if it is used.
-pub struct OfRequest<'a> {
-    namespaces: &'a dyn Namespaces,
+pub struct RequestNamespace<'a> {
+    namespaces: &'a dyn NamespaceSource,
     name: &'a str,
     found: OnceCell<Value>,
 }
 
-impl<'a> OfRequest<'a> {
+impl<'a> RequestNamespace<'a> {
     /// Creates the look-up; `name` is empty if the request has no namespace.
-    pub fn new(namespaces: &'a dyn Namespaces, name: &'a str) -> Self {
+    pub fn new(namespaces: &'a dyn NamespaceSource, name: &'a str) -> Self {
         Self { namespaces, name, found: OnceCell::new() }
     }
 
@@ -38,7 +38,7 @@ impl<'a> OfRequest<'a> {
 }
 
 #[async_trait]
-impl Namespaces for HostNamespaces {
+impl NamespaceSource for HostNamespaces {
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError> {
         let labels = match self.metadata(name) {
             Some(known) => known.metadata.labels.clone(),

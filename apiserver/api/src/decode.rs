@@ -10,30 +10,30 @@ use serde_json::{Map, Value};
 /// Decodes the object without its managed fields, which no validation rule of a kind reads and which may be larger
 /// than everything else. If decoding fails, returns one error for the whole object.
 pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    read(object, |_| true)
+    decode_fields(object, |_| true)
 }
 
 /// Decodes only what the rules on a status may read: the status, and the metadata fields that the server sets.
 pub fn decode_status<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    read(object, |field| {
+    decode_fields(object, |field| {
         !matches!(field, "spec" | "labels" | "annotations" | "finalizers" | "ownerReferences")
     })
 }
 
 /// Decodes only the spec.
 pub fn decode_spec<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    read(object, |field| field == "spec")
+    decode_fields(object, |field| field == "spec")
 }
 
 /// Decodes without the fields of the object, and of its metadata, that are not `wanted`.
-fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
+fn decode_fields<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
     let fields = || object.0.iter().filter(move |(name, _)| wanted(name));
-    let read = if fields().any(|(name, value)| Part::of(name, value, wanted).holds_null()) {
+    let read = if fields().any(|(name, value)| TopLevelField::of(name, value, wanted).holds_null()) {
         serde_json::from_value(without_nulls(Value::Object(
             fields().map(|(k, v)| (k.clone(), v.clone())).collect(),
         )))
     } else {
-        let parts = fields().map(|(name, value)| (name.as_str(), Part::of(name, value, wanted)));
+        let parts = fields().map(|(name, value)| (name.as_str(), TopLevelField::of(name, value, wanted)));
         T::deserialize(MapDeserializer::new(parts))
     };
     read.map_err(|e| {
@@ -48,13 +48,13 @@ fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Resul
 }
 
 /// A top-level field of an object.
-enum Part<'a> {
+enum TopLevelField<'a> {
     /// The metadata, of which only the wanted fields are decoded.
     Metadata(&'a Map<String, Value>, fn(&str) -> bool),
     Other(&'a Value),
 }
 
-impl<'a> Part<'a> {
+impl<'a> TopLevelField<'a> {
     fn of(name: &str, value: &'a Value, wanted: fn(&str) -> bool) -> Self {
         match value {
             Value::Object(map) if name == "metadata" => Self::Metadata(map, wanted),
@@ -64,24 +64,27 @@ impl<'a> Part<'a> {
 
     fn holds_null(&self) -> bool {
         match self {
-            Self::Metadata(map, wanted) => kept(map, *wanted).any(|(_, value)| holds_null(value)),
+            Self::Metadata(map, wanted) => kept_fields(map, *wanted).any(|(_, value)| holds_null(value)),
             Self::Other(value) => holds_null(value),
         }
     }
 }
 
-fn kept(metadata: &Map<String, Value>, wanted: fn(&str) -> bool) -> impl Iterator<Item = (&String, &Value)> {
+fn kept_fields(
+    metadata: &Map<String, Value>,
+    wanted: fn(&str) -> bool,
+) -> impl Iterator<Item = (&String, &Value)> {
     metadata.iter().filter(move |(name, _)| *name != "managedFields" && wanted(name))
 }
 
-impl<'de> Deserializer<'de> for Part<'de> {
+impl<'de> Deserializer<'de> for TopLevelField<'de> {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self {
             Self::Other(value) => value.deserialize_any(visitor),
             Self::Metadata(map, wanted) => {
-                let kept = kept(map, wanted);
+                let kept = kept_fields(map, wanted);
                 visitor.visit_map(MapDeserializer::new(kept.map(|(name, value)| (name.as_str(), value))))
             }
         }
@@ -100,7 +103,7 @@ impl<'de> Deserializer<'de> for Part<'de> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, serde_json::Error> for Part<'de> {
+impl<'de> IntoDeserializer<'de, serde_json::Error> for TopLevelField<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use drydock_storage::etcd;
+use drydock_storage::location::{self, StorageLocation};
 use drydock_storage::migrate;
-use drydock_storage::place::{self, Place};
 use drydock_storage::sqlite;
 
 use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
@@ -31,7 +31,7 @@ fn backup(flags: &Backup, bar: &Bar) -> anyhow::Result<String> {
 }
 
 fn restore(flags: &Restore, bar: &Bar) -> anyhow::Result<String> {
-    place::make_folder(&flags.data_dir.data_dir)?;
+    location::make_folder(&flags.data_dir.data_dir)?;
     let to = flags.data_dir.file();
     let restored = sqlite::restore(&flags.file, &to, flags.bump_revision, &bar.progress());
     let contents = restored.context("restore")?;
@@ -53,7 +53,7 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
             (moved, file.display().to_string(), in_etcd)
         }
         Store::Embedded => {
-            place::make_folder(&flags.storage.data_dir.data_dir)?;
+            location::make_folder(&flags.storage.data_dir.data_dir)?;
             let moved = migrate::to_embedded(&etcd, &file, &bar.progress()).await.context("migrate")?;
             (moved, in_etcd, file.display().to_string())
         }
@@ -70,11 +70,11 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
 
 async fn reclaim(flags: &Reclaim) -> anyhow::Result<String> {
     let (name, revision) = match flags.storage.place() {
-        Place::Etcd(etcd) => {
+        StorageLocation::Etcd(etcd) => {
             (format!("{} in etcd", etcd.prefix), etcd::reclaim(&etcd, flags.bump_revision).await)
         }
-        Place::Embedded { folder, .. } => {
-            let file = place::file(&folder);
+        StorageLocation::Embedded { folder, .. } => {
+            let file = location::file(&folder);
             (file.display().to_string(), sqlite::reclaim(&file, flags.bump_revision))
         }
     };

@@ -8,26 +8,26 @@
 mod bytes;
 mod context;
 mod depth;
-mod identity;
+mod from_unstructured;
 mod key;
-mod restore;
 mod seed;
 #[cfg(test)]
 mod tests;
+mod type_meta;
 mod zero;
 
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
 
-use self::context::{Context, Excess};
-pub use self::identity::{not_registered, summary};
-use self::seed::Node;
+use self::context::{Context, LimitExceeded};
+use self::seed::SchemaSeed;
+pub use self::type_meta::{not_registered, summary};
 use crate::error::ApiError;
 use crate::field::{self, Error, Path};
 use crate::go_json;
 use crate::kind::Names;
 use crate::object::Object;
-use crate::object::managed_fields::Fields;
+use crate::object::managed_fields::FieldsForm;
 use crate::quote::go_quote;
 use crate::schema::Schema;
 
@@ -60,21 +60,21 @@ impl Decoded {
 /// Decodes a body that must be an object of this kind. Fills in `apiVersion` and `kind` if they are absent.
 pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Result<Decoded, ApiError> {
     let unrecognized = |why: String| {
-        let (kind, body) = (names.kind, identity::summary(body));
+        let (kind, body) = (names.kind, type_meta::summary(body));
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
         ))
     };
-    depth::check_marks(body, format)?;
+    depth::check_structural_characters(body, format)?;
     let mut context = Context::new(body.len());
-    let value = read(body, format, Node::new(&mut context, schema));
+    let value = read(body, format, SchemaSeed::new(&mut context, schema));
     // If the body is of another kind, that error matters more than a decoding error. It is checked only if there is
     // something to refuse.
-    if !value.as_ref().is_ok_and(|value| identity::is_of(value.as_ref(), names)) {
-        identity::check(body, format, names, unrecognized)?;
+    if !value.as_ref().is_ok_and(|value| type_meta::is_of(value.as_ref(), names)) {
+        type_meta::check(body, format, names, unrecognized)?;
     }
-    let excess = context.excess();
-    if let Err(Excess::Memory(refusal)) = excess {
+    let limits = context.check_limits();
+    if let Err(LimitExceeded::Memory(refusal)) = limits {
         return Err(refusal);
     }
     let value =
@@ -83,7 +83,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     let mut object = into_object(value.or_else(|| Some(zero::zero(schema)))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
-    if let Err(Excess::Items(errors)) = excess {
+    if let Err(LimitExceeded::Items(errors)) = limits {
         return Err(too_many_items(names, &object, errors));
     }
     Ok(Decoded { object, strict_errors: context.into_strict_errors() })
@@ -115,40 +115,41 @@ pub fn decode_yaml_strictly(body: &[u8]) -> Result<(Value, Vec<String>), ApiErro
 }
 
 fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value, Vec<String>), ApiError> {
-    let value = read_raw(body, format, &mut context).map_err(|refusal| refusal.or(ApiError::bad_request))?;
+    let value =
+        read_raw(body, format, &mut context).map_err(|refusal| refusal.into_error(ApiError::bad_request))?;
     Ok((value, context.into_strict_errors()))
 }
 
 /// Decodes a free-form JSON body of bounded size.
-pub(crate) fn json_value(body: &[u8]) -> Result<Value, Refusal> {
+pub(crate) fn json_value(body: &[u8]) -> Result<Value, DecodeError> {
     read_raw(body, Format::Json, &mut Context::new(body.len()))
 }
 
-fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, Refusal> {
-    depth::check_marks(body, format).map_err(Refusal::Answer)?;
+fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, DecodeError> {
+    depth::check_structural_characters(body, format).map_err(DecodeError::Status)?;
     let schema = Schema::new("", crate::schema::Shape::Raw);
-    let value = read(body, format, Node::new(context, &schema));
-    if let Err(Excess::Memory(refusal)) = context.excess() {
-        return Err(Refusal::Answer(refusal));
+    let value = read(body, format, SchemaSeed::new(context, &schema));
+    if let Err(LimitExceeded::Memory(refusal)) = context.check_limits() {
+        return Err(DecodeError::Status(refusal));
     }
-    value.map(Option::unwrap_or_default).map_err(|why| Refusal::Why(context.fatal(why)))
+    value.map(Option::unwrap_or_default).map_err(|why| DecodeError::Reason(context.fatal(why)))
 }
 
 /// Why a body, or the result of a patch, is refused.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum DecodeError {
     /// The value does not fit the schema; the caller puts the reason into an error.
-    Why(String),
+    Reason(String),
     /// The value fits but is too large: a 413, or a 422 that names the lists that are too long.
-    Answer(ApiError),
+    Status(ApiError),
 }
 
-impl Refusal {
+impl DecodeError {
     /// Returns the error: the complete one, or the one that `worded` makes from the reason.
-    pub fn or(self, worded: impl FnOnce(String) -> ApiError) -> ApiError {
+    pub fn into_error(self, worded: impl FnOnce(String) -> ApiError) -> ApiError {
         match self {
-            Self::Why(why) => worded(why),
-            Self::Answer(answer) => answer,
+            Self::Reason(why) => worded(why),
+            Self::Status(error) => error,
         }
     }
 }
@@ -159,42 +160,46 @@ fn too_many_items(names: &Names, object: &Object, errors: field::ErrorList) -> A
 }
 
 /// Makes the object that a patch produced fit the schema. Returns the strict errors for fieldValidation.
-pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
+pub fn decode_patched(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
     let patched = std::mem::take(object).into_value();
-    let (conformed, strict_errors) = conformed(&patched, names, schema).map_err(|refusal| {
-        refusal.or(|why| {
+    let (decoded_patch, strict_errors) = decoded_patch(&patched, names, schema).map_err(|refusal| {
+        refusal.into_error(|why| {
             let patched = field::cut(patched.to_string(), PATCHED_SHOWN);
             ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
         })
     })?;
-    *object = conformed;
+    *object = decoded_patch;
     Ok(strict_errors)
 }
 
 /// Makes the result of a strategic merge patch fit the schema. Rules and messages are those of Kubernetes' conversion
 /// from a map to a struct (k8s.io/apimachinery/pkg/runtime/converter.go), which differ from those of its JSON
 /// decoder. Returns the strict errors for fieldValidation; fails if the value does not fit.
-pub fn restore(mut value: Value, names: &Names, schema: &Schema) -> Result<(Object, Vec<String>), Refusal> {
-    let unknown = restore::restore(&mut value, schema).map_err(Refusal::Why)?;
-    let (object, _) = conformed(value, names, schema)?;
+pub fn from_unstructured(
+    mut value: Value,
+    names: &Names,
+    schema: &Schema,
+) -> Result<(Object, Vec<String>), DecodeError> {
+    let unknown = from_unstructured::from_unstructured(&mut value, schema).map_err(DecodeError::Reason)?;
+    let (object, _) = decoded_patch(value, names, schema)?;
     Ok((object, unknown))
 }
 
-fn conformed<'de>(
+fn decoded_patch<'de>(
     value: impl Deserializer<'de, Error = serde_json::Error>,
     names: &Names,
     schema: &Schema,
-) -> Result<(Object, Vec<String>), Refusal> {
+) -> Result<(Object, Vec<String>), DecodeError> {
     let mut context = Context::of_patched();
-    let read = Node::new(&mut context, schema).deserialize(value);
-    let excess = context.excess();
-    if let Err(Excess::Memory(refusal)) = excess {
-        return Err(Refusal::Answer(refusal));
+    let read = SchemaSeed::new(&mut context, schema).deserialize(value);
+    let limits = context.check_limits();
+    if let Err(LimitExceeded::Memory(refusal)) = limits {
+        return Err(DecodeError::Status(refusal));
     }
     let read = read.map_err(|error| context.fatal(error.to_string()));
-    let object = read.and_then(into_object).map_err(Refusal::Why)?;
-    match excess {
-        Err(Excess::Items(errors)) => Err(Refusal::Answer(too_many_items(names, &object, errors))),
+    let object = read.and_then(into_object).map_err(DecodeError::Reason)?;
+    match limits {
+        Err(LimitExceeded::Items(errors)) => Err(DecodeError::Status(too_many_items(names, &object, errors))),
         _ => Ok((object, context.into_strict_errors())),
     }
 }
@@ -223,7 +228,7 @@ where
 {
     depth::check(body, format)?;
     match format {
-        Format::Json => read_json(body, seed).map_err(|e| go_json::words(body, &e)),
+        Format::Json => read_json(body, seed).map_err(|e| go_json::message(body, &e)),
         Format::Yaml => read_yaml(body, seed).map_err(|error| {
             // The message is that of Go's reader, without the position.
             let told = error.to_string();
@@ -251,7 +256,7 @@ where
 
 fn into_object(value: Option<Value>) -> Result<Object, String> {
     match value {
-        Some(Value::Object(map)) => Ok(Object::of_tree(map, Fields::AsText)),
+        Some(Value::Object(map)) => Ok(Object::of_tree(map, FieldsForm::AsText)),
         _ => Err("json: cannot unmarshal into Go value of a struct type".to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 
 mod kind;
 mod path;
-mod shown;
+mod shown_value;
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::error::StatusCause;
 
 pub use kind::ErrorType;
 pub use path::Path;
-pub use shown::{ERRORS_MAX, SHOWN_MAX, Shown, beginning, cut, is_full};
+pub use shown_value::{ERRORS_MAX, SHOWN_MAX, ShownValue, beginning, cut, is_full};
 
 /// One validation error.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Error {
     /// The path of the field.
     pub path: Path,
     /// The invalid value, if the message shows it.
-    pub value: Option<Shown>,
+    pub value: Option<ShownValue>,
     /// The explanation.
     pub detail: String,
 }
@@ -40,12 +40,12 @@ impl Error {
         Self {
             kind: ErrorType::Invalid,
             path,
-            value: Some(Shown::of(&value.into())),
+            value: Some(ShownValue::of(&value.into())),
             detail: cut(detail.into(), SHOWN_MAX),
         }
     }
     /// As [`Self::invalid`], for a value that several errors show.
-    pub fn invalid_shown(path: Path, value: Shown, detail: impl Into<String>) -> Self {
+    pub fn invalid_shown(path: Path, value: ShownValue, detail: impl Into<String>) -> Self {
         let detail = cut(detail.into(), SHOWN_MAX);
         Self { kind: ErrorType::Invalid, path, value: Some(value), detail }
     }
@@ -55,7 +55,7 @@ impl Error {
         Self {
             kind: ErrorType::NotSupported(supported),
             path,
-            value: Some(Shown::of(&value.into())),
+            value: Some(ShownValue::of(&value.into())),
             detail: String::new(),
         }
     }
@@ -68,7 +68,7 @@ impl Error {
         Self {
             kind: ErrorType::Duplicate,
             path,
-            value: Some(Shown::of(&value.into())),
+            value: Some(ShownValue::of(&value.into())),
             detail: String::new(),
         }
     }
@@ -93,13 +93,18 @@ impl Error {
         Self {
             kind: ErrorType::TypeInvalid,
             path,
-            value: Some(Shown::of(&value.into())),
+            value: Some(ShownValue::of(&value.into())),
             detail: cut(detail.into(), SHOWN_MAX),
         }
     }
     /// `path: Not found: "value"`
     pub fn not_found(path: Path, value: impl Into<Value>) -> Self {
-        Self { kind: ErrorType::NotFound, path, value: Some(Shown::of(&value.into())), detail: String::new() }
+        Self {
+            kind: ErrorType::NotFound,
+            path,
+            value: Some(ShownValue::of(&value.into())),
+            detail: String::new(),
+        }
     }
     /// `path: Internal error: detail`
     pub fn internal(path: Path, detail: impl Into<String>) -> Self {

@@ -5,7 +5,7 @@ use serde_json::error::Category;
 use crate::quote::go_quote;
 
 /// Returns Go's message for a syntax error; for any other error, ours without the position.
-pub fn words(body: &[u8], error: &serde_json::Error) -> String {
+pub fn message(body: &[u8], error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Syntax | Category::Eof => {
             Scanner::new(body).whole().err().unwrap_or_else(|| error.to_string())

@@ -9,7 +9,7 @@ const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
 /// Returns Go's error for a text that is not a time; `None` if it is one.
 pub fn refusal(text: &str, micro: bool) -> Option<String> {
-    let mut parser = Parser { rest: text, micro };
+    let mut parser = TimeParser { rest: text, micro };
     let out_of_range = match parser.parse() {
         Ok(()) => return None,
         Err(Wrong::Range(what)) => Some(what),
@@ -31,12 +31,12 @@ enum Wrong {
     Range(&'static str),
 }
 
-struct Parser<'a> {
+struct TimeParser<'a> {
     rest: &'a str,
     micro: bool,
 }
 
-impl Parser<'_> {
+impl TimeParser<'_> {
     fn parse(&mut self) -> Result<(), Wrong> {
         let year = self.number(4, "2006")?;
         self.prefix("-")?;

@@ -60,11 +60,11 @@ pub struct Quota {
     /// Maximum number of counted objects of a namespace.
     pub hard: usize,
     /// Dotted paths of the fields that `counts` reads.
-    pub looks_at: &'static [&'static str],
-    /// Returns whether an object counts. The object has at least the fields in `looks_at`.
+    pub reads: &'static [&'static str],
+    /// Returns whether an object counts. The object has at least the fields in `reads`.
     pub counts: fn(&Object) -> bool,
     /// The remedy that an error suggests.
-    pub mend: &'static str,
+    pub remedy: &'static str,
     /// The limit on the bytes of all objects of a namespace.
     pub bytes: BytesQuota,
 }
@@ -77,7 +77,7 @@ pub struct BytesQuota {
     /// Bytes at which further objects are refused; requests in flight may exceed it by what they add.
     pub hard: u64,
     /// The remedy that an error suggests.
-    pub mend: &'static str,
+    pub remedy: &'static str,
 }
 
 /// The time of a request, passed in (UTC).

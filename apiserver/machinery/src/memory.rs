@@ -23,12 +23,12 @@ const TEXT: usize = 16;
 
 /// The memory that may still be taken.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct DecodeMemory {
     left: usize,
     limit: usize,
 }
 
-impl Memory {
+impl DecodeMemory {
     /// The memory for decoding a body of so many bytes.
     pub(crate) fn of_body(bytes: usize) -> Self {
         Self::of(LEAST.saturating_add(bytes.saturating_mul(PER_BYTE)))

@@ -27,16 +27,16 @@ pub const ANNOTATIONS_MAX: usize = 256 << 10;
 /// before.
 pub fn validate_object_meta(object: &Object, namespaced: bool, name_rule: NameRule) -> ErrorList {
     let path = Path::new("metadata");
-    validate_with(object, namespaced, name_rule, &Parts::of(object, &path), &path)
+    validate_with(object, namespaced, name_rule, &RepeatedErrors::of(object, &path), &path)
 }
 
 /// The errors that an update reports twice.
-struct Parts {
+struct RepeatedErrors {
     maps_and_lists: ErrorList,
     managed: ErrorList,
 }
 
-impl Parts {
+impl RepeatedErrors {
     fn of(object: &Object, path: &Path) -> Self {
         Self {
             maps_and_lists: validate_maps_and_lists(object, path),
@@ -49,7 +49,7 @@ fn validate_with(
     object: &Object,
     namespaced: bool,
     name_rule: NameRule,
-    parts: &Parts,
+    repeated: &RepeatedErrors,
     path: &Path,
 ) -> ErrorList {
     let mut errors = validate_name(object, name_rule, path);
@@ -58,9 +58,9 @@ fn validate_with(
         let detail = "must be greater than or equal to 0";
         errors.push(Error::invalid(path.child("generation"), object.generation(), detail));
     }
-    errors.extend_from_slice(&parts.maps_and_lists);
+    errors.extend_from_slice(&repeated.maps_and_lists);
     errors.extend(validate_finalizers(&object.finalizers(), path));
-    errors.extend_from_slice(&parts.managed);
+    errors.extend_from_slice(&repeated.managed);
     errors
 }
 
@@ -80,8 +80,8 @@ pub fn validate_object_meta_create(object: &Object, namespaced: bool, name_rule:
 /// Validates an update of metadata (validateCommonFields): the rules for any object, then those for a change.
 pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool) -> ErrorList {
     let path = Path::new("metadata");
-    let parts = Parts::of(new, &path);
-    let mut errors = validate_with(new, namespaced, names::path_segment, &parts, &path);
+    let repeated = RepeatedErrors::of(new, &path);
+    let mut errors = validate_with(new, namespaced, names::path_segment, &repeated, &path);
     if old.deletion_timestamp().is_some() {
         errors.extend(validate_no_new_finalizers(new, old, &path.child("finalizers")));
     }
@@ -93,8 +93,8 @@ pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool)
     }
     errors.extend(validate_immutable(new, old, &path));
     // Repeated as in Kubernetes: each error has two causes, and appears once in the message.
-    errors.extend(parts.maps_and_lists);
-    errors.extend(parts.managed);
+    errors.extend(repeated.maps_and_lists);
+    errors.extend(repeated.managed);
     errors
 }
 

@@ -175,7 +175,7 @@ fn is_lower_alphanumeric(b: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field::Shown;
+    use crate::field::ShownValue;
 
     #[test]
     fn labels_have_no_dots_and_at_most_63_bytes() {
@@ -208,7 +208,10 @@ mod tests {
             "n: Invalid value: \"a\": should be a domain with at least two segments separated by dots"
         );
         assert_eq!(check("a.b..").len(), 1);
-        assert_eq!(check(&format!("{}.b", "a".repeat(64)))[0].value, Some(Shown::of(&"a".repeat(64).into())));
+        assert_eq!(
+            check(&format!("{}.b", "a".repeat(64)))[0].value,
+            Some(ShownValue::of(&"a".repeat(64).into()))
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! An API object in the server: a JSON object with typed access to its metadata.
 
 pub(crate) mod canonical;
+mod defaulted_items;
 pub(crate) mod fields_v1;
-mod inserted;
 mod json;
 pub(crate) mod managed_fields;
 mod size;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use inserted::Inserted;
-use managed_fields::{FIELD, Fields};
+use defaulted_items::DefaultedItems;
+use managed_fields::{FIELD, FieldsForm};
 
 /// Initial capacity of the buffer; most objects fit.
 const USUAL_SIZE: usize = 4096;
@@ -26,18 +26,18 @@ const USUAL_SIZE: usize = 4096;
 /// are stored separately. Managed fields that are not a list of entries stay in the tree, and so do those of an
 /// object that is still [raw](Self::raw).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, Inserted);
+pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, DefaultedItems);
 
 impl From<Map<String, Value>> for Object {
     fn from(tree: Map<String, Value>) -> Self {
-        Self::of_tree(tree, Fields::AsTree)
+        Self::of_tree(tree, FieldsForm::AsTree)
     }
 }
 
 impl Object {
     /// An object that is yet to be decoded: its managed fields stay in the tree.
     pub fn raw(tree: Map<String, Value>) -> Self {
-        Self(tree, None, Inserted::default())
+        Self(tree, None, DefaultedItems::default())
     }
     /// Reads an object's JSON.
     ///
@@ -109,10 +109,10 @@ impl Object {
         }
     }
 
-    pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: Fields) -> Self {
+    pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: FieldsForm) -> Self {
         let metadata = tree.get_mut("metadata").and_then(Value::as_object_mut);
         let entries = metadata.and_then(|metadata| managed_fields::take(metadata, fields));
-        Self(tree, entries, Inserted::default())
+        Self(tree, entries, DefaultedItems::default())
     }
 
     /// `metadata.name`, empty if absent.
@@ -174,7 +174,7 @@ impl Object {
             None => self.meta_mut().remove(field),
         };
         if field == FIELD {
-            self.1 = managed_fields::take(self.meta_mut(), Fields::AsTree);
+            self.1 = managed_fields::take(self.meta_mut(), FieldsForm::AsTree);
         }
     }
     /// Returns compact JSON in exactly the memory that it needs, because it may be kept for long.

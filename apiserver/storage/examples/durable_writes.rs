@@ -108,7 +108,7 @@ async fn write(store: Store, key: String, expected: Option<Revision>) -> Result<
         .map_err(Error::other)?
     {
         WriteOutcome::Committed(revision) => Ok(revision),
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => {
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => {
             Err(Error::other("a conflict, though every key has one writer"))
         }
     }

@@ -92,7 +92,7 @@ pub enum WriteOutcome {
     /// The comparison failed and nothing was written: the pair that is stored now, and the store's revision.
     Conflict(Option<KeyValue>, Revision),
     /// The guard key has another mod revision; nothing was written.
-    Guarded,
+    GuardFailed,
 }
 
 /// One change of one key.
@@ -124,7 +124,7 @@ pub enum WatchItem {
 
 /// What a replica remembers between two calls of [`Backend::compaction_turn`]. The first call gets the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct CompactionTurn {
     /// The logical time of the compaction protocol: the number of turns of all replicas together.
     pub time: u64,
     /// The revision that was current during this turn.
@@ -249,12 +249,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Makes one periodic compaction: discards the history below the revision of the last turn, unless another
     /// replica on the same store does. History is kept for at least the interval between two turns.
-    async fn compaction_turn(&self, last: Turn) -> Result<Turn> {
+    async fn compaction_turn(&self, last: CompactionTurn) -> Result<CompactionTurn> {
         let revision = self.current_revision().await?;
         if last.revision > Revision(0) {
             self.compact(last.revision).await?;
         }
-        Ok(Turn { time: last.time + 1, revision })
+        Ok(CompactionTurn { time: last.time + 1, revision })
     }
 }
 

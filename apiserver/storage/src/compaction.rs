@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, Turn};
+use crate::backend::{Backend, CompactionTurn};
 
 /// The least time for which history is kept (kube-apiserver: --etcd-compaction-interval).
 pub const INTERVAL: Duration = Duration::from_secs(300);
@@ -17,7 +17,7 @@ pub async fn run(backend: &dyn Backend, interval: Duration, stop: CancellationTo
 
 /// Never returns. Logs a turn that fails; the next turn discards what it left.
 async fn take_turns(backend: &dyn Backend, interval: Duration) {
-    let mut last = Turn::default();
+    let mut last = CompactionTurn::default();
     loop {
         tokio::time::sleep(interval).await;
         match backend.compaction_turn(last).await {

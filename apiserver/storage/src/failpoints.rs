@@ -6,15 +6,15 @@ use std::sync::OnceLock;
 
 /// Called with the name of each failpoint that the process passes.
 #[cfg(feature = "failpoints")]
-pub type Hook = Box<dyn Fn(&'static str) + Send + Sync>;
+pub type FailpointHook = Box<dyn Fn(&'static str) + Send + Sync>;
 
 #[cfg(feature = "failpoints")]
-static HOOK: OnceLock<Hook> = OnceLock::new();
+static HOOK: OnceLock<FailpointHook> = OnceLock::new();
 
 /// Sets the hook that each failpoint calls from now on, in its own thread. Only the first call in a process has an
 /// effect.
 #[cfg(feature = "failpoints")]
-pub fn install(hook: Hook) {
+pub fn install(hook: FailpointHook) {
     let _ = HOOK.set(hook);
 }
 

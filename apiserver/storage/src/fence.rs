@@ -37,12 +37,12 @@ pub enum FenceError {
 /// The fencing terms of all writers.
 pub struct Fences {
     backend: Arc<dyn Backend>,
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<HashMap<String, NewestTerm>>,
 }
 
-/// A writer's newest term, and the revision of its key.
+/// The newest term of a writer, and the revision of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct NewestTerm {
     term: u64,
     revision: Revision,
 }
@@ -83,18 +83,23 @@ impl Fences {
     }
 
     /// Writes the term. Returns the term that is stored afterwards: this one, or that of a concurrent writer.
-    async fn raise(&self, key: &str, older: Option<Known>, term: u64) -> Result<Option<Known>, FenceError> {
+    async fn raise(
+        &self,
+        key: &str,
+        older: Option<NewestTerm>,
+        term: u64,
+    ) -> Result<Option<NewestTerm>, FenceError> {
         let expected = older.map(|known| known.revision);
         let value = Some(term.to_string().into());
         let write = Write { key: key.to_owned(), expected, value, guard: None, priority: Default::default() };
         match self.backend.write(write).await? {
-            WriteOutcome::Committed(revision) => Ok(Some(Known { term, revision })),
+            WriteOutcome::Committed(revision) => Ok(Some(NewestTerm { term, revision })),
             WriteOutcome::Conflict(present, _) => Ok(present.map(read).transpose()?),
-            WriteOutcome::Guarded => Ok(None),
+            WriteOutcome::GuardFailed => Ok(None),
         }
     }
 
-    fn remember(&self, writer: &str, known: Known) {
+    fn remember(&self, writer: &str, known: NewestTerm) {
         let mut all = self.known.lock();
         if all.len() >= REMEMBERED && !all.contains_key(writer) {
             all.clear();
@@ -103,10 +108,10 @@ impl Fences {
     }
 }
 
-fn read(pair: KeyValue) -> Result<Known, BackendError> {
+fn read(pair: KeyValue) -> Result<NewestTerm, BackendError> {
     let term =
         term(&pair.value).ok_or_else(|| BackendError::Corrupt(format!("{} is not a term", pair.key)))?;
-    Ok(Known { term, revision: pair.mod_revision })
+    Ok(NewestTerm { term, revision: pair.mod_revision })
 }
 
 /// Parses the term in a stored value.

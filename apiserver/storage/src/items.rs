@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use crate::cache::KeyRange;
-use crate::pinned::{Age, Pinned, json_bytes};
+use crate::pinned::{Pinned, StateAge, json_bytes};
 use crate::stored::Stored;
 
 /// Objects in key order. A long list is not collected before it is read: its reader starts at once, and holds the
 /// snapshot that it reads from.
 #[derive(Clone)]
 pub struct Items {
-    source: Source,
+    source: ItemsSource,
     /// The age of the state that the objects belong to; `None` if they are not shared.
-    age: Option<Age>,
+    age: Option<StateAge>,
 }
 
 #[derive(Clone)]
-enum Source {
+enum ItemsSource {
     /// The objects, and the bytes of their JSON.
     Held(Arc<[Arc<Stored>]>, usize),
     Snapshot(KeyRange),
@@ -25,23 +25,23 @@ enum Source {
 impl Items {
     /// Objects of a snapshot.
     pub(crate) fn of_snapshot(range: KeyRange) -> Self {
-        Self { source: Source::Snapshot(range), age: None }
+        Self { source: ItemsSource::Snapshot(range), age: None }
     }
 
     /// Sets the age of the state that the objects belong to.
     #[must_use]
-    pub(crate) fn aged(self, age: Age) -> Self {
+    pub(crate) fn aged(self, age: StateAge) -> Self {
         Self { age: Some(age), ..self }
     }
 
     /// Iterates over the objects.
     pub fn iter(&self) -> Box<dyn Iterator<Item = Arc<Stored>> + Send> {
         match &self.source {
-            Source::Held(held, _) => {
+            ItemsSource::Held(held, _) => {
                 let held = held.clone();
                 Box::new((0..held.len()).filter_map(move |index| held.get(index).cloned()))
             }
-            Source::Snapshot(range) => Box::new(range.iter()),
+            ItemsSource::Snapshot(range) => Box::new(range.iter()),
         }
     }
 }
@@ -49,16 +49,16 @@ impl Items {
 impl From<Vec<Arc<Stored>>> for Items {
     fn from(items: Vec<Arc<Stored>>) -> Self {
         let bytes = json_bytes(&items);
-        Self { source: Source::Held(items.into(), bytes), age: None }
+        Self { source: ItemsSource::Held(items.into(), bytes), age: None }
     }
 }
 
 impl Pinned for Items {
     fn bytes(&self) -> usize {
-        let older = self.age.as_ref().map_or(usize::MAX, Age::bytes);
+        let older = self.age.as_ref().map_or(usize::MAX, StateAge::bytes);
         match &self.source {
-            Source::Held(_, bytes) => older.min(*bytes),
-            Source::Snapshot(_) => older,
+            ItemsSource::Held(_, bytes) => older.min(*bytes),
+            ItemsSource::Snapshot(_) => older,
         }
     }
 

@@ -30,14 +30,14 @@ pub mod fence;
 pub mod scope;
 pub mod store;
 
+pub mod location;
 pub mod migrate;
-pub mod place;
 
 pub mod failpoints;
 mod items;
+pub mod memory_budget;
 mod pinned;
 pub mod progress;
-pub mod room;
 mod stored;
 mod values;
 pub mod work_meter;

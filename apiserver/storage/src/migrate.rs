@@ -45,11 +45,11 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
     let at = source.current_revision().await?;
     let mut pages = Pages::new(&source, at);
     if !pages.any(progress).await? {
-        return Err(nothing(&from.display().to_string(), "--data-dir"));
+        return Err(nothing_to_move(&from.display().to_string(), "--data-dir"));
     }
     let place = format!("{} in etcd ({})", to.prefix, to.servers.join(","));
     let made = match sqlite::attempt(from)? {
-        Some(attempt) => etcd::Import::made(to, attempt).await?,
+        Some(attempt) => etcd::PrefixImport::completed(to, attempt).await?,
         None => None,
     };
     let first = match made {
@@ -66,7 +66,7 @@ async fn fill_etcd(
     (to, place): (&EtcdConfig, &str),
     progress: &Progress,
 ) -> Result<Revision> {
-    let mut target = etcd::Import::begin(to, at).await?;
+    let mut target = etcd::PrefixImport::begin(to, at).await?;
     sqlite::begin_move(from, place, target.attempt())?;
     let filled = async {
         while let Some(pairs) = pages.next(progress).await? {
@@ -75,7 +75,7 @@ async fn fill_etcd(
         Ok(())
     };
     if let Err(error) = filled.await {
-        told(sqlite::undo_move(from));
+        log_failed_undo(sqlite::undo_move(from));
         return Err(error);
     }
     // If it is unknown whether the prefix is open, the mark stays: servers may have started there.
@@ -84,42 +84,42 @@ async fn fill_etcd(
 
 /// Moves the pairs under a prefix of etcd to a new file `to`.
 pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> Result<Moved> {
-    let target = sqlite::Import::begin(to);
-    let source = match etcd::Source::look(from).await {
+    let target = sqlite::FileImport::begin(to);
+    let source = match etcd::MoveSource::inspect(from).await {
         Ok(source) => source,
         Err(error) => return Err(target.err().unwrap_or(error)),
     };
     let there = source.backend().range(prefix_range(values::ALL), 1, None).await?;
     let place = std::path::absolute(to).unwrap_or_else(|_| to.to_owned()).display().to_string();
-    let left = source.left();
+    let left = source.aborted_move();
     let made = left.as_ref().and_then(|left| sqlite::imported(to, left.attempt()));
-    let (leaving, keys, first) = match (left, made) {
+    let (mark, keys, first) = match (left, made) {
         (Some(left), Some(first)) => (left, there.count, first),
         _ => {
             let target = target?;
             if there.items.is_empty() {
-                return Err(nothing(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
+                return Err(nothing_to_move(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
             }
             fill_embedded(&source, target, &place, progress).await?
         }
     };
-    let at = leaving.at();
-    let marked = leaving.done(&place).await;
+    let at = mark.at();
+    let marked = mark.done(&place).await;
     Ok(Moved { keys, from: at, to: first, unmarked: unmarked(marked) })
 }
 
 async fn fill_embedded(
-    source: &etcd::Source,
-    mut target: sqlite::Import,
+    source: &etcd::MoveSource,
+    mut target: sqlite::FileImport,
     place: &str,
     progress: &Progress,
-) -> Result<(etcd::Leaving, u64, Revision)> {
+) -> Result<(etcd::MoveMark, u64, Revision)> {
     // From here on no server writes.
-    let leaving = source.close(place).await?;
+    let mark = source.close(place).await?;
     // One more: a watch from this revision has missed nothing, and one from before it must get an error.
-    let first = Revision(leaving.at().0 + 1);
+    let first = Revision(mark.at().0 + 1);
     let filled = async {
-        let mut pages = Pages::new(source.backend(), leaving.at());
+        let mut pages = Pages::new(source.backend(), mark.at());
         pages.any(progress).await?;
         while let Some(pairs) = pages.next(progress).await? {
             for pair in &pairs {
@@ -128,14 +128,14 @@ async fn fill_embedded(
             }
             target.add(&pairs)?;
         }
-        leaving.stands().await?;
-        target.finish(first, leaving.attempt(), progress)?;
+        mark.check_unchanged().await?;
+        target.finish(first, mark.attempt(), progress)?;
         Ok(pages.read)
     };
     match filled.await {
-        Ok(keys) => Ok((leaving, keys, first)),
+        Ok(keys) => Ok((mark, keys, first)),
         Err(error) => {
-            told(leaving.undo().await);
+            log_failed_undo(mark.undo().await);
             Err(error)
         }
     }
@@ -148,7 +148,7 @@ fn unmarked(marked: Result<()>) -> Option<String> {
 
 /// Logs that the mark of a failed move could not be removed; `reclaim` removes it. The move itself returns its own
 /// error.
-fn told(undone: Result<()>) {
+fn log_failed_undo(undone: Result<()>) {
     if let Err(error) = undone {
         tracing::warn!(%error, "what objects were to be moved from stays marked: run `migrate` again, or `reclaim`");
     }
@@ -162,7 +162,7 @@ pub(crate) fn has_moved(place: &str) -> BackendError {
 }
 
 /// The error of a server that starts on, or writes to, a store that is being moved.
-pub(crate) fn leaves(place: &str) -> BackendError {
+pub(crate) fn is_being_moved(place: &str) -> BackendError {
     BackendError::Unavailable(format!(
         "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, or \
          `reclaim` this store to go on with it"
@@ -170,7 +170,7 @@ pub(crate) fn leaves(place: &str) -> BackendError {
 }
 
 /// The error for a source without objects: its flag is probably wrong.
-fn nothing(place: &str, flag: &str) -> BackendError {
+fn nothing_to_move(place: &str, flag: &str) -> BackendError {
     BackendError::Unavailable(format!("there is nothing to move in {place}: is {flag} right?"))
 }
 
@@ -194,7 +194,7 @@ impl<'s> Pages<'s> {
         let first = self.source.range(prefix_range(values::ALL), PAGE, Some(self.at)).await?;
         self.total = first.count;
         let any = !first.items.is_empty();
-        self.ahead = Some(self.turn(first.items, progress));
+        self.ahead = Some(self.advance(first.items, progress));
         Ok(any)
     }
 
@@ -205,13 +205,13 @@ impl<'s> Pages<'s> {
         let Some(start) = self.start.take() else { return Ok(None) };
         let end = prefix_range(values::ALL).end;
         let pairs = self.source.page(start..end, PAGE, Some(self.at)).await?;
-        Ok(Some(self.turn(pairs, progress)))
+        Ok(Some(self.advance(pairs, progress)))
     }
 
     /// Continues after these pairs, and reports progress.
-    fn turn(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
+    fn advance(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
         self.read += pairs.len() as u64;
-        progress.tell("moving", self.read, self.total);
+        progress.report("moving", self.read, self.total);
         self.start = pairs.last().filter(|_| pairs.len() == PAGE).map(|pair| format!("{}\0", pair.key));
         pairs
     }
@@ -230,10 +230,10 @@ mod tests {
     use crate::backend::{RangeResult, WatchItem, Write, WriteOutcome};
 
     /// A store, and how often all of its keys were counted.
-    struct Counting(SqliteBackend, AtomicUsize);
+    struct CountingBackend(SqliteBackend, AtomicUsize);
 
     #[async_trait]
-    impl Backend for Counting {
+    impl Backend for CountingBackend {
         async fn current_revision(&self) -> Result<Revision> {
             self.0.current_revision().await
         }
@@ -284,8 +284,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for count in [1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE] {
             let path = directory.path().join(format!("{count}.db"));
-            let store =
-                Counting(SqliteBackend::open(path, SqliteOptions::default()).unwrap(), AtomicUsize::new(0));
+            let store = CountingBackend(
+                SqliteBackend::open(path, SqliteOptions::default()).unwrap(),
+                AtomicUsize::new(0),
+            );
             let key = |n: usize| format!("/{n:05}");
             let write = |n| Write {
                 key: key(n),

@@ -20,15 +20,15 @@ pub trait Pinned: Send + Sync {
 
 /// The age of a cache's state, in bytes that the cache has received since.
 #[derive(Clone)]
-pub(crate) struct Age {
+pub(crate) struct StateAge {
     metrics: Arc<Metrics>,
-    taken_in: u64,
+    bytes_received: u64,
 }
 
-impl Age {
-    /// Creates the age of a state; before it, the cache had received `taken_in` bytes.
-    pub(crate) fn new(metrics: Arc<Metrics>, taken_in: u64) -> Self {
-        Self { metrics, taken_in }
+impl StateAge {
+    /// Creates the age of a state; before it, the cache had received `bytes_received` bytes.
+    pub(crate) fn new(metrics: Arc<Metrics>, bytes_received: u64) -> Self {
+        Self { metrics, bytes_received }
     }
 
     /// Returns an upper bound of what the state keeps alive beyond the cache. An object that only this state holds
@@ -36,7 +36,7 @@ impl Age {
     /// ring does not count, because the ring keeps it anyway. If several readers hold one state, each is counted in
     /// full.
     pub(crate) fn bytes(&self) -> usize {
-        let since = self.metrics.taken_in.load(Relaxed).saturating_sub(self.taken_in);
+        let since = self.metrics.bytes_received.load(Relaxed).saturating_sub(self.bytes_received);
         usize::try_from(since.saturating_sub(self.metrics.ring_bytes.load(Relaxed))).unwrap_or(usize::MAX)
     }
 }

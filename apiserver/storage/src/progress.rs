@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// The progress of one stage of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct ProgressStage {
     /// The name of the stage.
     pub name: &'static str,
     /// How much of it is done.
@@ -15,11 +15,11 @@ pub struct Stage {
 
 /// Receives a progress report from time to time.
 #[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(Stage) + Send + Sync>);
+pub struct Progress(Arc<dyn Fn(ProgressStage) + Send + Sync>);
 
 impl Progress {
     /// Passes each report to `told`.
-    pub fn new(told: impl Fn(Stage) + Send + Sync + 'static) -> Self {
+    pub fn new(told: impl Fn(ProgressStage) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }
 
@@ -29,7 +29,7 @@ impl Progress {
     }
 
     /// Reports how much of a stage is done.
-    pub fn tell(&self, name: &'static str, done: u64, total: u64) {
-        (self.0)(Stage { name, done, total });
+    pub fn report(&self, name: &'static str, done: u64, total: u64) {
+        (self.0)(ProgressStage { name, done, total });
     }
 }

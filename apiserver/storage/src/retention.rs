@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::backend::Revision;
 
-/// Maximum number of marks kept.
-const MARKS: usize = 64;
-/// A compaction before its time must free 1/WORTH of the quota, unless the store is full.
-const WORTH: u64 = 64;
+/// Maximum number of samples kept.
+const MAX_SAMPLES: usize = 64;
+/// A compaction before its time must free 1/MIN_FREED of the quota, unless the store is full.
+const MIN_FREED: u64 = 64;
 /// The history of half a minute may take 1/HISTORY of the quota.
 const HISTORY: u64 = 8;
 
@@ -41,17 +41,17 @@ pub(crate) struct Demand {
     /// History younger than this is kept.
     keep: Duration,
     /// Bytes that a compaction must free at least.
-    worth: u64,
+    min_freed: u64,
 }
 
 impl Retention {
     /// Returns the demand on a store that holds `used` of `quota` bytes; `None` while less than half is used.
     pub(crate) fn demand(&self, used: u64, quota: u64) -> Option<Demand> {
-        let worth = quota / WORTH;
+        let min_freed = quota / MIN_FREED;
         match used {
-            _ if used >= quota => Some(Demand { keep: self.full, worth: 0 }),
-            _ if used >= quota / 4 * 3 => Some(Demand { keep: self.three_quarters, worth }),
-            _ if is_short(used, quota) => Some(Demand { keep: self.half, worth }),
+            _ if used >= quota => Some(Demand { keep: self.full, min_freed: 0 }),
+            _ if used >= quota / 4 * 3 => Some(Demand { keep: self.three_quarters, min_freed }),
+            _ if is_short(used, quota) => Some(Demand { keep: self.half, min_freed }),
             _ => None,
         }
     }
@@ -71,17 +71,17 @@ fn is_short(used: u64, quota: u64) -> bool {
 /// Which revision was current when. Its size depends on the time for which history is kept, not on the number of
 /// writes.
 #[derive(Debug)]
-pub(crate) struct Marks {
-    marks: VecDeque<Mark>,
-    /// The mark up to which history has been discarded.
-    forgotten: Mark,
+pub(crate) struct RevisionTimes {
+    samples: VecDeque<RevisionSample>,
+    /// The sample up to which history has been discarded.
+    forgotten: RevisionSample,
     spacing: Duration,
     longest: Duration,
 }
 
 /// A moment, with the revision that was current.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct RevisionSample {
     at: Instant,
     /// The revision that was current.
     pub revision: Revision,
@@ -89,16 +89,16 @@ pub(crate) struct Mark {
     written: u64,
 }
 
-impl Marks {
-    /// Creates the marks of a store that is opened at the time `now` at `revision`.
+impl RevisionTimes {
+    /// Creates the samples of a store that is opened at the time `now` at `revision`.
     pub fn new(retention: &Retention, now: Instant, revision: Revision) -> Self {
-        let start = Mark { at: now, revision, written: 0 };
+        let start = RevisionSample { at: now, revision, written: 0 };
         let longest = retention.half.max(retention.three_quarters).max(retention.full);
         let shortest = retention.half.min(retention.three_quarters).min(retention.full);
-        let spacing = (shortest / 4).max(longest / MARKS as u32);
+        let spacing = (shortest / 4).max(longest / MAX_SAMPLES as u32);
         Self {
-            marks: VecDeque::from([start]),
-            forgotten: Mark { revision: Revision(0), ..start },
+            samples: VecDeque::from([start]),
+            forgotten: RevisionSample { revision: Revision(0), ..start },
             spacing,
             longest,
         }
@@ -106,35 +106,39 @@ impl Marks {
 
     /// Records that the store is at `revision`, after `written` bytes in all.
     pub fn note(&mut self, now: Instant, revision: Revision, written: u64) {
-        let last = self.marks.back().copied();
+        let last = self.samples.back().copied();
         if last.is_some_and(|last| last.revision >= revision || last.at + self.spacing > now) {
             return;
         }
-        self.marks.push_back(Mark { at: now, revision, written });
-        // Keep the first mark that is old enough for every demand.
-        while self.marks.get(1).is_some_and(|next| next.at + self.longest <= now) {
-            self.marks.pop_front();
+        self.samples.push_back(RevisionSample { at: now, revision, written });
+        // Keep the first sample that is old enough for every demand.
+        while self.samples.get(1).is_some_and(|next| next.at + self.longest <= now) {
+            self.samples.pop_front();
         }
     }
 
-    /// Returns the mark up to which to discard history now, if the demand is due.
-    pub fn due(&self, now: Instant, demand: Demand) -> Option<Mark> {
-        let due = self.marks.iter().rev().find(|mark| mark.at + demand.keep <= now)?;
-        self.is_worth(due, demand).then_some(*due)
+    /// Returns the sample up to which to discard history now, if the demand is due.
+    pub fn due(&self, now: Instant, demand: Demand) -> Option<RevisionSample> {
+        let due = self.samples.iter().rev().find(|sample| sample.at + demand.keep <= now)?;
+        self.frees_enough(due, demand).then_some(*due)
     }
 
     /// Returns when the demand is due if nothing more is written; `None` if there is nothing to discard.
     pub fn next(&self, demand: Demand) -> Option<Instant> {
-        self.marks.iter().find(|mark| self.is_worth(mark, demand)).map(|mark| mark.at + demand.keep)
+        self.samples
+            .iter()
+            .find(|sample| self.frees_enough(sample, demand))
+            .map(|sample| sample.at + demand.keep)
     }
 
-    /// Records that the history before `mark` was discarded.
-    pub fn forgot(&mut self, mark: Mark) {
-        self.forgotten = mark;
+    /// Records that the history before `sample` was discarded.
+    pub fn forgot(&mut self, sample: RevisionSample) {
+        self.forgotten = sample;
     }
 
-    fn is_worth(&self, mark: &Mark, demand: Demand) -> bool {
-        mark.revision > self.forgotten.revision && mark.written - self.forgotten.written >= demand.worth
+    fn frees_enough(&self, sample: &RevisionSample, demand: Demand) -> bool {
+        sample.revision > self.forgotten.revision
+            && sample.written - self.forgotten.written >= demand.min_freed
     }
 }
 
@@ -160,34 +164,34 @@ mod tests {
     #[test]
     fn what_is_younger_than_is_kept_stays() {
         let (retention, start) = (Retention::default(), Instant::now());
-        let mut marks = Marks::new(&retention, start, Revision(1));
+        let mut times = RevisionTimes::new(&retention, start, Revision(1));
         for second in 1..=100 {
-            marks.note(start + secs(second), Revision(1 + second), second * 100);
+            times.note(start + secs(second), Revision(1 + second), second * 100);
         }
         let now = start + secs(100);
         for used in [QUOTA / 2, QUOTA / 4 * 3, QUOTA] {
             let demand = retention.demand(used, QUOTA).unwrap();
-            let due = marks.due(now, demand).unwrap();
+            let due = times.due(now, demand).unwrap();
             let age = 100 - (due.revision.0 - 1);
             let keep = demand.keep.as_secs();
             assert!((keep..=keep + 2).contains(&age), "{age} s of {keep}");
         }
-        assert!(marks.marks.len() <= MARKS, "{}", marks.marks.len());
+        assert!(times.samples.len() <= MAX_SAMPLES, "{}", times.samples.len());
     }
 
     #[test]
     fn little_is_forgotten_only_where_the_store_is_full() {
         let (retention, start) = (Retention::default(), Instant::now());
-        let mut marks = Marks::new(&retention, start, Revision(1));
-        marks.forgot(marks.marks[0]);
-        marks.note(start + secs(2), Revision(2), 9);
+        let mut times = RevisionTimes::new(&retention, start, Revision(1));
+        times.forgot(times.samples[0]);
+        times.note(start + secs(2), Revision(2), 9);
         let [short, full] = [QUOTA / 2, QUOTA].map(|used| retention.demand(used, QUOTA).unwrap());
         let now = start + secs(90);
-        assert!(marks.due(now, short).is_none() && marks.next(short).is_none(), "9 bytes of 640");
-        assert_eq!(marks.next(full), Some(start + secs(7)));
-        let due = marks.due(now, full).unwrap();
+        assert!(times.due(now, short).is_none() && times.next(short).is_none(), "9 bytes of 640");
+        assert_eq!(times.next(full), Some(start + secs(7)));
+        let due = times.due(now, full).unwrap();
         assert_eq!(due.revision, Revision(2));
-        marks.forgot(due);
-        assert!(marks.due(now, full).is_none() && marks.next(full).is_none(), "nothing is left to forget");
+        times.forgot(due);
+        assert!(times.due(now, full).is_none() && times.next(full).is_none(), "nothing is left to forget");
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 
 use crate::backend::prefix_range;
 use crate::storage::{Scope, Selection, Stored, WatchEvent};
@@ -31,8 +31,8 @@ impl Scope {
         paths: &[&str],
         accepts: impl Fn(&Object) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let looks_at = Arc::new(Excerpt::of(paths.iter().copied()));
-        self.matches = Some(Selection { looks_at, requires: None, bytes: 0, accepts: Arc::new(accepts) });
+        let reads = Arc::new(FieldMask::of(paths.iter().copied()));
+        self.matches = Some(Selection { reads, requires: None, bytes: 0, accepts: Arc::new(accepts) });
         self
     }
 
@@ -43,7 +43,7 @@ impl Scope {
 
     /// Whether the label and field selection includes the object.
     pub fn selects(&self, stored: &Stored) -> bool {
-        let selected = |selection: &Selection| (selection.accepts)(&stored.excerpt(&selection.looks_at));
+        let selected = |selection: &Selection| (selection.accepts)(&stored.with_fields(&selection.reads));
         self.matches.as_ref().is_none_or(selected)
     }
 
@@ -63,19 +63,19 @@ pub(crate) fn next_key(key: &str) -> String {
 /// and after.
 ///
 /// A change that leaves the selection is a deletion, one that enters it an addition (Kubernetes: etcd3 watcher.go,
-/// `transform`). `departed` makes the last state in the selection, with the change's revision.
+/// `transform`). `last_in_selection` makes the last state in the selection, with the change's revision.
 pub(crate) fn transition(
     scope: &Scope,
     current: Option<&Arc<Stored>>,
     previous: Option<&Arc<Stored>>,
-    departed: impl FnOnce(&Arc<Stored>) -> Arc<Stored>,
+    last_in_selection: impl FnOnce(&Arc<Stored>) -> Arc<Stored>,
 ) -> Option<WatchEvent> {
     let current = current.filter(|stored| scope.selects(stored));
     let previous = previous.filter(|stored| scope.selects(stored));
     match (current, previous) {
         (Some(now), Some(_)) => Some(WatchEvent::Modified(now.clone())),
         (Some(now), None) => Some(WatchEvent::Added(now.clone())),
-        (None, Some(before)) => Some(WatchEvent::Deleted(departed(before))),
+        (None, Some(before)) => Some(WatchEvent::Deleted(last_in_selection(before))),
         (None, None) => None,
     }
 }

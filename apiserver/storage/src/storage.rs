@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::{ApiError, Object};
 
 use crate::backend::{BackendError, Revision, WriteContext};
 
 pub use crate::items::Items;
+pub use crate::memory_budget::MemoryBudget;
 pub use crate::pinned::Pinned;
-pub use crate::room::Room;
 pub use crate::stored::Stored;
 
 /// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
@@ -34,18 +34,18 @@ pub enum ReadAt {
 #[derive(Clone)]
 pub struct Selection {
     /// The fields that the selection reads. The other fields of an object that is kept as bytes are not decoded.
-    pub looks_at: Arc<Excerpt>,
+    pub reads: Arc<FieldMask>,
     /// A field value that every selected object has, if the selection requires one. Watchers are indexed by it.
-    pub requires: Option<Term>,
+    pub requires: Option<RequiredField>,
     /// The approximate size of the selection in memory, in bytes.
     pub bytes: usize,
-    /// Returns whether the selection includes an object. The object has at least the fields in `looks_at`.
+    /// Returns whether the selection includes an object. The object has at least the fields in `reads`.
     pub accepts: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
 }
 
 /// A field and its value; an absent field has the value "".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct RequiredField {
     /// The field names from the root of the object to the field.
     pub path: Arc<[String]>,
     /// The text that the field holds.
@@ -140,7 +140,7 @@ impl dyn Watcher + '_ {
 }
 
 /// The decision of an updater.
-pub enum Change {
+pub enum UpdateDecision {
     /// Store this object. If it encodes to the stored bytes, nothing is written.
     Write(Object),
     /// Delete the key; watchers receive this object as the last state.
@@ -151,7 +151,7 @@ pub enum Change {
 
 /// Computes the next state from the current one (`None` if the object does not exist). It is called again after a
 /// conflict.
-pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<Change, ApiError> + Send);
+pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<UpdateDecision, ApiError> + Send);
 
 /// Errors of storage; `server` translates them into Status at its edge.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -183,8 +183,8 @@ pub enum StorageError {
     Oversized(Box<Object>),
     /// The guard of the write has changed: the writer's fencing term is over.
     #[error("the writer's term is over")]
-    Guarded,
-    /// An updater returned this error, or there was no [`Room`] for a list.
+    GuardFailed,
+    /// An updater returned this error, or the [`MemoryBudget`] of a list was exhausted.
     #[error("{0}")]
     Refused(ApiError),
     /// The cache is not filled yet.
@@ -223,13 +223,13 @@ pub trait Storage: Send + Sync + 'static {
     ) -> Result<Arc<Stored>, StorageError>;
     /// Reads one object.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
-    /// Reads a page of objects. Objects that no cache holds are read from the backend, after `room` has granted
+    /// Reads a page of objects. Objects that no cache holds are read from the backend, after `memory` has granted
     /// memory for them; they stay in memory as long as the page does.
     async fn list(
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError>;
     /// Runs a compare-and-swap loop: `updater` sees the current state and returns the change to make. The state is
     /// from the cache at first, and is read from the backend after a conflict or before a refusal that was based on

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
@@ -95,9 +95,9 @@ impl Stored {
         self.known().unwrap_or_else(|| Arc::new(decoded(&self.json())))
     }
 
-    /// Returns the object with at least the fields of `excerpt`. If it is not decoded yet, only those are decoded.
-    pub fn excerpt(&self, excerpt: &Excerpt) -> Arc<Object> {
-        self.known().unwrap_or_else(|| Arc::new(excerpt.read(&self.json())))
+    /// Returns the object with at least the fields of `mask`. If it is not decoded yet, only those are decoded.
+    pub fn with_fields(&self, mask: &FieldMask) -> Arc<Object> {
+        self.known().unwrap_or_else(|| Arc::new(mask.read(&self.json())))
     }
 
     fn known(&self) -> Option<Arc<Object>> {
@@ -153,10 +153,10 @@ impl Stored {
 
     /// Appends the object's compact JSON without its prefix `head`. Returns `false`, and appends nothing, if the JSON
     /// does not begin with `head`.
-    pub fn write_behind(&self, head: &[u8], out: &mut BytesMut) -> bool {
+    pub fn write_without_prefix(&self, head: &[u8], out: &mut BytesMut) -> bool {
         match (self.unpacked(), self.packed.get()) {
             (Some(json), _) => json.strip_prefix(head).map(|rest| out.put_slice(rest)).is_some(),
-            (None, Some(packed)) => packed.write_behind(head, out),
+            (None, Some(packed)) => packed.write_without_prefix(head, out),
             (None, None) => false,
         }
     }
@@ -231,7 +231,9 @@ mod tests {
         let stored = Stored::new("a".into(), object(text), Revision(7));
         let behind = |head: &str| {
             let mut out = BytesMut::from("{");
-            stored.write_behind(head.as_bytes(), &mut out).then(|| String::from_utf8(out.to_vec()).unwrap())
+            stored
+                .write_without_prefix(head.as_bytes(), &mut out)
+                .then(|| String::from_utf8(out.to_vec()).unwrap())
         };
         let heads =
             [r#"{"apiVersion":"v1","kind":"K","#, r#"{"apiVersion":"v1","#, "", "{\"kind\"", "[", text];

@@ -13,7 +13,7 @@ use drydock_machinery::Object;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{Cache, Config as CacheConfig};
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
-use drydock_storage::storage::{Change, Storage, Stored};
+use drydock_storage::storage::{Storage, Stored, UpdateDecision};
 use drydock_storage::store::Store;
 use drydock_stream::{Config, StatusStream};
 use http_body_util::{BodyExt, Full};
@@ -88,7 +88,7 @@ async fn write(storage: &dyn Storage, n: u64, version: u64) {
         },
     });
     let object = Object::from(object.as_object().unwrap().clone());
-    let mut change = |_: Option<&Stored>| Ok(Change::Write(object.clone()));
+    let mut change = |_: Option<&Stored>| Ok(UpdateDecision::Write(object.clone()));
     storage.update(&format!("shop/uid-{n}"), Default::default(), &mut change).await.unwrap();
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use drydock_api::eviction_request::{self, EvictionRequest};
 use drydock_api::node_maintenance::{self, NodeMaintenance};
 use drydock_proto::status::v1alpha1::{GetEvictionResponse, GetMaintenanceResponse, GetNodeResponse};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, Stored};
 use drydock_storage::work_meter::WorkMeter;
 use prost::Message;
@@ -88,7 +88,7 @@ async fn all(
     scope: Scope,
 ) -> Result<impl Iterator<Item = std::sync::Arc<Stored>>, Status> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
-    let page = storage.list(&scope, &options, &mut Endless).await;
+    let page = storage.list(&scope, &options, &mut UnlimitedMemory).await;
     Ok(page.map_err(|error| of_storage(&error, "list", ""))?.items.into_iter())
 }
 

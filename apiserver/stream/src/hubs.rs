@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drydock_storage::backend::Revision;
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError, WatchEvent, WatchFrom};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -113,7 +113,7 @@ impl Hubs {
         let mut newest = u64::MAX;
         for storage in self.storages(entity) {
             // Lists no object: only the revision matters, and that the cache has reached it.
-            let page = storage.list(&Scope::object(""), &options, &mut Endless).await;
+            let page = storage.list(&Scope::object(""), &options, &mut UnlimitedMemory).await;
             let page = page.map_err(|error| of_storage(&error, "revision", ""))?;
             newest = newest.min(page.revision.0);
         }

@@ -60,7 +60,7 @@ impl NextWrite {
     pub async fn send(self, store: &dyn Backend) -> Result<Option<Revision>, BackendError> {
         match store.write(self.write).await? {
             WriteOutcome::Committed(revision) => Ok(Some(revision)),
-            WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Ok(None),
+            WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Ok(None),
         }
     }
 }

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drydock_api::eviction_request::interceptors::{AllowedNames, PodFacts, select};
+use drydock_api::eviction_request::interceptors::{AllowedNames, PodProperties, select_interceptors};
 use drydock_api::eviction_request::transitions::{
     DEFAULT_HEARTBEAT_DEADLINE, active_deadline, may_advance, next_interceptor,
 };
@@ -164,7 +164,7 @@ fn begin(
 }
 
 fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> RequestDecision {
-    let selection = select(&facts(pod), &config.allowed);
+    let selection = select_interceptors(&facts(pod), &config.allowed);
     let mut status = request.status.clone();
     let named = |name: &String| Interceptor { name: name.clone() };
     status.target_interceptors = selection.targets.iter().map(named).collect();
@@ -187,9 +187,9 @@ fn pod_info(pod: &Pod) -> PodInfo {
 }
 
 /// What the list of interceptors depends on.
-fn facts(pod: &Pod) -> PodFacts<'_> {
+fn facts(pod: &Pod) -> PodProperties<'_> {
     let responders = pod.responders.iter().flatten();
-    PodFacts {
+    PodProperties {
         eviction_interceptors: pod.interceptors.iter().flatten().map(String::as_str).collect(),
         eviction_responders: responders.map(|r| (r.name.as_str(), i64::from(r.priority))).collect(),
         annotations: Some(&pod.annotations),

@@ -9,39 +9,39 @@ use cel::common::value::{CowVal, Val};
 use cel::{Context, ExecutionError};
 use parking_lot::Mutex;
 
-use super::expression::{Answer, Expression, environment};
+use super::cost_meter::{CostMeter, METER, OUT_OF_BUDGET, PER_CALL};
+use super::expression::{EvaluationResult, Expression, environment};
+use super::functions::VARIABLES;
 use super::library::opaque;
-use super::meter::{METER, Meter, OUT_OF_BUDGET, PER_CALL};
-use super::names::VARIABLES;
 use super::value::Variable;
 
 /// A composed variable of a policy, with its compiled expression or the error.
-pub type Composed = (String, Result<Expression, String>);
+pub type ComposedVariable = (String, Result<Expression, String>);
 
 /// Evaluates expressions about one request.
 pub struct Activation {
     context: Context<'static, 'static>,
-    meter: Meter,
+    meter: CostMeter,
     left: i64,
-    definitions: Arc<[Composed]>,
-    known: Known,
+    definitions: Arc<[ComposedVariable]>,
+    values: VariableValues,
 }
 
 impl Activation {
     /// Creates the activation with these variables; `budget` is for all expressions together.
     pub fn new(
         variables: Vec<(&'static str, Variable)>,
-        definitions: Arc<[Composed]>,
+        definitions: Arc<[ComposedVariable]>,
         budget: i64,
     ) -> Result<Self, String> {
         let mut context = Context::with_env(environment()?);
         for (name, value) in variables {
             context.add_variable_as_val(name, value);
         }
-        let (meter, known) = (Meter::default(), Known::default());
+        let (meter, values) = (CostMeter::default(), VariableValues::default());
         context.add_variable_as_val(METER, Box::new(meter.clone()));
-        context.add_variable_as_val(VARIABLES, Box::new(known.clone()));
-        Ok(Self { context, meter, left: budget, definitions, known })
+        context.add_variable_as_val(VARIABLES, Box::new(values.clone()));
+        Ok(Self { context, meter, left: budget, definitions, values })
     }
 
     /// Returns the budget that is left.
@@ -51,12 +51,12 @@ impl Activation {
 
     /// Evaluates an expression. The inner error concerns this expression only; the outer one ends the evaluation of
     /// all expressions (k8s.io/apiserver pkg/admission/plugin/cel/activation.go).
-    pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<Answer, String>, String> {
+    pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<EvaluationResult, String>, String> {
         let all = self.definitions.len();
         let outcome = self.compose(expression.composed(), all).and_then(|()| self.spend_on(expression))?;
         let source = expression.source();
         Ok(outcome
-            .map(|value| Answer::of(value.as_ref()))
+            .map(|value| EvaluationResult::of(value.as_ref()))
             .map_err(|why| format!("expression '{source}' resulted in error: {why}")))
     }
 
@@ -66,7 +66,7 @@ impl Activation {
         let definitions = self.definitions.clone();
         for name in names {
             let found = definitions[..before].iter().rposition(|(defined, _)| defined == name);
-            let Some(index) = found.filter(|_| !self.known.has(name)) else { continue };
+            let Some(index) = found.filter(|_| !self.values.has(name)) else { continue };
             let value = match &definitions[index].1 {
                 Err(why) => Err(format!("composited variable \"{name}\" fails to compile: {why}")),
                 Ok(expression) => {
@@ -75,7 +75,7 @@ impl Activation {
                     self.spend_on(expression)?.map_err(failed)
                 }
             };
-            self.known.0.lock().insert(name.clone(), value);
+            self.values.0.lock().insert(name.clone(), value);
         }
         Ok(())
     }
@@ -94,23 +94,23 @@ impl Activation {
 
 /// The composed variables with a value: the content of `variables`.
 #[derive(Clone, Debug, Default)]
-struct Known(Arc<Mutex<BTreeMap<String, Result<Variable, String>>>>);
+struct VariableValues(Arc<Mutex<BTreeMap<String, Result<Variable, String>>>>);
 
-opaque!(Known, KNOWN_TYPE, "kubernetes.variables", indexed);
+opaque!(VariableValues, VALUES_TYPE, "kubernetes.variables", indexed);
 
-impl Known {
+impl VariableValues {
     fn has(&self, name: &str) -> bool {
         self.0.lock().contains_key(name)
     }
 }
 
-impl PartialEq for Known {
+impl PartialEq for VariableValues {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Indexer for Known {
+impl Indexer for VariableValues {
     fn get<'b, 'v>(&'b self, index: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, SourceInfo};
 
-use super::names;
+use super::functions;
 
 /// Deepest nesting allowed, because the interpreter recurses as deep.
 const DEEPEST: usize = 400;
@@ -43,10 +43,10 @@ impl Checker<'_> {
             Expr::Ident(name) => self.variable(it.id, name),
             Expr::Call(call) => self.call(it.id, call, below),
             Expr::Select(select) => {
-                if matches!(&select.operand.expr, Expr::Ident(name) if name == names::VARIABLES) {
+                if matches!(&select.operand.expr, Expr::Ident(name) if name == functions::VARIABLES) {
                     self.composed.insert(select.field.clone());
                 }
-                if !qualified_name(it).is_some_and(|name| names::TYPES.contains(&name.as_str())) {
+                if !qualified_name(it).is_some_and(|name| functions::TYPES.contains(&name.as_str())) {
                     self.visit(&select.operand, below);
                 }
             }
@@ -69,10 +69,10 @@ impl Checker<'_> {
     }
 
     fn call(&mut self, id: u64, call: &CallExpr, depth: usize) {
-        if !names::is_known(call) {
+        if !functions::is_known(call) {
             self.undeclared(id, &call.func_name);
         }
-        if names::qualified(call).is_none()
+        if functions::qualified(call).is_none()
             && let Some(target) = &call.target
         {
             self.visit(target, depth);
@@ -91,7 +91,7 @@ impl Checker<'_> {
     }
 
     fn variable(&mut self, id: u64, name: &str) {
-        let declared = self.scope.iter().any(|known| known == name) || names::TYPES.contains(&name);
+        let declared = self.scope.iter().any(|known| known == name) || functions::TYPES.contains(&name);
         if !declared {
             self.undeclared(id, name);
         }

@@ -8,13 +8,13 @@ use cel::common::types::{CelBool, CelNull, CelString};
 use cel::common::value::Val;
 use cel::{Context, DeclarationError, Env, ExecutionError, Value as Evaluation};
 
-use super::{check, errors, fields, library, meter, prices, rewrite, stack, two_variables};
+use super::{check, cost_meter, costs, errors, fields, library, rewrite, stack, two_variables};
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
 /// Maximum number of operators in an expression. Limited because the parser recurses once for each operator of a
 /// chain.
-const MOST: usize = 5_000;
+const MAX_OPERATORS: usize = 5_000;
 /// Deepest recursion of the parser (cel-go: the default of parser.MaxRecursionDepth).
 const DEEPEST: u16 = 250;
 
@@ -28,7 +28,7 @@ pub struct Expression {
 
 /// The result of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum EvaluationResult {
     /// A boolean.
     Bool(bool),
     /// A string.
@@ -42,8 +42,8 @@ pub enum Answer {
 /// The functions and macros of all expressions.
 static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    meter::declare(&mut env)?;
-    prices::declare(&mut env)?;
+    cost_meter::declare(&mut env)?;
+    costs::declare(&mut env)?;
     fields::declare(&mut env)?;
     two_variables::declare(&mut env)?;
     library::declare(&mut env)?;
@@ -60,13 +60,13 @@ impl Expression {
             )));
         }
         let nodes = operators(source);
-        if nodes > MOST {
+        if nodes > MAX_OPERATORS {
             let why = format!(
-                "this server compiles no expression of more than {MOST} operators, and it has {nodes}"
+                "this server compiles no expression of more than {MAX_OPERATORS} operators, and it has {nodes}"
             );
             return Err(failed(&format!("ERROR: <input>:-1:0: {why}")));
         }
-        stack::deep(|| compile(source, variables))?
+        stack::on_large_stack(|| compile(source, variables))?
     }
 
     /// The text of the expression.
@@ -81,14 +81,14 @@ impl Expression {
 
     /// Evaluates the expression; `None` if it exceeds its cost limit.
     pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Option<Result<Box<dyn Val>, String>> {
-        let value = meter::within_means(|| {
+        let value = cost_meter::with_limit(|| {
             Evaluation::resolve_val(&self.tree, context).map(|value| value.into_owned())
         })?;
         Some(value.map_err(|error: ExecutionError| errors::words(&error)))
     }
 }
 
-impl Answer {
+impl EvaluationResult {
     pub(super) fn of(value: &dyn Val) -> Self {
         if let Some(it) = value.downcast_ref::<CelBool>() {
             Self::Bool(*it.inner())

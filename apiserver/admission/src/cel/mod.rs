@@ -8,19 +8,19 @@
 
 mod activation;
 mod check;
+mod cost_meter;
+mod costs;
 mod errors;
 mod expression;
 mod fields;
+mod functions;
 pub mod library;
-mod meter;
-mod names;
-mod prices;
 mod rewrite;
 pub mod stack;
 mod two_variables;
 mod value;
 
-pub use activation::{Activation, Composed};
-pub use expression::{Answer, Expression};
-pub use meter::{OUT_OF_BUDGET, PER_CALL};
+pub use activation::{Activation, ComposedVariable};
+pub use cost_meter::{OUT_OF_BUDGET, PER_CALL};
+pub use expression::{EvaluationResult, Expression};
 pub use value::{Variable, of_json};

@@ -8,9 +8,9 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, operators,
 };
 
+use super::cost_meter::{CHARGE_RANGE, CHARGED, METER};
 use super::fields::SELECTABLE;
-use super::meter::{METER, PAID, WALK};
-use super::{names, prices, value};
+use super::{costs, functions, value};
 
 /// Functions that return an operand or a boolean at once, without copying anything.
 const FREE: [&str; 7] = [
@@ -30,7 +30,7 @@ pub fn metered(expression: IdedExpr) -> IdedExpr {
         Expr::Call(call) => return metered_call(id, call),
         Expr::Comprehension(it) => Expr::Comprehension(Box::new(metered_loop(*it))),
         Expr::List(mut list) => {
-            list.elements = list.elements.into_iter().map(paid).collect();
+            list.elements = list.elements.into_iter().map(charged).collect();
             Expr::List(list)
         }
         Expr::Map(mut map) => {
@@ -42,8 +42,8 @@ pub fn metered(expression: IdedExpr) -> IdedExpr {
             Expr::Struct(it)
         }
         Expr::Select(mut select) => {
-            let composed = matches!(&select.operand.expr, Expr::Ident(name) if name == names::VARIABLES);
-            let bare = names::is_path(&select.operand);
+            let composed = matches!(&select.operand.expr, Expr::Ident(name) if name == functions::VARIABLES);
+            let bare = functions::is_path(&select.operand);
             let operand = metered(*select.operand);
             select.operand = Box::new(if bare { operand } else { call(id, SELECTABLE, vec![operand]) });
             let pays = composed && !select.test;
@@ -62,20 +62,20 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
         let args = args.into_iter().map(metered).collect();
         return IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) };
     }
-    let qualified = names::qualified(&call);
+    let qualified = functions::qualified(&call);
     let name = qualified.clone().unwrap_or_else(|| call.func_name.clone());
-    let priced = prices::has(&name);
-    let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(paid(*target)) };
+    let is_charged = costs::has(&name);
+    let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(charged(*target)) };
     let target = call.target.map(own);
-    let args = call.args.into_iter().map(paid);
-    if !priced {
+    let args = call.args.into_iter().map(charged);
+    if !is_charged {
         let (func_name, args) = (call.func_name, args.collect());
         return pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) });
     }
     // The name of a namespace is not an operand.
     let target = target.filter(|_| qualified.is_none()).map(|target| *target);
     let name = literal(id, LiteralValue::String(name.into()));
-    self::call(id, prices::CALL, [meter(id), name].into_iter().chain(target).chain(args).collect())
+    self::call(id, costs::CALL, [meter(id), name].into_iter().chain(target).chain(args).collect())
 }
 
 /// Whether the call appends to a macro's result. The interpreter recognizes this form and appends in place.
@@ -91,8 +91,8 @@ fn metered_loop(it: ComprehensionExpr) -> ComprehensionExpr {
     let range = metered(it.iter_range);
     let weight = literal(id, LiteralValue::Int(weight.into()));
     ComprehensionExpr {
-        iter_range: call(id, WALK, vec![meter(id), range, weight]),
-        accu_init: paid(it.accu_init),
+        iter_range: call(id, CHARGE_RANGE, vec![meter(id), range, weight]),
+        accu_init: charged(it.accu_init),
         loop_cond: metered(it.loop_cond),
         loop_step: metered(it.loop_step),
         result: metered(it.result),
@@ -103,12 +103,12 @@ fn metered_loop(it: ComprehensionExpr) -> ComprehensionExpr {
 fn metered_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
     let expr = match entry.expr {
         EntryExpr::MapEntry(mut it) => {
-            it.key = paid(it.key);
-            it.value = paid(it.value);
+            it.key = charged(it.key);
+            it.value = charged(it.value);
             EntryExpr::MapEntry(it)
         }
         EntryExpr::StructField(mut it) => {
-            it.value = paid(it.value);
+            it.value = charged(it.value);
             EntryExpr::StructField(it)
         }
     };
@@ -116,7 +116,7 @@ fn metered_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
 }
 
 /// Rewrites an operand whose value is read or copied as a whole.
-fn paid(operand: IdedExpr) -> IdedExpr {
+fn charged(operand: IdedExpr) -> IdedExpr {
     let free = match &operand.expr {
         Expr::Ident(name) => name.starts_with('@'),
         Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
@@ -130,7 +130,7 @@ fn paid(operand: IdedExpr) -> IdedExpr {
 
 fn pay(value: IdedExpr) -> IdedExpr {
     let id = value.id;
-    call(id, PAID, vec![meter(id), value])
+    call(id, CHARGED, vec![meter(id), value])
 }
 
 fn meter(id: u64) -> IdedExpr {

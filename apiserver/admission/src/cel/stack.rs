@@ -19,23 +19,23 @@ const PARSING: usize = 512 << 20;
 /// for it.
 const MOST: usize = 64;
 
-static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));
 
 thread_local! {
-    /// Whether the current thread was started by `deep`.
-    static DEEP: Cell<bool> = const { Cell::new(false) };
-    static WATCHED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    /// Whether the current thread was started by `on_large_stack`.
+    static ON_LARGE_STACK: Cell<bool> = const { Cell::new(false) };
+    static CANCELED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` on a thread of its own and waits for it. Fails if it panics or no thread can be started. A nested call
 /// runs on the current thread, so only the outermost one can fail to start a thread.
-pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    if DEEP.get() {
+pub fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if ON_LARGE_STACK.get() {
         return catch_unwind(AssertUnwindSafe(work)).map_err(|_| unexpected(&"it panicked"));
     }
     std::thread::scope(|scope| {
         let work = || {
-            DEEP.set(true);
+            ON_LARGE_STACK.set(true);
             work()
         };
         let thread =
@@ -44,40 +44,41 @@ pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     })
 }
 
-/// As [`deep`], but without blocking the caller's thread, and with a result by `deadline`. When the caller no longer
-/// waits, the work is ended at its next charge.
-pub async fn deep_aside<T: Send + 'static>(
+/// As [`on_large_stack`], but without blocking the caller's thread, and with a result by `deadline`. When the caller
+/// no longer waits, the work is ended at its next charge.
+pub async fn on_evaluation_thread<T: Send + 'static>(
     deadline: Instant,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
     let late = |_| unexpected(&"it took longer than the request may take");
-    let turn = timeout_at(deadline.into(), TURNS.clone().acquire_owned()).await.map_err(late)?;
-    let turn = turn.map_err(|error| unexpected(&error))?;
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let waiting = Waiting::default();
-    let watched = waiting.0.clone();
+    let permit = timeout_at(deadline.into(), PERMITS.clone().acquire_owned()).await.map_err(late)?;
+    let permit = permit.map_err(|error| unexpected(&error))?;
+    let (sender, result) = tokio::sync::oneshot::channel();
+    let cancel = CancelOnDrop::default();
+    let canceled = cancel.0.clone();
     let evaluating = builder().spawn(move || {
-        WATCHED.set(Some(watched));
+        CANCELED.set(Some(canceled));
         let answer = work();
         // Released only now, even if no caller waits for the result: the permit belongs to the thread.
-        drop(turn);
+        drop(permit);
         // The caller of a request that has timed out no longer waits.
-        let _ = tell.send(answer);
+        let _ = sender.send(answer);
     });
     evaluating.map_err(|error| unexpected(&error))?;
-    timeout_at(deadline.into(), told).await.map_err(late)?.map_err(|_| unexpected(&"it panicked"))
+    timeout_at(deadline.into(), result).await.map_err(late)?.map_err(|_| unexpected(&"it panicked"))
 }
 
 /// Whether the caller of this thread's evaluation no longer waits.
-pub(super) fn is_abandoned() -> bool {
-    WATCHED.with_borrow(|watched| watched.as_ref().is_some_and(|gone| gone.load(Ordering::Relaxed)))
+pub(super) fn is_canceled() -> bool {
+    CANCELED
+        .with_borrow(|canceled| canceled.as_ref().is_some_and(|canceled| canceled.load(Ordering::Relaxed)))
 }
 
 /// The caller's side of an evaluation; dropping it sets the flag.
 #[derive(Default)]
-struct Waiting(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

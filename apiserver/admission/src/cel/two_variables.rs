@@ -44,14 +44,14 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 /// The arguments of a macro call.
-struct Parts {
+struct MacroArguments {
     range: IdedExpr,
     key: String,
     value: String,
     bodies: Vec<IdedExpr>,
 }
 
-impl Parts {
+impl MacroArguments {
     fn take(
         helper: Helper<'_, '_>,
         target: &mut Option<IdedExpr>,
@@ -87,7 +87,7 @@ fn quantifier(
     target: &mut Option<IdedExpr>,
     args: &mut Vec<IdedExpr>,
 ) -> Expansion {
-    let mut parts = Parts::take(helper, target, args)?;
+    let mut parts = MacroArguments::take(helper, target, args)?;
     let body = parts.bodies.pop().unwrap_or_default();
     let body = parts.bound(helper, body);
     let accu = || Expr::Ident(RESULT.to_owned());
@@ -124,7 +124,7 @@ fn transform(
     target: &mut Option<IdedExpr>,
     args: &mut Vec<IdedExpr>,
 ) -> Expansion {
-    let mut parts = Parts::take(helper, target, args)?;
+    let mut parts = MacroArguments::take(helper, target, args)?;
     let mut item = parts.bodies.pop().unwrap_or_default();
     if name == "transformMap" {
         let key = helper.next_expr(Expr::Ident(parts.key.clone()));

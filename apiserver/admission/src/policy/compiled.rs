@@ -5,8 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::cel::{Composed, Expression};
-use crate::conditions::Condition;
+use crate::cel::{ComposedVariable, Expression};
+use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
 use crate::matching::Criteria;
 
@@ -42,9 +42,9 @@ pub struct Policy {
     /// `apiVersion` and `kind` of its parameters.
     pub param_kind: Option<(String, String)>,
     /// Composed variables.
-    pub composed: Arc<[Composed]>,
+    pub composed: Arc<[ComposedVariable]>,
     /// Conditions, all of which must be true for the policy to apply.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<MatchCondition>,
     /// The validations.
     pub validations: Vec<Validation>,
     /// The audit annotations.
@@ -95,7 +95,7 @@ pub struct ParamRef {
 }
 
 /// A policy with everything that is needed to evaluate a request.
-pub struct Hook {
+pub struct PolicyHook {
     /// The policy.
     pub policy: Arc<Policy>,
     /// Its bindings, by name.
@@ -119,7 +119,8 @@ pub fn compile(it: &host::ValidatingAdmissionPolicy, criteria: Criteria) -> Poli
     let compiled = |text: &str| Expression::compile(text, &known);
     let looks_at_namespace = serde_json::to_string(&spec).is_ok_and(|text| text.contains("namespaceObject"));
     let variables = spec.variables.iter().flatten();
-    let composed: Vec<Composed> = variables.map(|it| (it.name.clone(), compiled(&it.expression))).collect();
+    let composed: Vec<ComposedVariable> =
+        variables.map(|it| (it.name.clone(), compiled(&it.expression))).collect();
     let validations = spec.validations.iter().flatten().map(|it| Validation {
         source: it.expression.clone(),
         expression: compiled(&it.expression),

@@ -9,9 +9,9 @@ use drydock_server::admission::Attributes;
 use serde::Serialize;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
-use super::evaluate::{Annotation, Objection, Verdict};
-use crate::metrics::Counts;
-use crate::note;
+use super::evaluate::{Annotation, Objection, PolicyVerdict};
+use crate::audit_annotation;
+use crate::metrics::Metrics;
 
 /// Longest value of an audit annotation, in bytes.
 const LONGEST_ANNOTATION: usize = 10 * 1024;
@@ -20,7 +20,7 @@ const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure
 /// The audit annotation for a failed validation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Failure<'a> {
+struct ValidationFailure<'a> {
     message: &'a str,
     policy: &'a str,
     binding: &'a str,
@@ -29,22 +29,22 @@ struct Failure<'a> {
 }
 
 /// The denial that is returned: the first one.
-pub struct Denied {
+pub struct PolicyDenial {
     message: String,
     reason: String,
 }
 
 /// Collects the results of policies.
-pub struct Report<'a> {
+pub struct PolicyResults<'a> {
     request: &'a Attributes<'a>,
-    counts: &'a Counts,
-    denied: Option<Denied>,
+    metrics: &'a Metrics,
+    denied: Option<PolicyDenial>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> PolicyResults<'a> {
     /// Creates the report about one request.
-    pub fn new(request: &'a Attributes<'a>, counts: &'a Counts) -> Self {
-        Self { request, counts, denied: None }
+    pub fn new(request: &'a Attributes<'a>, metrics: &'a Metrics) -> Self {
+        Self { request, metrics, denied: None }
     }
 
     /// Adds a policy, or a binding of it, that cannot be evaluated.
@@ -63,7 +63,7 @@ impl<'a> Report<'a> {
         &mut self,
         policy: &Policy,
         binding: &Binding,
-        verdict: Verdict,
+        verdict: PolicyVerdict,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) {
         for (index, objection) in verdict.objections.into_iter().enumerate() {
@@ -73,12 +73,12 @@ impl<'a> Report<'a> {
                 if let Some(action) =
                     ["deny", "warn", "audit"].into_iter().find(|it| it.eq_ignore_ascii_case(action))
                 {
-                    self.counts.checked(&policy.name, &binding.name, &objection.message, is_error, action);
+                    self.metrics.checked(&policy.name, &binding.name, &objection.message, is_error, action);
                 }
                 match action.as_str() {
                     "Deny" => self.deny(policy, Some(binding), objection.clone()),
                     "Warn" => self.warn(policy, binding, &objection),
-                    "Audit" => self.note(policy, binding, index, &objection),
+                    "Audit" => self.annotate_failure(policy, binding, index, &objection),
                     _ => {}
                 }
             }
@@ -107,7 +107,7 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the first denial as an error.
-    pub fn outcome(self) -> Result<(), Denied> {
+    pub fn outcome(self) -> Result<(), PolicyDenial> {
         self.denied.map_or(Ok(()), Err)
     }
 
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
             "ValidatingAdmissionPolicy '{}'{with} denied request: {}",
             policy.name, objection.message
         );
-        self.denied.get_or_insert(Denied { message, reason: objection.reason });
+        self.denied.get_or_insert(PolicyDenial { message, reason: objection.reason });
     }
 
     fn warn(&self, policy: &Policy, binding: &Binding, objection: &Objection) {
@@ -127,19 +127,19 @@ impl<'a> Report<'a> {
         ));
     }
 
-    fn note(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
-        let failures = [Failure {
+    fn annotate_failure(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
+        let failures = [ValidationFailure {
             message: &objection.message,
             policy: &policy.name,
             binding: &binding.name,
             expression_index: index,
             validation_actions: &binding.actions,
         }];
-        self.request.audit.annotate(FAILURE_KEY, &note::json(&failures));
+        self.request.audit.annotate(FAILURE_KEY, &audit_annotation::json(&failures));
     }
 }
 
-impl Denied {
+impl PolicyDenial {
     /// Returns the error for the client.
     pub fn status(self, request: &Attributes<'_>) -> ApiError {
         let mut error = request.forbidden(&self.message);

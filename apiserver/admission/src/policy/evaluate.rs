@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::compiled::{FailurePolicy, Policy, Validation};
-use crate::cel::{Activation, Answer, Expression};
+use crate::cel::{Activation, EvaluationResult, Expression};
 use crate::conditions;
 use crate::input::Input;
 
@@ -15,7 +15,7 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// The result of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct PolicyVerdict {
     /// For each validation in order: `None`, or the objection to the request.
     pub objections: Vec<Option<Objection>>,
     /// The audit annotations.
@@ -41,11 +41,11 @@ pub enum Annotation {
 }
 
 /// Evaluates a policy.
-pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Option<&Value>) -> Verdict {
+pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Option<&Value>) -> PolicyVerdict {
     match concerned(policy, input, params) {
-        Ok(false) => return Verdict::default(),
+        Ok(false) => return PolicyVerdict::default(),
         Ok(true) => {}
-        Err(_) if policy.failure == FailurePolicy::Ignore => return Verdict::default(),
+        Err(_) if policy.failure == FailurePolicy::Ignore => return PolicyVerdict::default(),
         Err(why) => return failed(policy, why),
     }
     let validated = validated(policy, input, namespace, params);
@@ -54,7 +54,7 @@ pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Optio
         Err(why) => return failed(policy, why),
     };
     match annotations(policy, input, namespace, params) {
-        Ok(annotations) => Verdict { objections, annotations },
+        Ok(annotations) => PolicyVerdict { objections, annotations },
         Err(why) => failed(policy, why),
     }
 }
@@ -66,12 +66,12 @@ fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<b
     }
     let composed = policy.composed.clone();
     let mut activation = input.activation(&Value::Null, params, composed, conditions::BUDGET)?;
-    conditions::hold(&policy.conditions, &mut activation)
+    conditions::all_true(&policy.conditions, &mut activation)
 }
 
 /// The verdict of a policy that could not be evaluated at all.
-fn failed(policy: &Policy, why: String) -> Verdict {
-    Verdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
+fn failed(policy: &Policy, why: String) -> PolicyVerdict {
+    PolicyVerdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
 }
 
 impl Policy {
@@ -104,7 +104,7 @@ fn validated(
     let mut objections = Vec::with_capacity(answers.len());
     for (validation, answer) in policy.validations.iter().zip(answers) {
         objections.push(match answer {
-            Ok(Answer::Bool(true)) => None,
+            Ok(EvaluationResult::Bool(true)) => None,
             Ok(_) => match message(validation, &mut activation) {
                 Ok(message) => {
                     let reason = validation.reason.clone().unwrap_or_else(|| "Invalid".to_owned());
@@ -122,7 +122,7 @@ fn validated(
 fn ask(
     expression: &Result<Expression, String>,
     activation: &mut Activation,
-) -> Result<Result<Answer, String>, String> {
+) -> Result<Result<EvaluationResult, String>, String> {
     match expression {
         Ok(expression) => activation.evaluate(expression),
         Err(why) => Ok(Err(format!("compilation error: {why}"))),
@@ -133,7 +133,7 @@ fn ask(
 fn message(validation: &Validation, activation: &mut Activation) -> Result<String, String> {
     if let Some(expression) = &validation.message_expression {
         match ask(expression, activation)? {
-            Ok(Answer::Text(text)) => {
+            Ok(EvaluationResult::Text(text)) => {
                 let text = text.trim();
                 if !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n') {
                     return Ok(text.to_owned());
@@ -157,26 +157,28 @@ fn annotations(
         return Ok(Vec::new());
     }
     let mut activation = input.activation(namespace, params, policy.composed.clone(), BUDGET)?;
-    let mut notes = Vec::new();
+    let mut annotations = Vec::new();
     for (key, expression) in &policy.annotations {
         match ask(expression, &mut activation)? {
-            Ok(Answer::Text(text)) if text.trim().is_empty() => {}
-            Ok(Answer::Text(text)) => notes.push(Annotation::Publish(key.clone(), text.trim().to_owned())),
-            Ok(Answer::Null) => {}
+            Ok(EvaluationResult::Text(text)) if text.trim().is_empty() => {}
+            Ok(EvaluationResult::Text(text)) => {
+                annotations.push(Annotation::Publish(key.clone(), text.trim().to_owned()))
+            }
+            Ok(EvaluationResult::Null) => {}
             Ok(other) => {
                 let type_ = match other {
-                    Answer::Bool(_) => "bool".to_owned(),
-                    Answer::Other(name) => name,
-                    Answer::Text(_) | Answer::Null => continue,
+                    EvaluationResult::Bool(_) => "bool".to_owned(),
+                    EvaluationResult::Other(name) => name,
+                    EvaluationResult::Text(_) | EvaluationResult::Null => continue,
                 };
                 let source = expression.as_ref().map(Expression::source).unwrap_or_default();
-                notes.push(Annotation::Failed(format!(
+                annotations.push(Annotation::Failed(format!(
                     "valueExpression '{source}' resulted in unsupported return type: {type_}. Return type must be either string or null."
                 )));
             }
             Err(_) if policy.failure == FailurePolicy::Ignore => {}
-            Err(why) => notes.push(Annotation::Failed(why)),
+            Err(why) => annotations.push(Annotation::Failed(why)),
         }
     }
-    Ok(notes)
+    Ok(annotations)
 }

@@ -17,37 +17,43 @@ use drydock_machinery::ApiError;
 use drydock_server::admission::{Admission, Attributes};
 use serde_json::Value;
 
-use crate::Host;
-use crate::asking::Asks;
+use crate::AdmissionHost;
+use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::input::Input;
-use crate::metrics::Counts;
-use crate::namespaces::{Namespaces, OfRequest};
+use crate::metrics::Metrics;
+use crate::namespaces::{NamespaceSource, RequestNamespace};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
-use compiled::{Binding, Hook, Policy};
-use decision::{Denied, Report};
-use evaluate::Verdict;
+use compiled::{Binding, Policy, PolicyHook};
+use decision::{PolicyDenial, PolicyResults};
+use evaluate::PolicyVerdict;
 
 /// The policies that can apply to our kinds, sorted by name.
-type Snapshot = Arc<Vec<Hook>>;
+type PolicySnapshot = Arc<Vec<PolicyHook>>;
 
 /// The admission plugin for the host's policies.
 pub struct Policies {
-    hooks: Arc<ArcSwapOption<Vec<Hook>>>,
+    hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
     readiness: Readiness,
-    namespaces: Arc<dyn Namespaces>,
-    asks: Asks,
-    counts: Counts,
+    namespaces: Arc<dyn NamespaceSource>,
+    authorizer_factory: AuthorizerFactory,
+    metrics: Metrics,
 }
 
 impl Policies {
     /// Starts the reflectors of the host's policies, bindings and parameters.
-    pub fn follow(host: &Host) -> Self {
+    pub fn follow(host: &AdmissionHost) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
         let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
-        let (namespaces, asks) = (host.namespaces.clone(), host.asks.clone());
-        Self { hooks, readiness: Readiness::new(told), namespaces, asks, counts: host.counts.clone() }
+        let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());
+        Self {
+            hooks,
+            readiness: Readiness::new(told),
+            namespaces,
+            authorizer_factory,
+            metrics: host.metrics.clone(),
+        }
     }
 
     /// Whether the policies have been read.
@@ -55,7 +61,7 @@ impl Policies {
         self.readiness.clone()
     }
 
-    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Snapshot, ApiError> {
+    async fn snapshot(&self, request: &Attributes<'_>) -> Result<PolicySnapshot, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
         }
@@ -65,10 +71,10 @@ impl Policies {
 
     async fn ask(
         &self,
-        hook: &Hook,
+        hook: &PolicyHook,
         request: &Attributes<'_>,
-        namespace: &OfRequest<'_>,
-        report: &mut Report<'_>,
+        namespace: &RequestNamespace<'_>,
+        report: &mut PolicyResults<'_>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
         match policy.criteria.matches(request, self.namespaces.as_ref()).await {
@@ -93,11 +99,11 @@ impl Policies {
 
     async fn ask_binding(
         &self,
-        hook: &Hook,
+        hook: &PolicyHook,
         binding: &Binding,
         request: &Attributes<'_>,
-        namespace: &OfRequest<'_>,
-        report: &mut Report<'_>,
+        namespace: &RequestNamespace<'_>,
+        report: &mut PolicyResults<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
@@ -132,9 +138,9 @@ impl Policies {
         request: &Attributes<'_>,
         namespace: Value,
         params: Vec<Option<Value>>,
-    ) -> Result<Vec<Verdict>, ApiError> {
-        let input = Input::new(request, (self.asks)(request.caller));
-        let evaluated = stack::deep_aside(request.deadline, move || {
+    ) -> Result<Vec<PolicyVerdict>, ApiError> {
+        let input = Input::new(request, (self.authorizer_factory)(request.caller));
+        let evaluated = stack::on_evaluation_thread(request.deadline, move || {
             let all = params.iter();
             all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()
         });
@@ -149,11 +155,11 @@ impl Admission for Policies {
         if hooks.is_empty() {
             return Ok(());
         }
-        let mut report = Report::new(request, &self.counts);
-        let namespace = OfRequest::new(self.namespaces.as_ref(), request.namespace);
+        let mut report = PolicyResults::new(request, &self.metrics);
+        let namespace = RequestNamespace::new(self.namespaces.as_ref(), request.namespace);
         for hook in hooks.iter() {
             self.ask(hook, request, &namespace, &mut report).await?;
         }
-        report.outcome().map_err(|denied: Denied| denied.status(request))
+        report.outcome().map_err(|denied: PolicyDenial| denied.status(request))
     }
 }

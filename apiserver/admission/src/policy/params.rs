@@ -14,9 +14,9 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::compiled::{Binding, Hook, ParamRef};
-use crate::follow::Followed;
+use super::compiled::{Binding, ParamRef, PolicyHook};
 use crate::matching;
+use crate::reflectors::HostReflector;
 
 /// Longest wait for the first list of a kind that a policy has just named.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const SYNC_WAIT: Duration = Duration::from_secs(1);
 pub struct Params {
     kind: ApiResource,
     namespaced: bool,
-    followed: Followed<DynamicObject>,
+    reflector: HostReflector<DynamicObject>,
 }
 
 impl Params {
@@ -46,8 +46,9 @@ impl Params {
         let api: Api<DynamicObject> = Api::all_with(host.clone(), &found);
         // Parameters are read for each request and not compiled, so no one needs to be notified of changes.
         let changed = Arc::new(Notify::new());
-        let followed = Followed::start_with(found.plural.clone(), api, Writer::new(found.clone()), changed);
-        Ok(Self { namespaced: capabilities.scope == Scope::Namespaced, kind: found, followed })
+        let reflector =
+            HostReflector::start_with(found.plural.clone(), api, Writer::new(found.clone()), changed);
+        Ok(Self { namespaced: capabilities.scope == Scope::Namespaced, kind: found, reflector })
     }
 
     fn get(&self, name: &str, namespace: Option<&str>) -> Option<Value> {
@@ -55,11 +56,11 @@ impl Params {
         if let Some(namespace) = namespace {
             wanted = wanted.within(namespace);
         }
-        self.followed.known.get(&wanted).and_then(|found| shown(&found))
+        self.reflector.known.get(&wanted).and_then(|found| shown(&found))
     }
 
     fn select(&self, selector: &LabelSelector, namespace: Option<&str>) -> Vec<Value> {
-        let all = self.followed.known.state();
+        let all = self.reflector.known.state();
         let mut found: Vec<_> = all
             .iter()
             .filter(|it| namespace.is_none() || it.metadata.namespace.as_deref() == namespace)
@@ -79,14 +80,18 @@ fn shown(object: &DynamicObject) -> Option<Value> {
 
 /// Returns the parameters for a request; the policy is evaluated with each of them. `None` if the policy has no
 /// parameters.
-pub async fn collect(hook: &Hook, binding: &Binding, namespace: &str) -> Result<Vec<Option<Value>>, String> {
+pub async fn collect(
+    hook: &PolicyHook,
+    binding: &Binding,
+    namespace: &str,
+) -> Result<Vec<Option<Value>>, String> {
     let (Some(kind), Some(wanted)) = (&hook.policy.param_kind, &binding.param_ref) else {
         return Ok(vec![None]);
     };
     let shown = format!("&ParamKind{{APIVersion:{},Kind:{},}}", kind.0, kind.1);
     let Some(params) = &hook.params else { return Err(format!("paramKind kind `{shown}` not known")) };
     let namespace = namespace_of(params, wanted, namespace)?;
-    if !tokio::time::timeout(SYNC_WAIT, params.followed.ready()).await.unwrap_or(false) {
+    if !tokio::time::timeout(SYNC_WAIT, params.reflector.ready()).await.unwrap_or(false) {
         return Err(format!("paramKind kind `{shown}` not yet synced to use for admission"));
     }
     let found: Vec<Value> = match &wanted.selector {

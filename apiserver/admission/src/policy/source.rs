@@ -12,11 +12,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Notify, watch};
 
-use super::compiled::{Binding, Hook, Policy, binding, compile};
+use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
 use super::params::Params;
 use crate::cel::stack;
-use crate::follow::Followed;
-use crate::matching::{Criteria, Served};
+use crate::matching::{Criteria, ServedKinds};
+use crate::reflectors::HostReflector;
 
 /// Pause before a kind that the host did not have is looked up again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -26,14 +26,15 @@ const RETRY: Duration = Duration::from_secs(1);
 pub fn follow(
     host: Client,
     served: Vec<(String, String, String)>,
-    hooks: Arc<ArcSwapOption<Vec<Hook>>>,
+    hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
 ) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     let changed = Arc::new(Notify::new());
-    let policies = Followed::start("admission policies", Api::all(host.clone()), changed.clone());
-    let bindings = Followed::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
+    let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone());
+    let bindings =
+        HostReflector::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
     let mut source =
-        Source { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
+        PolicySource { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
     tokio::spawn(async move {
         loop {
             let complete = if source.policies.is_ready() && source.bindings.is_ready() {
@@ -65,20 +66,20 @@ pub fn follow(
     told
 }
 
-struct Source {
+struct PolicySource {
     host: Client,
     served: Vec<(String, String, String)>,
-    policies: Followed<ValidatingAdmissionPolicy>,
-    bindings: Followed<ValidatingAdmissionPolicyBinding>,
+    policies: HostReflector<ValidatingAdmissionPolicy>,
+    bindings: HostReflector<ValidatingAdmissionPolicyBinding>,
     /// By name and resourceVersion.
     compiled: HashMap<(String, String), Arc<Policy>>,
     /// By `apiVersion` and `kind`.
     params: HashMap<(String, String), Arc<Params>>,
 }
 
-impl Source {
+impl PolicySource {
     /// Returns the bound policies that can apply to our kinds, and whether all of them are configured correctly.
-    async fn hooks(&mut self) -> Result<(Vec<Hook>, bool), String> {
+    async fn hooks(&mut self) -> Result<(Vec<PolicyHook>, bool), String> {
         let mut by_policy: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
         for it in self.bindings.known.state() {
             let name = it.spec.as_ref().and_then(|spec| spec.policy_name.clone()).unwrap_or_default();
@@ -92,7 +93,7 @@ impl Source {
             let Some(policy) = self.compiled(policy).await? else { continue };
             bindings.sort_by(|a, b| a.name.cmp(&b.name));
             let (params, misconfigured) = self.params_of(&policy).await;
-            hooks.push(Hook { policy, bindings, params, misconfigured });
+            hooks.push(PolicyHook { policy, bindings, params, misconfigured });
         }
         let complete = hooks.iter().all(|hook| hook.misconfigured.is_none());
         self.forget(&hooks);
@@ -109,7 +110,8 @@ impl Source {
         if let Some(known) = self.compiled.get(&key) {
             return Ok(Some(known.clone()));
         }
-        let compiling = tokio::task::spawn_blocking(move || stack::deep(|| compile(&policy, criteria)));
+        let compiling =
+            tokio::task::spawn_blocking(move || stack::on_large_stack(|| compile(&policy, criteria)));
         let compiled = compiling.await.map_err(|error| error.to_string())??;
         log_errors(&compiled);
         let compiled = Arc::new(compiled);
@@ -133,7 +135,7 @@ impl Source {
     }
 
     /// Removes the policies and parameters that are no longer used.
-    fn forget(&mut self, hooks: &[Hook]) {
+    fn forget(&mut self, hooks: &[PolicyHook]) {
         self.compiled.retain(|(name, version), _| {
             hooks.iter().any(|hook| hook.policy.name == *name && hook.policy.version == *version)
         });
@@ -141,10 +143,10 @@ impl Source {
     }
 }
 
-fn concerned(policy: &ValidatingAdmissionPolicy, served: &Served) -> Option<Criteria> {
+fn concerned(policy: &ValidatingAdmissionPolicy, served: &ServedKinds) -> Option<Criteria> {
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
     let criteria = Criteria::of_policy(constraints);
-    criteria.may_concern(served).then_some(criteria)
+    criteria.can_apply(served).then_some(criteria)
 }
 
 /// Logs expressions that the host compiled and that do not compile here: they deny requests, or are ignored,

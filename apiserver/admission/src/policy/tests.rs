@@ -14,22 +14,22 @@ use drydock_server::request::user::User;
 use serde_json::{Map, Value, json};
 
 use super::Policies;
-use super::compiled::{Binding, Hook, Policy, binding, compile};
-use super::decision::Report;
-use super::evaluate::{Annotation, Verdict, evaluate};
-use crate::cel::library::Ask;
+use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
+use super::decision::PolicyResults;
+use super::evaluate::{Annotation, PolicyVerdict, evaluate};
+use crate::cel::library::BlockingAuthorizer;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::matching::Criteria;
-use crate::metrics::Counts;
-use crate::namespaces::Namespaces;
+use crate::metrics::Metrics;
+use crate::namespaces::NamespaceSource;
 use crate::readiness::Readiness;
 use crate::testing::{Request, widget};
 
-struct Never;
+struct NeverAllows;
 
-impl Ask for Never {
-    fn ask(&self, _: &User, _: &authz::Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for NeverAllows {
+    fn authorize(&self, _: &User, _: &authz::Attributes) -> Result<(bool, String), String> {
         Ok((false, String::new()))
     }
 }
@@ -45,16 +45,16 @@ fn bound(actions: &[&str]) -> Binding {
     binding(&serde_json::from_value(whole).unwrap())
 }
 
-fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> Verdict {
-    let input = Input::new(&request.attributes(), Arc::new(Never));
-    stack::deep(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
+fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> PolicyVerdict {
+    let input = Input::new(&request.attributes(), Arc::new(NeverAllows));
+    stack::on_large_stack(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
 
 /// Returns the response, and the client's warnings.
 fn answer(policy: &Policy, actions: &[&str], request: &Request) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
-    let counts = Counts::default();
-    let mut report = Report::new(&attributes, &counts);
+    let metrics = Metrics::default();
+    let mut report = PolicyResults::new(&attributes, &metrics);
     report.verdict(policy, &bound(actions), verdict(policy, request, None), &mut BTreeMap::new());
     let outcome = report.outcome().map_err(|denied| denied.status(&attributes));
     (outcome, request.warnings.take())
@@ -180,10 +180,10 @@ fn audit_annotations_are_texts_or_nothing() {
 
 /// Counts the requests for a namespace.
 #[derive(Default)]
-struct Counted(AtomicUsize);
+struct CountedNamespaces(AtomicUsize);
 
 #[async_trait]
-impl Namespaces for Counted {
+impl NamespaceSource for CountedNamespaces {
     async fn labels(&self, _: &str) -> Result<Map<String, Value>, ApiError> {
         Ok(Map::new())
     }
@@ -200,19 +200,19 @@ async fn asked_for_namespace(expression: &str) -> usize {
     let constraints = serde_json::from_value(json!({"resourceRules": [rule]})).unwrap();
     let spec = json!({"validations": [{"expression": expression}]});
     let whole = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
-    let hook = || Hook {
+    let hook = || PolicyHook {
         policy: Arc::new(compile(&whole, Criteria::of_policy(&constraints))),
         bindings: vec![bound(&["Deny"]), bound(&["Deny"])],
         params: None,
         misconfigured: None,
     };
-    let namespaces = Arc::new(Counted::default());
+    let namespaces = Arc::new(CountedNamespaces::default());
     let policies = Policies {
         hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
         readiness: Readiness::new(tokio::sync::watch::channel(true).1),
         namespaces: namespaces.clone(),
-        asks: Arc::new(|_| Arc::new(Never)),
-        counts: Counts::default(),
+        authorizer_factory: Arc::new(|_| Arc::new(NeverAllows)),
+        metrics: Metrics::default(),
     };
     policies.admit(&create().attributes()).await.unwrap();
     namespaces.0.load(Ordering::Relaxed)

@@ -23,22 +23,27 @@ const SHOWN: usize = 2048;
 /// Why a call failed, and the code for the metrics: that of the response, or 503 without a response (k8s.io/apiserver
 /// pkg/admission/plugin/webhook/validating/dispatcher.go).
 #[derive(Debug)]
-pub struct Failed {
+pub struct CallError {
     /// The message.
     pub why: String,
     /// The HTTP status.
     pub code: u16,
 }
 
-impl From<String> for Failed {
+impl From<String> for CallError {
     fn from(why: String) -> Self {
         Self { why, code: 503 }
     }
 }
 
 /// Posts a review and returns the body of the response. Fails if there is none before `deadline`.
-pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instant) -> Result<Bytes, Failed> {
-    let client = to.client(host).map_err(|why| Failed { why, code: 500 })?;
+pub async fn post(
+    host: &Client,
+    to: &Endpoint,
+    review: &Value,
+    deadline: Instant,
+) -> Result<Bytes, CallError> {
+    let client = to.client(host).map_err(|why| CallError { why, code: 500 })?;
     let left = deadline.saturating_duration_since(Instant::now());
     let url = with_timeout(to.url()?, left);
     let failed = |why: &str| format!("Post {}: {why}", go_quote(&url));
@@ -67,7 +72,7 @@ pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instan
     if status.is_success() {
         return Ok(body);
     }
-    Err(Failed { why: refused(status, is_text, &body), code: status.as_u16() })
+    Err(CallError { why: refused(status, is_text, &body), code: status.as_u16() })
 }
 
 /// Sends the request, and again if the response has a Retry-After (k8s.io/client-go rest/with_retry.go).

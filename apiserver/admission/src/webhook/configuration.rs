@@ -7,13 +7,13 @@ use k8s_openapi::api::admissionregistration::v1 as host;
 use super::endpoint::Endpoint;
 use super::review::ReviewVersion;
 use crate::cel::Expression;
-use crate::conditions::Condition;
+use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
-use crate::matching::{Criteria, Served};
+use crate::matching::{Criteria, ServedKinds};
 use crate::policy::FailurePolicy;
 
 /// A webhook.
-pub struct Hook {
+pub struct Webhook {
     /// Its index among all webhooks of the host, which audit annotations contain.
     pub index: usize,
     /// The name of its configuration.
@@ -23,7 +23,7 @@ pub struct Hook {
     /// The requests that it applies to.
     pub criteria: Criteria,
     /// Conditions, all of which must be true for it to be called.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<MatchCondition>,
     /// The effect of a call that fails.
     pub failure: FailurePolicy,
     /// The side effects that it declares.
@@ -40,7 +40,7 @@ pub struct Hook {
 
 /// Compiles the webhooks of mutating configurations that can apply to our kinds, in the order in which they are
 /// called.
-pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
+pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &ServedKinds) -> Vec<Webhook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
         webhooks.map(|webhook| (configuration.metadata.name.as_deref(), webhook))
@@ -49,7 +49,7 @@ pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) ->
 }
 
 /// As [`mutating`], for validating configurations.
-pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
+pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &ServedKinds) -> Vec<Webhook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
         webhooks.map(|webhook| (configuration.metadata.name.as_deref(), as_mutating(webhook)))
@@ -77,11 +77,11 @@ fn as_mutating(webhook: host::ValidatingWebhook) -> host::MutatingWebhook {
 
 fn compiled<'a>(
     hooks: impl Iterator<Item = (Option<&'a str>, host::MutatingWebhook)>,
-    served: &Served,
-) -> Vec<Hook> {
+    served: &ServedKinds,
+) -> Vec<Webhook> {
     let ours = hooks.enumerate().filter_map(|(index, (of, webhook))| {
         let criteria = criteria(&webhook);
-        criteria.may_concern(served).then(|| hook(index, of.unwrap_or_default(), criteria, webhook))
+        criteria.can_apply(served).then(|| hook(index, of.unwrap_or_default(), criteria, webhook))
     });
     ours.collect()
 }
@@ -91,10 +91,10 @@ fn criteria(webhook: &host::MutatingWebhook) -> Criteria {
     Criteria::of_webhook(rules, webhook.namespace_selector.as_ref(), webhook.object_selector.as_ref())
 }
 
-fn hook(index: usize, configuration: &str, criteria: Criteria, webhook: host::MutatingWebhook) -> Hook {
+fn hook(index: usize, configuration: &str, criteria: Criteria, webhook: host::MutatingWebhook) -> Webhook {
     let known: Vec<&str> = COMMON.into_iter().chain(AUTHORIZER).collect();
     let conditions = webhook.match_conditions.iter().flatten();
-    Hook {
+    Webhook {
         index,
         configuration: configuration.to_owned(),
         criteria,

@@ -3,7 +3,7 @@
 mod call;
 mod configuration;
 mod endpoint;
-mod failure;
+mod error;
 mod mutating;
 mod patch;
 mod reinvocation;
@@ -25,31 +25,31 @@ use serde_json::Value;
 pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
-use crate::asking::Asks;
+use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::conditions;
 use crate::input::Input;
-use crate::metrics::Counts;
-use crate::namespaces::Namespaces;
+use crate::metrics::Metrics;
+use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
-use configuration::Hook;
-use failure::Failure;
-use review::Answer;
+use configuration::Webhook;
+use error::WebhookError;
+use review::WebhookResponse;
 
 /// What mutating and validating webhooks have in common.
 struct Webhooks {
-    hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>>,
+    hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
     readiness: Readiness,
     host: Client,
-    namespaces: Arc<dyn Namespaces>,
-    asks: Asks,
-    counts: Counts,
+    namespaces: Arc<dyn NamespaceSource>,
+    authorizer_factory: AuthorizerFactory,
+    metrics: Metrics,
 }
 
 impl Webhooks {
     /// Returns the webhooks that can apply to our kinds. Waits for the first list from the host.
-    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Hook>>>, ApiError> {
+    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Webhook>>>, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
         }
@@ -58,17 +58,18 @@ impl Webhooks {
     }
 
     /// Whether a webhook has to be called (generic/webhook.go, ShouldCallHook).
-    async fn concerns(&self, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
+    async fn applies(&self, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
         if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
             return Ok(false);
         }
         if hook.conditions.is_empty() {
             return Ok(true);
         }
-        let (input, evaluated) = (Input::new(request, (self.asks)(request.caller)), hook.clone());
-        let held = stack::deep_aside(request.deadline, move || {
+        let (input, evaluated) =
+            (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
+        let held = stack::on_evaluation_thread(request.deadline, move || {
             let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
-            conditions::hold(&evaluated.conditions, &mut activation)
+            conditions::all_true(&evaluated.conditions, &mut activation)
         });
         match held.await.and_then(|held| held) {
             Ok(held) => Ok(held),
@@ -83,26 +84,26 @@ impl Webhooks {
     /// Records the outcome of a call that started at `began` in the metrics.
     fn count<T>(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         request: &Attributes<'_>,
         mutating: bool,
         began: Instant,
-        outcome: &Result<T, Failure>,
+        outcome: &Result<T, WebhookError>,
     ) {
         let type_ = if mutating { "admit" } else { "validating" };
         let ignored = hook.failure == FailurePolicy::Ignore;
         let refused = match outcome {
             Ok(_) => None,
-            Err(Failure::Refused(error)) => Some(("no_error", error.code())),
-            Err(Failure::Calling(_, code)) => Some(("calling_webhook_error", *code)),
-            Err(Failure::Internal(_)) => Some(("apiserver_internal_error", 0)),
+            Err(WebhookError::Refused(error)) => Some(("no_error", error.code())),
+            Err(WebhookError::Calling(_, code)) => Some(("calling_webhook_error", *code)),
+            Err(WebhookError::Internal(_)) => Some(("apiserver_internal_error", 0)),
         };
-        let open = ignored && matches!(outcome, Err(Failure::Calling(..)));
+        let open = ignored && matches!(outcome, Err(WebhookError::Calling(..)));
         let operation = request.operation.as_str();
-        self.counts.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
+        self.metrics.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
         match refused {
-            Some(_) if open => self.counts.failed_open(&hook.name, type_),
-            Some((error, code)) => self.counts.rejected(&hook.name, type_, operation, error, code),
+            Some(_) if open => self.metrics.failed_open(&hook.name, type_),
+            Some((error, code)) => self.metrics.rejected(&hook.name, type_, operation, error, code),
             None => {}
         }
     }
@@ -110,16 +111,16 @@ impl Webhooks {
     /// Calls a webhook about `object`, and adds its warnings and audit annotations to the request.
     async fn call(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         request: &Attributes<'_>,
         object: Option<&Object>,
         mutating: bool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<WebhookResponse, WebhookError> {
         let name = hook.name.as_str();
         check_side_effects(hook, request.dry_run)?;
         let version = hook.version.ok_or_else(|| {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            Failure::calling(name, 400, why)
+            WebhookError::calling(name, 400, why)
         })?;
         let uid = uuid::Uuid::new_v4().to_string();
         let review = review::review(version, &uid, request, object);
@@ -127,11 +128,11 @@ impl Webhooks {
             hook.timeout.map_or(request.deadline, |time| request.deadline.min(Instant::now() + time));
         let body = call::post(&self.host, &hook.endpoint, &review, deadline).await;
         let body = body.map_err(|failed| {
-            Failure::calling(name, failed.code, format_args!("failed to call webhook: {}", failed.why))
+            WebhookError::calling(name, failed.code, format_args!("failed to call webhook: {}", failed.why))
         })?;
         let answer = review::verify(version, &uid, mutating, &body);
         let answer = answer.map_err(|why| {
-            Failure::calling(name, 503, format_args!("received invalid webhook response: {why}"))
+            WebhookError::calling(name, 503, format_args!("received invalid webhook response: {why}"))
         })?;
         for (key, value) in &answer.annotations {
             request.audit.annotate(&format!("{name}/{key}"), value);
@@ -139,15 +140,15 @@ impl Webhooks {
         for warning in &answer.warnings {
             request.warnings.add(warning);
         }
-        if answer.allowed { Ok(answer) } else { Err(Failure::rejection(name, answer.result.as_ref())) }
+        if answer.allowed { Ok(answer) } else { Err(WebhookError::rejection(name, answer.result.as_ref())) }
     }
 }
 
-fn check_side_effects(hook: &Hook, dry_run: bool) -> Result<(), Failure> {
+fn check_side_effects(hook: &Webhook, dry_run: bool) -> Result<(), WebhookError> {
     match hook.side_effects.as_deref() {
         _ if !dry_run => Ok(()),
-        None => Err(Failure::calling(&hook.name, 400, "Webhook SideEffects is nil")),
+        None => Err(WebhookError::calling(&hook.name, 400, "Webhook SideEffects is nil")),
         Some("None" | "NoneOnDryRun") => Ok(()),
-        Some(_) => Err(Failure::no_dry_run(&hook.name)),
+        Some(_) => Err(WebhookError::no_dry_run(&hook.name)),
     }
 }

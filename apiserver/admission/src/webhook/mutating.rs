@@ -10,13 +10,13 @@ use drydock_server::audit::Level;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::configuration::Hook;
-use super::failure::Failure;
+use super::configuration::Webhook;
+use super::error::WebhookError;
 use super::patch::patched;
 use super::reinvocation::Reinvocation;
 use super::{Webhooks, source};
-use crate::Host;
-use crate::note;
+use crate::AdmissionHost;
+use crate::audit_annotation;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 
@@ -28,7 +28,7 @@ pub struct MutatingWebhooks(Webhooks);
 
 impl MutatingWebhooks {
     /// Starts the reflector of the host's configurations.
-    pub fn follow(host: &Host) -> Self {
+    pub fn follow(host: &AdmissionHost) -> Self {
         Self(source::mutating(host))
     }
 
@@ -40,45 +40,45 @@ impl MutatingWebhooks {
     /// Calls one webhook. Returns the object if the webhook changed it.
     async fn ask(
         &self,
-        hook: &Arc<Hook>,
+        hook: &Arc<Webhook>,
         request: &Attributes<'_>,
         round: u32,
     ) -> Result<Option<Object>, ApiError> {
-        let note = Note { hook, request, round };
+        let annotations = CallAnnotations { hook, request, round };
         let began = Instant::now();
-        let outcome = self.outcome(hook, request, &note).await;
+        let outcome = self.outcome(hook, request, &annotations).await;
         self.0.count(hook, request, true, began, &outcome);
         let changed = outcome.as_ref().is_ok_and(|object| object.as_ref() != request.new && object.is_some());
-        note.mutated(changed);
+        annotations.mutated(changed);
         match outcome {
             Ok(object) => Ok(object.filter(|_| changed)),
-            Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
-            Err(Failure::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
+            Err(WebhookError::Refused(error) | WebhookError::Internal(error)) => Err(error),
+            Err(WebhookError::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(
                     hook = hook.name,
                     why,
                     "failed to call a mutating webhook, which it says to ignore"
                 );
-                note.failed_open();
+                annotations.failed_open();
                 if Instant::now() >= request.deadline {
                     return Err(ApiError::timeout("request did not complete within requested timeout", 0));
                 }
                 Ok(None)
             }
-            Err(Failure::Calling(why, _)) => Err(ApiError::internal(why)),
+            Err(WebhookError::Calling(why, _)) => Err(ApiError::internal(why)),
         }
     }
 
     async fn outcome(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         request: &Attributes<'_>,
-        note: &Note<'_>,
-    ) -> Result<Option<Object>, Failure> {
+        annotations: &CallAnnotations<'_>,
+    ) -> Result<Option<Object>, WebhookError> {
         let answer = self.0.call(hook, request, request.new, true).await?;
         let object = patched(&hook.name, request.kind, request.new, &answer.patch)?;
         if object.is_some() {
-            note.patch(&answer.patch);
+            annotations.patch(&answer.patch);
         }
         Ok(object)
     }
@@ -100,10 +100,10 @@ impl Admission for MutatingWebhooks {
         for round in 0..2 {
             for hook in hooks.iter() {
                 let seen = request.with_new(object.as_ref().or(request.new));
-                let wanted = round == 0 || reinvocation.wants(hook.index);
-                if wanted && self.0.concerns(hook, &seen).await? {
+                let wanted = round == 0 || reinvocation.must_reinvoke(hook.index);
+                if wanted && self.0.applies(hook, &seen).await? {
                     let changed = self.ask(hook, &seen, round).await?;
-                    reinvocation.asked(hook.index, hook.reinvoked, changed.is_some());
+                    reinvocation.record_call(hook.index, hook.reinvoked, changed.is_some());
                     object = changed.or(object);
                 }
             }
@@ -133,27 +133,28 @@ struct Patch<'a> {
 }
 
 /// The audit annotations of one call.
-struct Note<'a> {
-    hook: &'a Hook,
+struct CallAnnotations<'a> {
+    hook: &'a Webhook,
     request: &'a Attributes<'a>,
     round: u32,
 }
 
-impl Note<'_> {
+impl CallAnnotations<'_> {
     fn key(&self, prefix: &str) -> String {
         format!("{prefix}round_{}_index_{}", self.round, self.hook.index)
     }
 
     fn mutated(&self, mutated: bool) {
-        let Hook { configuration, name, .. } = self.hook;
-        let value = note::json(&Mutation { configuration, webhook: name, mutated });
+        let Webhook { configuration, name, .. } = self.hook;
+        let value = audit_annotation::json(&Mutation { configuration, webhook: name, mutated });
         self.request.audit.annotate(&self.key(MUTATION), &value);
     }
 
     fn patch(&self, patch: &[u8]) {
         let Ok(patch) = serde_json::from_slice::<Value>(patch) else { return };
-        let Hook { configuration, name, .. } = self.hook;
-        let value = note::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
+        let Webhook { configuration, name, .. } = self.hook;
+        let value =
+            audit_annotation::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
         self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value);
     }
 

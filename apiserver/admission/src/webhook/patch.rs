@@ -7,7 +7,7 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, Object, go_json};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::error::WebhookError;
 
 /// Returns the object with the patch applied, decoded and defaulted; `None` if the patch is empty. `hook` is the name
 /// of the webhook.
@@ -16,17 +16,21 @@ pub fn patched(
     kind: &dyn Kind,
     object: Option<&Object>,
     patch: &[u8],
-) -> Result<Option<Object>, Failure> {
+) -> Result<Option<Object>, WebhookError> {
     if patch.is_empty() {
         return Ok(None);
     }
     let patch = WebhookPatch::decode(patch).map_err(|why| {
-        Failure::calling(hook, 503, format_args!("received undecodable patch in webhook response: {why}"))
+        WebhookError::calling(
+            hook,
+            503,
+            format_args!("received undecodable patch in webhook response: {why}"),
+        )
     })?;
     if patch.is_empty() {
         return Ok(None);
     }
-    let internal = |why: &dyn std::fmt::Display| Failure::Internal(ApiError::internal(why));
+    let internal = |why: &dyn std::fmt::Display| WebhookError::Internal(ApiError::internal(why));
     let Some(object) = object else {
         let hook = go_quote(hook);
         return Err(internal(&format!(
@@ -40,9 +44,9 @@ pub fn patched(
     let mut changed = Object::raw(fields);
     identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
     // Unknown fields are dropped, as for a client without strict field validation.
-    decode::conform(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
+    decode::decode_patched(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
-    changed.keep_inserted(object);
+    changed.keep_defaulted(object);
     Ok(Some(changed))
 }
 

@@ -50,7 +50,7 @@ pub fn review(version: ReviewVersion, uid: &str, request: &Attributes<'_>, objec
 
 /// A valid response.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct WebhookResponse {
     /// Whether the request is allowed.
     pub allowed: bool,
     /// The metav1.Status of a rejection.
@@ -65,17 +65,17 @@ pub struct Answer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
+struct AdmissionReview {
     #[serde(default)]
     kind: String,
     #[serde(default)]
     api_version: String,
-    response: Option<Response>,
+    response: Option<AdmissionResponse>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
+struct AdmissionResponse {
     #[serde(default)]
     uid: String,
     #[serde(default)]
@@ -88,8 +88,13 @@ struct Response {
 }
 
 /// Parses and validates the response in `body`.
-pub fn verify(version: ReviewVersion, uid: &str, mutating: bool, body: &[u8]) -> Result<Answer, String> {
-    let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+pub fn verify(
+    version: ReviewVersion,
+    uid: &str,
+    mutating: bool,
+    body: &[u8],
+) -> Result<WebhookResponse, String> {
+    let review: AdmissionReview = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let Some(response) = review.response else { return Err("webhook response was absent".to_owned()) };
     if version == ReviewVersion::V1 {
         check_identity(&review.kind, &review.api_version, &response.uid, uid)?;
@@ -100,7 +105,7 @@ pub fn verify(version: ReviewVersion, uid: &str, mutating: bool, body: &[u8]) ->
     if version == ReviewVersion::V1 {
         check_patch(mutating, !patch.is_empty(), response.patch_type.as_deref())?;
     }
-    Ok(Answer {
+    Ok(WebhookResponse {
         allowed: response.allowed,
         result: response.status.filter(|status| !status.is_null()),
         patch: if mutating { patch } else { Vec::new() },

@@ -14,50 +14,53 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
 use super::Webhooks;
-use super::configuration::{self, Hook};
-use crate::Host;
+use super::configuration::{self, Webhook};
+use crate::AdmissionHost;
 use crate::cel::stack;
-use crate::follow::Followed;
-use crate::matching::Served;
+use crate::matching::ServedKinds;
 use crate::readiness::Readiness;
+use crate::reflectors::HostReflector;
 
 /// Pause before the next attempt if no thread for compiling could be started.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Compiles the webhooks of configurations of one kind.
-type Compile<K> = fn(&[&K], &Served) -> Vec<Hook>;
+type Compile<K> = fn(&[&K], &ServedKinds) -> Vec<Webhook>;
 
 /// Starts the reflector of mutating configurations.
-pub fn mutating(host: &Host) -> Webhooks {
+pub fn mutating(host: &AdmissionHost) -> Webhooks {
     follow::<MutatingWebhookConfiguration>(host, "mutating webhooks", configuration::mutating)
 }
 
 /// Starts the reflector of validating configurations.
-pub fn validating(host: &Host) -> Webhooks {
+pub fn validating(host: &AdmissionHost) -> Webhooks {
     follow::<ValidatingWebhookConfiguration>(host, "validating webhooks", configuration::validating)
 }
 
-fn follow<K>(host: &Host, what: &'static str, compile: Compile<K>) -> Webhooks
+fn follow<K>(host: &AdmissionHost, what: &'static str, compile: Compile<K>) -> Webhooks
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let changed = Arc::new(Notify::new());
-    let followed: Followed<K> = Followed::start(what, Api::all(host.client.clone()), changed.clone());
+    let reflector: HostReflector<K> =
+        HostReflector::start(what, Api::all(host.client.clone()), changed.clone());
     let (tell, told) = watch::channel(false);
-    let hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>> = Arc::new(ArcSwapOption::empty());
+    let hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>> = Arc::new(ArcSwapOption::empty());
     let (served, kept) = (host.served.clone(), hooks.clone());
     tokio::spawn(async move {
-        let mut known = Known::default();
+        let mut known = CompiledWebhooks::default();
         loop {
             let mut again = Duration::MAX;
-            if followed.is_ready() {
-                let mut all = followed.known.state();
+            if reflector.is_ready() {
+                let mut all = reflector.known.state();
                 all.sort_by_key(|configuration| configuration.name_any());
                 let version = versions(&all);
                 if known.version.as_ref() != Some(&version) {
                     let served = served.clone();
                     let compiling = tokio::task::spawn_blocking(move || {
-                        stack::deep(|| compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served))
+                        stack::on_large_stack(|| {
+                            compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served)
+                        })
                     });
                     match compiling.await.map_err(|error| error.to_string()).flatten() {
                         Ok(compiled) => {
@@ -84,8 +87,8 @@ where
         readiness: Readiness::new(told),
         host: host.client.clone(),
         namespaces: host.namespaces.clone(),
-        asks: host.asks.clone(),
-        counts: host.counts.clone(),
+        authorizer_factory: host.authorizer_factory.clone(),
+        metrics: host.metrics.clone(),
     }
 }
 
@@ -96,15 +99,15 @@ fn versions<K: Resource>(all: &[Arc<K>]) -> Vec<(String, String)> {
 
 /// The webhooks compiled last: those of an unchanged configuration are reused, with their connections.
 #[derive(Default)]
-struct Known {
+struct CompiledWebhooks {
     version: Option<Vec<(String, String)>>,
-    hooks: HashMap<(usize, String, String), Arc<Hook>>,
+    hooks: HashMap<(usize, String, String), Arc<Webhook>>,
 }
 
-impl Known {
-    fn take(&mut self, version: Vec<(String, String)>, compiled: Vec<Hook>) -> Vec<Arc<Hook>> {
+impl CompiledWebhooks {
+    fn take(&mut self, version: Vec<(String, String)>, compiled: Vec<Webhook>) -> Vec<Arc<Webhook>> {
         let before = self.version.take().unwrap_or_default();
-        let versioned = |hook: &Hook, all: &[(String, String)]| {
+        let versioned = |hook: &Webhook, all: &[(String, String)]| {
             all.iter().find(|(name, _)| *name == hook.configuration).map(|(_, version)| version.clone())
         };
         let hooks = compiled.into_iter().map(|hook| {

@@ -4,7 +4,7 @@
 use base64::Engine;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::error::WebhookError;
 use super::patch::patched;
 use super::review::{ReviewVersion, review, verify};
 use crate::testing::{Request, widget};
@@ -88,8 +88,8 @@ fn an_answer_is_checked_before_it_is_believed() {
 
 #[test]
 fn a_rejection_keeps_the_webhooks_status_and_never_a_success() {
-    let rejection = |result: Option<Value>| match Failure::rejection("h", result.as_ref()) {
-        Failure::Refused(error) => error.status,
+    let rejection = |result: Option<Value>| match WebhookError::rejection("h", result.as_ref()) {
+        WebhookError::Refused(error) => error.status,
         other => panic!("{other:?}"),
     };
     let full =
@@ -118,11 +118,11 @@ fn a_patched_object_fits_the_schema_and_is_defaulted() {
     assert_eq!(object.labels().unwrap()["x"], "y");
     assert_eq!(apply(&json!([]), attributes.new), Ok(None));
     assert_eq!(apply(&Value::Null, attributes.new), Ok(None));
-    assert!(matches!(apply(&json!({}), attributes.new), Err(Failure::Calling(_, 503))));
+    assert!(matches!(apply(&json!({}), attributes.new), Err(WebhookError::Calling(_, 503))));
     // The failure policy applies to an invalid patch, but not to one that cannot be applied.
-    assert!(matches!(apply(&json!([1]), attributes.new), Err(Failure::Calling(_, 503))));
+    assert!(matches!(apply(&json!([1]), attributes.new), Err(WebhookError::Calling(_, 503))));
     let missing = apply(&json!([{"op": "replace", "path": "/status/x", "value": 1}]), attributes.new);
-    let Err(Failure::Internal(error)) = missing else { panic!("{missing:?}") };
+    let Err(WebhookError::Internal(error)) = missing else { panic!("{missing:?}") };
     assert_eq!(
         (error.code(), error.status.message.as_str()),
         (
@@ -130,7 +130,7 @@ fn a_patched_object_fits_the_schema_and_is_defaulted() {
             "Internal error occurred: replace operation does not apply: doc is missing path: /status/x: missing value"
         )
     );
-    let Err(Failure::Internal(error)) = apply(&operations, None) else { panic!("taken over") };
+    let Err(WebhookError::Internal(error)) = apply(&operations, None) else { panic!("taken over") };
     assert_eq!(
         error.status.message,
         "Internal error occurred: admission webhook \"h\" attempted to modify the object, which is not supported for this operation"
@@ -152,7 +152,7 @@ fn a_patch_makes_nothing_of_another_kind() {
         ("kind", json!(5), "couldn't get version/kind; json parse error: json: cannot unmarshal number"),
     ] {
         let replaced = apply(json!({"op": "replace", "path": format!("/{field}"), "value": value}));
-        let Err(Failure::Internal(error)) = replaced else { panic!("{replaced:?}") };
+        let Err(WebhookError::Internal(error)) = replaced else { panic!("{replaced:?}") };
         assert_eq!(error.code(), 500);
         let message = &error.status.message;
         assert!(message.starts_with(&format!("Internal error occurred: {wrong}")), "{message}");

@@ -9,10 +9,10 @@ use drydock_server::admission::{Admission, Attributes};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::configuration::Hook;
-use super::failure::Failure;
+use super::configuration::Webhook;
+use super::error::WebhookError;
 use super::{Webhooks, source};
-use crate::Host;
+use crate::AdmissionHost;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 
@@ -23,7 +23,7 @@ pub struct ValidatingWebhooks(Webhooks);
 
 impl ValidatingWebhooks {
     /// Starts the reflector of the host's configurations.
-    pub fn follow(host: &Host) -> Self {
+    pub fn follow(host: &AdmissionHost) -> Self {
         Self(source::validating(host))
     }
 
@@ -32,14 +32,14 @@ impl ValidatingWebhooks {
         self.0.readiness.clone()
     }
 
-    async fn ask(&self, place: usize, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn ask(&self, place: usize, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<(), ApiError> {
         let began = Instant::now();
         let outcome = self.0.call(hook, request, request.new, false).await;
         self.0.count(hook, request, false, began, &outcome);
         match outcome {
             Ok(_) => Ok(()),
-            Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
-            Err(Failure::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
+            Err(WebhookError::Refused(error) | WebhookError::Internal(error)) => Err(error),
+            Err(WebhookError::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(
                     hook = hook.name,
                     why,
@@ -48,7 +48,7 @@ impl ValidatingWebhooks {
                 request.audit.annotate(&format!("{FAILED_OPEN}round_0_index_{place}"), &hook.name);
                 Ok(())
             }
-            Err(Failure::Calling(why, _)) => Err(ApiError::internal(why)),
+            Err(WebhookError::Calling(why, _)) => Err(ApiError::internal(why)),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Admission for ValidatingWebhooks {
         }
         let mut concerned = Vec::new();
         for hook in hooks.iter() {
-            if self.0.concerns(hook, request).await? {
+            if self.0.applies(hook, request).await? {
                 concerned.push(hook);
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use drydock_admission::cel::library::{Ask, Asker, authorizer};
+use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, OUT_OF_BUDGET, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
@@ -42,10 +42,10 @@ fn no_expression_takes_more_than_its_share() {
 }
 
 /// Counts authorizer checks.
-struct Counts(AtomicUsize);
+struct CountedChecks(AtomicUsize);
 
-impl Ask for Counts {
-    fn ask(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for CountedChecks {
+    fn authorize(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok((false, String::new()))
     }
@@ -53,7 +53,7 @@ impl Ask for Counts {
 
 #[test]
 fn nothing_runs_on_after_an_overdraft_whatever_absorbs_errors() {
-    let counts = Arc::new(Counts(AtomicUsize::new(0)));
+    let counts = Arc::new(CountedChecks(AtomicUsize::new(0)));
     let ask = "authorizer.path('/').check('get').allowed()";
     for text in [
         format!("[1, 2, 3, 4, 5, 6, 7, 8].exists(i, {ask})"),
@@ -62,10 +62,10 @@ fn nothing_runs_on_after_an_overdraft_whatever_absorbs_errors() {
         format!("{{'a': 1, 'b': 2, 'c': 3, 'd': 4}}.exists(k, v, {ask})"),
     ] {
         let expression = Expression::compile(&text, &VARIABLES).unwrap();
-        let asker = Asker::new(Arc::new(User::default()), counts.clone());
+        let user_authorizer = UserAuthorizer::new(Arc::new(User::default()), counts.clone());
         counts.0.store(0, Ordering::Relaxed);
-        let answer = stack::deep(|| {
-            let variables = vec![("authorizer", authorizer(asker))];
+        let answer = stack::on_large_stack(|| {
+            let variables = vec![("authorizer", authorizer(user_authorizer))];
             let mut activation = Activation::new(variables, Arc::new([]), 10_000_000).unwrap();
             activation.evaluate(&expression).unwrap()
         });

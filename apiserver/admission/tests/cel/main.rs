@@ -7,8 +7,8 @@ mod waiting;
 
 use std::sync::Arc;
 
-use drydock_admission::cel::library::{Ask, Asker, authorizer};
-use drydock_admission::cel::{Activation, Answer, Expression, of_json, stack};
+use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
+use drydock_admission::cel::{Activation, EvaluationResult, Expression, of_json, stack};
 use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
 use serde_json::json;
@@ -17,8 +17,8 @@ const VARIABLES: [&str; 4] = ["object", "oldObject", "authorizer", "variables"];
 
 struct Deletes;
 
-impl Ask for Deletes {
-    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for Deletes {
+    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
         match (about.verb.as_str(), user.name.as_str()) {
             ("boom", _) => Err("no answer".to_owned()),
             (verb, "ann") => Ok((verb == "delete" && about.resource == "pods", "because".to_owned())),
@@ -36,21 +36,21 @@ fn activation(composed: &[(&str, &str)], budget: i64) -> Activation {
     let variables = vec![
         ("object", of_json(&object)),
         ("oldObject", of_json(&json!(null))),
-        ("authorizer", authorizer(Asker::new(ann, Arc::new(Deletes)))),
+        ("authorizer", authorizer(UserAuthorizer::new(ann, Arc::new(Deletes)))),
     ];
     let composed = composed.iter();
     let composed = composed.map(|(name, text)| ((*name).to_owned(), Expression::compile(text, &VARIABLES)));
     Activation::new(variables, composed.collect(), budget).unwrap()
 }
 
-fn evaluate(text: &str) -> Result<Answer, String> {
+fn evaluate(text: &str) -> Result<EvaluationResult, String> {
     let expression = Expression::compile(text, &VARIABLES)?;
-    stack::deep(|| activation(&[], 10_000_000).evaluate(&expression).unwrap()).unwrap()
+    stack::on_large_stack(|| activation(&[], 10_000_000).evaluate(&expression).unwrap()).unwrap()
 }
 
 #[track_caller]
 fn holds(text: &str) {
-    assert_eq!(evaluate(text), Ok(Answer::Bool(true)), "{text}");
+    assert_eq!(evaluate(text), Ok(EvaluationResult::Bool(true)), "{text}");
 }
 
 #[track_caller]
@@ -120,7 +120,7 @@ fn what_fails_is_said_in_the_words_of_the_host() {
     fails("object.spec.hosts[5] == 'x'", "index out of bounds: 5");
     fails("object.spec.replicas / 0 == 1", "division by zero");
     fails("object.metadata.name + 1 == 2", "no such overload");
-    assert_eq!(evaluate("object.spec.missing == 1 || true"), Ok(Answer::Bool(true)));
+    assert_eq!(evaluate("object.spec.missing == 1 || true"), Ok(EvaluationResult::Bool(true)));
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn composed_variables_are_evaluated_when_they_are_asked_for() {
     ];
     let mut activation = activation(&composed, 10_000_000);
     let mut ask = |text: &str| activation.evaluate(&Expression::compile(text, &VARIABLES).unwrap()).unwrap();
-    assert_eq!(ask("variables.long"), Ok(Answer::Text("web-web".into())));
-    assert_eq!(ask("true || variables.broken == 1"), Ok(Answer::Bool(true)));
+    assert_eq!(ask("variables.long"), Ok(EvaluationResult::Text("web-web".into())));
+    assert_eq!(ask("true || variables.broken == 1"), Ok(EvaluationResult::Bool(true)));
     let broken = ask("variables.broken == 1").unwrap_err();
     assert!(
         broken.ends_with("composited variable \"broken\" fails to evaluate: no such key: missing"),

@@ -38,8 +38,8 @@ pub fn strategic(owners: bool) -> Work {
         let mut live = json!({"metadata": live}).as_object().cloned().unwrap();
         let mut patch = decode::decode_value(patch.as_bytes(), Format::Json)?.as_object().cloned().unwrap();
         strategic_merge_patch(&mut live, &mut patch, kind.schema())?;
-        let restored = decode::restore(Value::Object(live), kind.names(), kind.schema());
-        restored.map(drop).map_err(|refusal| refusal.or(ApiError::bad_request))
+        let restored = decode::from_unstructured(Value::Object(live), kind.names(), kind.schema());
+        restored.map(drop).map_err(|refusal| refusal.into_error(ApiError::bad_request))
     })
 }
 

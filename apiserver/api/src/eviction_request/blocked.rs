@@ -24,6 +24,6 @@ pub const KEEPS_UNHEALTHY: &str = "KeepsUnhealthy";
 pub const STATES: [&str; 5] = [SHORT_NOW, NEVER_ALLOWS, SEVERAL_BUDGETS, NOT_OBSERVED, KEEPS_UNHEALTHY];
 
 /// Maximum number of characters of a reason, a state and a pod type.
-pub const MAX_WORD: usize = 64;
+pub const MAX_REASON: usize = 64;
 /// Maximum number of characters of a name, which can be those of two budgets, or that of a finalizer.
 pub const MAX_NAME: usize = 512;

@@ -105,7 +105,7 @@ pub fn state(request: &EvictionRequest) -> &'static str {
 /// Why the request exists, which interceptors were passed over, and the current state.
 fn message(request: &EvictionRequest) -> String {
     let clause = maintenances::clause_of(request);
-    let stands = stands(request);
+    let stands = state_message(request);
     // Reports of the default interceptors begin with the clause, even if it has changed since then. Other
     // interceptors could only pretend that theirs does.
     let stands = without_clause(&clause, &stands);
@@ -123,15 +123,15 @@ fn message(request: &EvictionRequest) -> String {
 
 /// The message of the condition that ended the request, otherwise that of the active interceptor. Conditions of other
 /// types belong to interceptors and are ignored.
-fn stands(request: &EvictionRequest) -> Cow<'_, str> {
+fn state_message(request: &EvictionRequest) -> Cow<'_, str> {
     let conditions = &request.status.conditions;
     let ended = conditions.iter().find(|c| c.is_true() && [EVICTED, CANCELED].contains(&c.type_.as_str()));
-    ended.map_or_else(|| said(request), |c| c.message.as_str().into())
+    ended.map_or_else(|| interceptor_message(request), |c| c.message.as_str().into())
 }
 
 /// The message of the active interceptor. If it has never reported: since when it has been active. The default
 /// interceptors need a moment before they report, and get no such text.
-fn said(request: &EvictionRequest) -> Cow<'_, str> {
+fn interceptor_message(request: &EvictionRequest) -> Cow<'_, str> {
     let Some(active) = request.active_interceptor_status() else { return "".into() };
     let is_silent = active.message.is_empty() && active.start_time.is_none() && !is_default(&active.name);
     match request.status.activation_time.filter(|_| is_silent) {

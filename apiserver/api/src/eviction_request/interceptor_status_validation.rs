@@ -3,9 +3,9 @@
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 
-use super::blocked::{MAX_NAME, MAX_WORD};
+use super::blocked::{MAX_NAME, MAX_REASON};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
-use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, earlier, later};
+use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, saturating_add, saturating_sub};
 use super::types::{Blocked, Interceptor, InterceptorStatus};
 use crate::time::{format_seconds, truncate_to_seconds};
 
@@ -106,13 +106,13 @@ impl EntryUpdate<'_> {
             errors.push(Error::required(path.child("reason"), ""));
         }
         let texts = [
-            ("reason", &new.reason, MAX_WORD),
+            ("reason", &new.reason, MAX_REASON),
             ("name", &new.name, MAX_NAME),
-            ("state", &new.state, MAX_WORD),
+            ("state", &new.state, MAX_REASON),
         ];
         let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
         errors.extend(long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)));
-        if new.since_time.is_some_and(|since| since > later(self.now, CLOCK_SKEW)) {
+        if new.since_time.is_some_and(|since| since > saturating_add(self.now, CLOCK_SKEW)) {
             let since = path.child("sinceTime");
             errors.push(Error::invalid(since, shown(new.since_time), "must not be in the future"));
         }
@@ -152,14 +152,14 @@ impl EntryUpdate<'_> {
     }
 
     fn heartbeat_order(&self, beat: Timestamp) -> Option<&'static str> {
-        if beat > later(self.now, CLOCK_SKEW) {
+        if beat > saturating_add(self.now, CLOCK_SKEW) {
             return Some("must not be in the future");
         }
         if let Some(before) = self.old.heartbeat_time {
             if beat < before {
                 return Some("must not be decremented");
             }
-            if beat < later(before, MIN_HEARTBEAT_INTERVAL) {
+            if beat < saturating_add(before, MIN_HEARTBEAT_INTERVAL) {
                 return Some("must be at least 60 seconds after the last one");
             }
         }
@@ -168,7 +168,7 @@ impl EntryUpdate<'_> {
 
     fn validate_expected_finish(&self) -> Option<Error> {
         let (new, old) = (self.new.expected_finish_time, self.old.expected_finish_time);
-        let past = new.is_some_and(|t| t < truncate_to_seconds(earlier(self.now, CLOCK_SKEW)));
+        let past = new.is_some_and(|t| t < truncate_to_seconds(saturating_sub(self.now, CLOCK_SKEW)));
         let path = self.path.child("expectedFinishTime");
         (new != old && past).then(|| Error::invalid(path, shown(new), "must not be in the past"))
     }

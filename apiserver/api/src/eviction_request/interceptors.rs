@@ -71,7 +71,7 @@ pub fn parse_reserved_name(name: &str) -> Result<String, String> {
 
 /// The properties of a pod that determine its interceptors.
 #[derive(Clone, Debug, Default)]
-pub struct PodFacts<'a> {
+pub struct PodProperties<'a> {
     /// The names in `.spec.evictionInterceptors`, in order.
     pub eviction_interceptors: Vec<&'a str>,
     /// The names and priorities in `.spec.evictionResponders`.
@@ -86,7 +86,7 @@ pub struct PodFacts<'a> {
 
 /// The interceptors of a pod, and the warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct SelectedInterceptors {
     /// In the order of their turns; the last is [`IMPERATIVE_EVICTION`].
     pub targets: Vec<String>,
     /// One for each ignored entry. The controller publishes each as an event on the request.
@@ -94,7 +94,7 @@ pub struct Selection {
 }
 
 /// Selects the interceptors of a pod.
-pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
+pub fn select_interceptors(pod: &PodProperties<'_>, allowed: &AllowedNames) -> SelectedInterceptors {
     let mut warnings = Vec::new();
     let mut targets: Vec<String> = Vec::new();
     let is_of_spec = !pod.eviction_interceptors.is_empty() || !pod.eviction_responders.is_empty();
@@ -118,11 +118,11 @@ pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
     let default = pod.of_daemon_set.then_some(DAEMON_SET).or(pod.mirror.then_some(KUBELET));
     targets.extend(default.filter(|d| !targets.iter().any(|t| t == d)).map(str::to_owned));
     targets.push(IMPERATIVE_EVICTION.to_owned());
-    Selection { targets, warnings }
+    SelectedInterceptors { targets, warnings }
 }
 
 /// The names in the first source that is not empty, in order.
-fn named_by<'a>(pod: &PodFacts<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> {
+fn named_by<'a>(pod: &PodProperties<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> {
     if !pod.eviction_interceptors.is_empty() {
         return pod.eviction_interceptors.clone();
     }

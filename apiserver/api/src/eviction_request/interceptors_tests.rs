@@ -10,20 +10,20 @@ fn annotations(list: &[(&str, &str)]) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn targets(pod: &PodFacts<'_>) -> Vec<String> {
-    select(pod, &AllowedNames::default()).targets
+fn targets(pod: &PodProperties<'_>) -> Vec<String> {
+    select_interceptors(pod, &AllowedNames::default()).targets
 }
 
 #[test]
 fn a_plain_pod_gets_imperative_eviction_only() {
-    let s = select(&PodFacts::default(), &AllowedNames::default());
-    assert_eq!(s, Selection { targets: vec![IMPERATIVE_EVICTION.to_owned()], warnings: vec![] });
+    let s = select_interceptors(&PodProperties::default(), &AllowedNames::default());
+    assert_eq!(s, SelectedInterceptors { targets: vec![IMPERATIVE_EVICTION.to_owned()], warnings: vec![] });
 }
 
 #[test]
 fn the_spec_field_wins_over_responders_and_annotations() {
     let a = annotations(&[("c.example", "1/controller")]);
-    let mut pod = PodFacts {
+    let mut pod = PodProperties {
         eviction_interceptors: vec!["a.example", "b.example"],
         eviction_responders: vec![("low.example", 1), ("high.example", 2)],
         annotations: Some(&a),
@@ -41,7 +41,7 @@ fn annotations_go_by_priority_then_controllers_last_then_name() {
     let list =
         [("d.e", "5/controller"), ("c.e", "5/x"), ("b.e", "5/x"), ("a.e", "-1/x"), ("z.e", "100/controller")];
     let a = annotations(&list);
-    let pod = PodFacts { annotations: Some(&a), ..Default::default() };
+    let pod = PodProperties { annotations: Some(&a), ..Default::default() };
     assert_eq!(targets(&pod), ["z.e", "b.e", "c.e", "d.e", "a.e", IMPERATIVE_EVICTION]);
 }
 
@@ -55,31 +55,31 @@ fn each_ignored_entry_gives_one_warning_and_the_rest_proceeds() {
         ("ok.e", "1/controller"),
         ("bad", "1/interceptor"),
     ]);
-    let pod = PodFacts { annotations: Some(&a), ..Default::default() };
-    let s = select(&pod, &AllowedNames::default());
+    let pod = PodProperties { annotations: Some(&a), ..Default::default() };
+    let s = select_interceptors(&pod, &AllowedNames::default());
     assert_eq!(s.targets, ["ok.e", IMPERATIVE_EVICTION]);
     assert_eq!(s.warnings.len(), 5, "{:?}", s.warnings);
 
-    let pod = PodFacts {
+    let pod = PodProperties {
         eviction_interceptors: vec!["a.e", "evil.k8s.io", "a.e", "job.batch.k8s.io", "Nope"],
         ..Default::default()
     };
-    let s = select(&pod, &AllowedNames::default());
+    let s = select_interceptors(&pod, &AllowedNames::default());
     assert_eq!(s.targets, ["a.e", "job.batch.k8s.io", IMPERATIVE_EVICTION]);
     assert_eq!(s.warnings.len(), 3, "{:?}", s.warnings);
     let more = AllowedNames::default().with(["evil.k8s.io".to_owned()]);
-    assert_eq!(select(&pod, &more).warnings.len(), 2);
+    assert_eq!(select_interceptors(&pod, &more).warnings.len(), 2);
 }
 
 #[test]
 fn beyond_fifteen_is_ignored_and_the_defaults_still_come() {
     let names: Vec<String> = (0..20).map(|i| format!("i{i:02}.example")).collect();
-    let pod = PodFacts {
+    let pod = PodProperties {
         eviction_interceptors: names.iter().map(String::as_str).collect(),
         of_daemon_set: true,
         ..Default::default()
     };
-    let s = select(&pod, &AllowedNames::default());
+    let s = select_interceptors(&pod, &AllowedNames::default());
     assert_eq!(s.targets.len(), MAX_TARGET_INTERCEPTORS);
     assert_eq!(s.targets[15..], [DAEMON_SET, IMPERATIVE_EVICTION]);
     assert_eq!(s.warnings.len(), 5);
@@ -87,7 +87,7 @@ fn beyond_fifteen_is_ignored_and_the_defaults_still_come() {
 
 #[test]
 fn imperative_eviction_is_moved_to_the_end_and_present_defaults_keep_their_place() {
-    let pod = PodFacts {
+    let pod = PodProperties {
         eviction_interceptors: vec![IMPERATIVE_EVICTION, DAEMON_SET, "a.e"],
         of_daemon_set: true,
         ..Default::default()
@@ -97,6 +97,6 @@ fn imperative_eviction_is_moved_to_the_end_and_present_defaults_keep_their_place
 
 #[test]
 fn a_mirror_pod_gets_the_kubelet() {
-    let pod = PodFacts { mirror: true, ..Default::default() };
+    let pod = PodProperties { mirror: true, ..Default::default() };
     assert_eq!(targets(&pod), [KUBELET, IMPERATIVE_EVICTION]);
 }

@@ -24,20 +24,20 @@ pub const MAX_NAMESPACE_BYTES: u64 = 64 << 20;
 pub const QUOTA: Quota = Quota {
     name: "evictionrequests-not-taken-up",
     hard: 1_000,
-    looks_at: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
-    counts: is_not_taken_up,
-    mend: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
+    reads: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
+    counts: is_pending,
+    remedy: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
            or Canceled, and while they are being deleted: wait, see that drydock-controller-manager runs, or remove \
            requests and their finalizers",
     bytes: BytesQuota {
         name: "evictionrequests-bytes",
         hard: MAX_NAMESPACE_BYTES,
-        mend: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
+        remedy: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
                wait until finished ones are removed",
     },
 };
 
-fn is_not_taken_up(object: &Object) -> bool {
+fn is_pending(object: &Object) -> bool {
     let status = |field: &str| object.0.get("status")?.get(field)?.as_array();
     let is_end = |condition: &Value| {
         let is = |field: &str, texts: &[&str]| {
@@ -53,7 +53,7 @@ fn is_not_taken_up(object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_machinery::excerpt::Excerpt;
+    use drydock_machinery::field_mask::FieldMask;
     use serde_json::json;
 
     use super::super::EvictionRequest;
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn a_request_counts_until_it_is_taken_up_or_ends_and_while_it_is_being_deleted() {
         let counts = |object: &Value| {
-            let excerpt = Excerpt::of(QUOTA.looks_at.iter().copied());
-            (QUOTA.counts)(&excerpt.read(object.to_string().as_bytes()))
+            let mask = FieldMask::of(QUOTA.reads.iter().copied());
+            (QUOTA.counts)(&mask.read(object.to_string().as_bytes()))
         };
         let condition =
             |type_: &str, status: &str| json!({"conditions": [{"type": type_, "status": status}]});

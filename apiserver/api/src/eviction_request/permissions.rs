@@ -42,13 +42,13 @@ pub enum Permission<'a> {
 }
 
 /// The permissions that a write needs, each with the first field that requires it.
-pub type Needed<'a> = BTreeMap<Permission<'a>, Path>;
+pub type NeededPermissions<'a> = BTreeMap<Permission<'a>, Path>;
 
 /// Returns the permissions for a write that changes `old` to `new`: for the fields of the status that it changes, and
 /// for those that an applier newly owns. At most one for each interceptor of `old`, and
 /// [`Permission::Assignment`].
-pub fn needed<'a>(new: &Object, old: &'a Object) -> Needed<'a> {
-    let mut write = Write { stored: Stored::of(old), needed: Needed::new() };
+pub fn needed<'a>(new: &Object, old: &'a Object) -> NeededPermissions<'a> {
+    let mut write = WriteCheck { stored: StoredInterceptors::of(old), needed: NeededPermissions::new() };
     write.changes(status(new), status(old));
     write.ownership(new, old);
     write.needed
@@ -60,13 +60,13 @@ const CONDITIONS: &str = "conditions";
 const COMPLETION_TIME: &str = "completionTime";
 
 /// The write, with the permissions that have been found so far.
-struct Write<'a> {
-    stored: Stored<'a>,
-    needed: Needed<'a>,
+struct WriteCheck<'a> {
+    stored: StoredInterceptors<'a>,
+    needed: NeededPermissions<'a>,
 }
 
 /// The interceptors in the stored status.
-struct Stored<'a> {
+struct StoredInterceptors<'a> {
     /// The interceptors that have an entry.
     interceptors: Vec<&'a str>,
     /// The active interceptor, if there is exactly one.
@@ -75,7 +75,7 @@ struct Stored<'a> {
     last: Option<&'a str>,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredInterceptors<'a> {
     fn of(object: &'a Object) -> Self {
         let list = |field| status(object).get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let name = |entry: &'a Value| entry.get("name").and_then(Value::as_str);
@@ -101,7 +101,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-impl<'a> Write<'a> {
+impl<'a> WriteCheck<'a> {
     fn need(&mut self, permission: Permission<'a>, field: impl FnOnce() -> Path) {
         self.needed.entry(permission).or_insert_with(field);
     }
@@ -137,7 +137,7 @@ impl<'a> Write<'a> {
             pairs.for_each(|((key, new), (_, old))| judge(self, key, [new, old], path.key(key)));
             return Some(());
         }
-        let (new, old) = (Items::of(new)?, Items::of(old)?);
+        let (new, old) = (ItemsByKey::of(new)?, ItemsByKey::of(old)?);
         let added = new.keys.iter().filter(|key| !old.by_key.contains_key(*key));
         for key in old.keys.iter().chain(added) {
             let [new, old] = [&new, &old].map(|items| items.get(key));
@@ -200,12 +200,12 @@ fn items_of<'v>(list: &'v Value, key: &str) -> Option<Vec<(&'v str, &'v Value)>>
 }
 
 /// Items that can be looked up by key.
-struct Items<'v> {
+struct ItemsByKey<'v> {
     keys: Vec<&'v str>,
     by_key: BTreeMap<&'v str, &'v Value>,
 }
 
-impl<'v> Items<'v> {
+impl<'v> ItemsByKey<'v> {
     /// Returns `None` if two items have the same key.
     fn of(items: Vec<(&'v str, &'v Value)>) -> Option<Self> {
         let keys: Vec<_> = items.iter().map(|(key, _)| *key).collect();

@@ -16,7 +16,7 @@ fn object(status: &Value) -> Object {
     Object::from_json(json!({"metadata": {"name": "uid"}, "status": status}).to_string().as_bytes()).unwrap()
 }
 
-fn shown(needed: &Needed<'_>) -> Vec<String> {
+fn shown(needed: &NeededPermissions<'_>) -> Vec<String> {
     let words = |(permission, field): (&Permission<'_>, &Path)| match permission {
         Permission::Assignment => format!("assignment for {field}"),
         Permission::Interceptor(name) => format!("interceptor {name} for {field}"),

@@ -10,7 +10,7 @@ const SEVERAL: &str = "The pod is covered by more than one PodDisruptionBudget";
 
 /// What refused the eviction of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedBy {
+pub enum RefusalSource {
     /// A PodDisruptionBudget, or the fact that several cover the pod.
     Budget,
     /// An admission webhook or policy.
@@ -20,16 +20,16 @@ pub enum RefusedBy {
 }
 
 /// The message about an eviction that has been refused `retries` times. It begins with the cause of the last refusal.
-pub fn message(retries: u32, by: RefusedBy, why: &str) -> String {
+pub fn message(retries: u32, by: RefusalSource, why: &str) -> String {
     format!("{}{RETRIES}{retries}", cause(by, why))
 }
 
 /// What refused and why. Texts of other components are quoted.
-pub fn cause(by: RefusedBy, why: &str) -> String {
+pub fn cause(by: RefusalSource, why: &str) -> String {
     match by {
-        RefusedBy::Budget => why.trim_end_matches('.').to_owned(),
-        RefusedBy::Admission => format!("An admission webhook or policy refused: {}", quoted(why)),
-        RefusedBy::ApiServer => format!("The API server refused: {}", quoted(why)),
+        RefusalSource::Budget => why.trim_end_matches('.').to_owned(),
+        RefusalSource::Admission => format!("An admission webhook or policy refused: {}", quoted(why)),
+        RefusalSource::ApiServer => format!("The API server refused: {}", quoted(why)),
     }
 }
 
@@ -44,18 +44,18 @@ pub fn without_retries(message: &str) -> &str {
 
 /// The refusal of one budget, for example `PodDisruptionBudget "zero" allows 0 disruptions`. The name is quoted
 /// because it can be a word such as `never`.
-pub fn by_budget(name: &str, why: &str) -> String {
+pub fn budget_refusal(name: &str, why: &str) -> String {
     format!("{BUDGET}\"{name}\" {why}")
 }
 
 /// The refusal because several budgets cover a pod, with the names of two if they are known.
-pub fn by_several(names: Option<(&str, &str)>) -> String {
+pub fn several_budgets_refusal(names: Option<(&str, &str)>) -> String {
     let which =
         names.map_or_else(String::new, |(one, other)| format!(" (\"{one}\" and \"{other}\" at least)"));
     format!("{SEVERAL}{which}, which the eviction API does not support")
 }
 
-/// The budget's name in a message that quotes [`by_budget`]; `None` if it quotes [`by_several`].
+/// The budget's name in a message that quotes [`budget_refusal`]; `None` if it quotes [`several_budgets_refusal`].
 pub fn budget_of(message: &str) -> Option<&str> {
     if message.contains(SEVERAL) {
         return None;
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn the_name_of_a_budget_is_read_back_and_several_have_none() {
-        let one = by_budget("zero", "allows 0 disruptions");
-        for quoted in [one.clone(), message(7, RefusedBy::Budget, &one)] {
+        let one = budget_refusal("zero", "allows 0 disruptions");
+        for quoted in [one.clone(), message(7, RefusalSource::Budget, &one)] {
             assert_eq!(budget_of(&quoted), Some("zero"), "{quoted}");
         }
         for names in [None, Some(("a", "b"))] {
-            let several = by_several(names);
-            for quoted in [several.clone(), message(7, RefusedBy::Budget, &several)] {
+            let several = several_budgets_refusal(names);
+            for quoted in [several.clone(), message(7, RefusalSource::Budget, &several)] {
                 assert_eq!(budget_of(&quoted), None, "{quoted}");
             }
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_number_of_retries_is_left_out_and_nothing_else() {
-        for by in [RefusedBy::Budget, RefusedBy::Admission, RefusedBy::ApiServer] {
+        for by in [RefusalSource::Budget, RefusalSource::Admission, RefusalSource::ApiServer] {
             let quoted = message(1, by, "no: never");
             assert_eq!(without_retries(&quoted), without_retries(&message(u32::MAX, by, "no: never")));
             let words = without_retries(&quoted);

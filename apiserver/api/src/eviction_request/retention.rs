@@ -21,13 +21,13 @@ pub fn kept_until(
     retention: Duration,
     silent_after: Duration,
 ) -> Option<Timestamp> {
-    let evicted_at = request.evicted_at().filter(|_| is_told_of(request, silent_after))?;
+    let evicted_at = request.evicted_at().filter(|_| owner_was_notified(request, silent_after))?;
     Some(evicted_at.checked_add(retention).unwrap_or(Timestamp::MAX))
 }
 
 /// Whether the pod's owner was notified by an event: a default interceptor reported that it was blocked, an
 /// interceptor that is not a default one had a turn, or no node agent responded for a static pod.
-fn is_told_of(request: &EvictionRequest, silent_after: Duration) -> bool {
+fn owner_was_notified(request: &EvictionRequest, silent_after: Duration) -> bool {
     let status = &request.status;
     let mut had_a_turn = status.processed_interceptors.iter().chain(&status.active_interceptors);
     had_a_turn.any(|name| !is_default(name))

@@ -9,11 +9,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::blocked::{MAX_NAME, MAX_WORD};
+use super::blocked::{MAX_NAME, MAX_REASON};
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEPTORS};
 use super::limits::MAX_CONDITION_BYTES;
-use super::transitions::{CLOCK_SKEW, earlier, gives_turns, index_of, later, may_advance, next_interceptor};
+use super::transitions::{
+    CLOCK_SKEW, gives_turns, index_of, may_advance, next_interceptor, saturating_add, saturating_sub,
+};
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
 use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
@@ -152,7 +154,7 @@ impl StatusUpdate<'_> {
     }
 
     fn validate_turn_over(&self, path: &Path) -> Option<Error> {
-        let over = may_advance(self.old, self.heartbeat_deadline, later(self.now, CLOCK_SKEW));
+        let over = may_advance(self.old, self.heartbeat_deadline, saturating_add(self.now, CLOCK_SKEW));
         let detail = "the active interceptor has neither a completionTime nor passed its deadline";
         (!over).then(|| Error::forbidden(path.clone(), detail))
     }
@@ -207,7 +209,7 @@ impl StatusUpdate<'_> {
                 vec![Error::invalid(path.clone(), to_value(new), "field is immutable once set")]
             }
             Some(PodInfo { node_name, pod_type, .. }) => {
-                let texts = [("nodeName", node_name, MAX_NAME), ("podType", pod_type, MAX_WORD)];
+                let texts = [("nodeName", node_name, MAX_NAME), ("podType", pod_type, MAX_REASON)];
                 let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
                 long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)).collect()
             }
@@ -245,7 +247,8 @@ pub(super) const NOT_PRESENT: &str = "must be the present time, give or take 10 
 
 /// Whether `t` is `now`, except for clock skew and for the truncation of metav1.Time to whole seconds.
 pub(super) fn is_present(t: Timestamp, now: Timestamp) -> bool {
-    crate::time::truncate_to_seconds(earlier(now, CLOCK_SKEW)) <= t && t <= later(now, CLOCK_SKEW)
+    crate::time::truncate_to_seconds(saturating_sub(now, CLOCK_SKEW)) <= t
+        && t <= saturating_add(now, CLOCK_SKEW)
 }
 
 /// Bytes of the conditions that the controller does not set, as JSON.

@@ -34,7 +34,7 @@ pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) 
         .and_then(|a| a.heartbeat_time)
         .or(request.status.activation_time)
         .or(request.metadata.creation_timestamp)?;
-    Some(later(base, heartbeat_deadline))
+    Some(saturating_add(base, heartbeat_deadline))
 }
 
 /// Whether an interceptor may become active: the request has not ended and is not being deleted.
@@ -70,12 +70,12 @@ pub fn index_of(status: &EvictionRequestStatus, name: &str) -> Option<usize> {
 }
 
 /// `t + d`, at most the maximum timestamp.
-pub(crate) fn later(t: Timestamp, d: Duration) -> Timestamp {
+pub(crate) fn saturating_add(t: Timestamp, d: Duration) -> Timestamp {
     t.checked_add(d).unwrap_or(Timestamp::MAX)
 }
 
 /// `t - d`, at least the minimum timestamp.
-pub(crate) fn earlier(t: Timestamp, d: Duration) -> Timestamp {
+pub(crate) fn saturating_sub(t: Timestamp, d: Duration) -> Timestamp {
     t.checked_sub(d).unwrap_or(Timestamp::MIN)
 }
 

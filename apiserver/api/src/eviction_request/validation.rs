@@ -37,7 +37,7 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
     errors.extend(validate_requesters(&new.spec.requesters, &path));
     let added = new.spec.requesters.iter().any(|r| !old.has_requester(&r.name));
     errors.extend(
-        shut(old)
+        closed_reason(old)
             .filter(|_| added)
             .map(|why| Error::forbidden(path, format!("a requester may not be added to {why}"))),
     );
@@ -45,7 +45,7 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
 }
 
 /// Why no requester may be added, if so: the new requester would wait forever.
-fn shut(request: &EvictionRequest) -> Option<&'static str> {
+fn closed_reason(request: &EvictionRequest) -> Option<&'static str> {
     if request.is_evicted() {
         Some("a finished eviction request, and this one is Evicted")
     } else if request.is_being_deleted() {

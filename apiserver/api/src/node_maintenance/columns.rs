@@ -61,14 +61,14 @@ pub fn cells(maintenance: &NodeMaintenance, now: Timestamp) -> Vec<Value> {
         age(maintenance.metadata.creation_timestamp, now).into(),
         blocked(status, now)
             .or_else(|| drained.map(|drained| drained.message.clone()))
-            .unwrap_or_else(|| before_drain(status))
+            .unwrap_or_else(|| message_before_drain(status))
             .into(),
     ]
 }
 
 /// What people should know before they start the drain: that nodes are not cordoned, otherwise which pods will be
 /// lost.
-fn before_drain(status: &NodeMaintenanceStatus) -> String {
+fn message_before_drain(status: &NodeMaintenanceStatus) -> String {
     let says = |type_, is| {
         let condition = find_condition(&status.conditions, type_);
         condition.filter(|condition| condition.is_true() == is).map(|condition| condition.message.clone())
@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eviction_request::refusal::{by_budget, by_several};
+    use crate::eviction_request::refusal::{budget_refusal, several_budgets_refusal};
 
     const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn a_cause_without_a_name_is_told_by_its_reason() {
         for (reason, said) in [
-            ("Interceptor", by_budget("x", "allows 0")),
-            (POD_DISRUPTION_BUDGET, by_budget("\u{1b}[1m", "allows 0")),
-            (POD_DISRUPTION_BUDGET, by_several(Some(("one", "two")))),
-            (POD_DISRUPTION_BUDGET, by_several(None)),
+            ("Interceptor", budget_refusal("x", "allows 0")),
+            (POD_DISRUPTION_BUDGET, budget_refusal("\u{1b}[1m", "allows 0")),
+            (POD_DISRUPTION_BUDGET, several_budgets_refusal(Some(("one", "two")))),
+            (POD_DISRUPTION_BUDGET, several_budgets_refusal(None)),
         ] {
             let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, &said, "59")]}]);
             let words = format!("1 of 1 pod is blocked; oldest: block/p by {reason} (1s)");

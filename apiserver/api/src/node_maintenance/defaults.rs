@@ -9,7 +9,7 @@ use super::types::PodType;
 pub const DEFAULT_PRIORITIES: [i32; 4] = [1_000_000_000, 2_000_000_000, 2_000_001_000, i32::MAX];
 
 /// The position of an entry in the order of a plan: type, priority, and entries with a selector before those without.
-pub type Rank = (PodType, i32, bool);
+pub type PlanPosition = (PodType, i32, bool);
 
 /// Sets the absent fields of a spec. Returns the indexes of the entries that it inserted into the plan, ascending.
 pub fn default_spec(spec: &mut Map<String, Value>) -> Vec<usize> {
@@ -28,7 +28,7 @@ pub fn default_spec(spec: &mut Map<String, Value>) -> Vec<usize> {
     }
     let Value::Array(entries) = plan else { return Vec::new() };
     entries.iter_mut().for_each(default_entry);
-    complete(entries, last)
+    insert_missing(entries, last)
 }
 
 fn default_entry(entry: &mut Value) {
@@ -40,16 +40,17 @@ fn default_entry(entry: &mut Value) {
 
 /// Inserts the absent ones of the twelve entries, up to the last pod type, each before the first entry that is
 /// greater. The existing entries keep their order, even if it is wrong.
-fn complete(entries: &mut Vec<Value>, last: PodType) -> Vec<usize> {
+fn insert_missing(entries: &mut Vec<Value>, last: PodType) -> Vec<usize> {
     let mut inserted: Vec<usize> = Vec::new();
     for pod_type in PodType::ALL.into_iter().filter(|pod_type| *pod_type <= last) {
         for priority in DEFAULT_PRIORITIES {
-            let rank = (pod_type, priority, true);
-            let ranks: Vec<Option<Rank>> = entries.iter().map(rank_of).collect();
-            if ranks.contains(&Some(rank)) {
+            let position = (pod_type, priority, true);
+            let positions: Vec<Option<PlanPosition>> = entries.iter().map(position_of).collect();
+            if positions.contains(&Some(position)) {
                 continue;
             }
-            let place = ranks.iter().position(|r| r.is_some_and(|r| r > rank)).unwrap_or(entries.len());
+            let place =
+                positions.iter().position(|r| r.is_some_and(|r| r > position)).unwrap_or(entries.len());
             entries.insert(place, json!({ "podPriority": priority, "podType": pod_type.as_str() }));
             inserted.iter_mut().filter(|at| **at >= place).for_each(|at| *at += 1);
             inserted.push(place);
@@ -59,7 +60,7 @@ fn complete(entries: &mut Vec<Value>, last: PodType) -> Vec<usize> {
     inserted
 }
 
-fn rank_of(entry: &Value) -> Option<Rank> {
+fn position_of(entry: &Value) -> Option<PlanPosition> {
     let priority = entry.get("podPriority").map_or(Some(0), Value::as_i64)?;
     let pod_type = serde_json::from_value(entry.get("podType")?.clone()).ok()?;
     Some((pod_type, i32::try_from(priority).ok()?, !has_selector(entry.get("podSelector"))))

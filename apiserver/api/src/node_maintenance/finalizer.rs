@@ -21,7 +21,7 @@ pub(super) fn add(object: &mut Object) {
 }
 
 /// Whether a write removes the finalizer and changes nothing else.
-pub fn is_all_that_goes(new: &Object, old: &Object) -> bool {
+pub fn removes_only_finalizer(new: &Object, old: &Object) -> bool {
     let before = old.finalizers();
     let others = before.iter().filter(|finalizer| **finalizer != FINALIZER);
     before.contains(&FINALIZER)
@@ -71,7 +71,7 @@ mod tests {
             metadata[field] = value;
             object(&metadata, "Complete")
         };
-        assert!(is_all_that_goes(&object(&released, "Complete"), &held()));
+        assert!(removes_only_finalizer(&object(&released, "Complete"), &held()));
         for (what, new) in [
             ("nothing goes", held()),
             ("another goes too", with("finalizers", json!(["a/b"]))),
@@ -81,16 +81,16 @@ mod tests {
             ("an owner comes", with("ownerReferences", json!([{ "uid": "u" }]))),
             ("the spec changes", object(&released, "Drain")),
         ] {
-            assert!(!is_all_that_goes(&new, &held()), "{what}");
+            assert!(!removes_only_finalizer(&new, &held()), "{what}");
         }
-        assert!(!is_all_that_goes(&object(&released, "Complete"), &object(&released, "Complete")));
+        assert!(!removes_only_finalizer(&object(&released, "Complete"), &object(&released, "Complete")));
     }
 
     #[test]
     fn the_last_finalizer_may_leave_an_empty_list_or_none() {
         let old = object(&json!({ "finalizers": [FINALIZER] }), "Complete");
         for new in [json!({}), json!({ "finalizers": [] })] {
-            assert!(is_all_that_goes(&object(&new, "Complete"), &old));
+            assert!(removes_only_finalizer(&object(&new, "Complete"), &old));
         }
     }
 }

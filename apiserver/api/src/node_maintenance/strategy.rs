@@ -55,7 +55,7 @@ impl Kind for NodeMaintenanceKind {
     fn default(&self, object: &mut Object) {
         if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
             let inserted = defaults::default_spec(spec);
-            object.note_inserted("spec.drainPlan", inserted);
+            object.record_defaulted("spec.drainPlan", inserted);
         }
     }
 

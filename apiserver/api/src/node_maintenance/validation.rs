@@ -7,7 +7,7 @@ use drydock_machinery::meta::immutable;
 use drydock_machinery::object::json_len;
 use serde_json::Value;
 
-use super::defaults::{DEFAULT_PRIORITIES, Rank};
+use super::defaults::{DEFAULT_PRIORITIES, PlanPosition};
 use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES};
 use super::node_selector;
 use super::selector_size::SelectorSize;
@@ -151,7 +151,7 @@ fn beyond_last(pod_type: PodType, last: PodType, path: Path) -> Error {
 }
 
 /// Names the entry that must come later, because it may have been inserted and not be in the manifest.
-fn out_of_order((pod_type, priority, no_selector): Rank) -> String {
+fn out_of_order((pod_type, priority, no_selector): PlanPosition) -> String {
     let of_every_plan = if no_selector && DEFAULT_PRIORITIES.contains(&priority) {
         " without a podSelector, which every plan has"
     } else {

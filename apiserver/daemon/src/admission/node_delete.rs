@@ -85,7 +85,7 @@ const ANY_NODE: &str = "delete nodes whatever their name, as spec.nodeSelector m
 
 fn needed(operation: Operation, old: Option<&Object>, new: Option<&Object>) -> Result<Needed, ApiError> {
     if let (Operation::Update, Some(old), Some(new)) = (operation, old, new)
-        && finalizer::is_all_that_goes(new, old)
+        && finalizer::removes_only_finalizer(new, old)
     {
         return Ok(Needed::Release);
     }

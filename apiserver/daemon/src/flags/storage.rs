@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use drydock_storage::etcd::EtcdConfig;
-use drydock_storage::place::{self, Place};
+use drydock_storage::location::{self, StorageLocation};
 
 /// The folder of the embedded store.
 #[derive(Clone, Debug, Args)]
@@ -17,7 +17,7 @@ pub struct DataDir {
 impl DataDir {
     /// The embedded store's file.
     pub fn file(&self) -> PathBuf {
-        place::file(&self.data_dir)
+        location::file(&self.data_dir)
     }
 }
 
@@ -68,10 +68,10 @@ pub struct StorageFlags {
 
 impl StorageFlags {
     /// Returns etcd if its servers are set, else the embedded store without a quota.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> StorageLocation {
         match self.etcd.etcd_servers.is_empty() {
-            true => Place::Embedded { folder: self.data_dir.data_dir.clone(), quota: None },
-            false => Place::Etcd(self.etcd.config()),
+            true => StorageLocation::Embedded { folder: self.data_dir.data_dir.clone(), quota: None },
+            false => StorageLocation::Etcd(self.etcd.config()),
         }
     }
 }

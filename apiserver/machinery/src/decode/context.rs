@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::Format;
 use crate::error::ApiError;
 use crate::field::{self, ErrorList, Path, SHOWN_MAX, beginning};
-use crate::memory::Memory;
-use crate::object::canonical::Budget;
+use crate::memory::DecodeMemory;
+use crate::object::canonical::NodeBudget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -17,7 +17,7 @@ pub(super) const STRICT_ERRORS_MAX: usize = 100;
 pub(super) const NAME_SHOWN: usize = 1024;
 /// Maximum number of bytes of strict errors that are formatted. Most of a body may be repetitions of one key. Each is
 /// reported once, but a repetition is recognized only by its text.
-const TELLING_MAX: usize = 1 << 20;
+const STRICT_BYTES_MAX: usize = 1 << 20;
 
 /// The message of Kubernetes' parser for a document whose aliases repeat too much.
 const ALIASING: &str = "yaml: document contains excessive aliasing";
@@ -28,7 +28,7 @@ fn nodes_and_text(body: usize) -> usize {
 }
 
 /// A limit that a body exceeds.
-pub(super) enum Excess {
+pub(super) enum LimitExceeded {
     /// Memory: a 413.
     Memory(ApiError),
     /// Lists: one error for each that is too long.
@@ -48,16 +48,16 @@ pub(super) struct Context {
     /// Length of the body. `budget`: the nodes and bytes of text that it may still yield.
     body: usize,
     budget: usize,
-    memory: Memory,
+    memory: DecodeMemory,
     /// Errors for lists with more items than their schema allows.
     too_long: ErrorList,
     /// Bytes of strict errors that may still be formatted, including those that turn out to be repetitions.
-    telling: usize,
+    strict_bytes_left: usize,
     /// How duplicate keys in a free-form body are reported; `None` if they are not.
-    twice: Option<Format>,
+    duplicate_keys: Option<Format>,
 }
 
-impl Budget for Context {
+impl NodeBudget for Context {
     fn spend<E: serde::de::Error>(&mut self, text: usize) -> Result<(), E> {
         match self.budget.checked_sub(text.saturating_add(1)) {
             Some(rest) => self.budget = rest,
@@ -71,7 +71,7 @@ impl Context {
     /// Sets the limits for a body. YAML aliases can repeat what they refer to; no other construct yields more nodes
     /// and text than it has bytes.
     pub(super) fn new(body: usize) -> Self {
-        Self { body, budget: nodes_and_text(body), memory: Memory::of_body(body), ..Self::of_patched() }
+        Self { body, budget: nodes_and_text(body), memory: DecodeMemory::of_body(body), ..Self::of_patched() }
     }
 
     /// Sets the limits for the result of a patch.
@@ -85,16 +85,16 @@ impl Context {
             fatal: None,
             body: usize::MAX,
             budget: nodes_and_text(usize::MAX),
-            memory: Memory::of_patched(),
+            memory: DecodeMemory::of_patched(),
             too_long: ErrorList::new(),
-            telling: TELLING_MAX,
-            twice: None,
+            strict_bytes_left: STRICT_BYTES_MAX,
+            duplicate_keys: None,
         }
     }
 
     /// As [`Self::new`], and reports duplicate keys in a free-form body.
     pub(super) fn strict(body: usize, format: Format) -> Self {
-        Self { twice: Some(format), ..Self::new(body) }
+        Self { duplicate_keys: Some(format), ..Self::new(body) }
     }
 
     /// Takes memory for a value that is about to be created. Fails if not enough is left.
@@ -120,11 +120,15 @@ impl Context {
     }
 
     /// Fails if the body exceeds a limit: too much memory (413), or lists that are too long.
-    pub(super) fn excess(&mut self) -> Result<(), Excess> {
+    pub(super) fn check_limits(&mut self) -> Result<(), LimitExceeded> {
         if self.memory.is_exhausted() && !self.repeats_itself() {
-            return Err(Excess::Memory(self.memory.refusal()));
+            return Err(LimitExceeded::Memory(self.memory.refusal()));
         }
-        if self.too_long.is_empty() { Ok(()) } else { Err(Excess::Items(std::mem::take(&mut self.too_long))) }
+        if self.too_long.is_empty() {
+            Ok(())
+        } else {
+            Err(LimitExceeded::Items(std::mem::take(&mut self.too_long)))
+        }
     }
 
     /// Returns the error that ended decoding: ours, or the parser's.
@@ -171,9 +175,9 @@ impl Context {
     /// Reports a duplicate key in a free-form value. One of Kubernetes' two parsers reports its path, the other does
     /// not.
     pub(super) fn duplicate_raw(&mut self, key: &str) {
-        match self.twice {
+        match self.duplicate_keys {
             Some(Format::Json) => self.duplicate(key),
-            Some(Format::Yaml) if self.may_tell() => {
+            Some(Format::Yaml) if self.may_report() => {
                 let key = go_quote(beginning(key, NAME_SHOWN));
                 self.remember(format!("key {key} already set in map"));
             }
@@ -184,17 +188,17 @@ impl Context {
     fn strict_error(&mut self, what: &str, key: &str) {
         let dot = if self.strict_path.is_empty() { "" } else { "." };
         let (path, key) = (beginning(&self.strict_path, NAME_SHOWN), beginning(key, NAME_SHOWN));
-        if self.may_tell() {
+        if self.may_report() {
             self.remember(format!("{what} field {}", go_quote(&format!("{path}{dot}{key}"))));
         }
     }
 
-    fn may_tell(&self) -> bool {
-        self.strict.len() < STRICT_ERRORS_MAX && self.telling > 0
+    fn may_report(&self) -> bool {
+        self.strict.len() < STRICT_ERRORS_MAX && self.strict_bytes_left > 0
     }
 
     fn remember(&mut self, error: String) {
-        self.telling = self.telling.saturating_sub(error.len());
+        self.strict_bytes_left = self.strict_bytes_left.saturating_sub(error.len());
         if self.seen.insert(error.clone()) {
             self.strict.push(error);
         }

@@ -13,7 +13,7 @@ const YAML_MAX: usize = 256;
 const YAML_MARKS_MAX: usize = 200_000;
 
 /// Refuses YAML with too many structural characters for its parser: 413.
-pub(super) fn check_marks(body: &[u8], format: Format) -> Result<(), ApiError> {
+pub(super) fn check_structural_characters(body: &[u8], format: Format) -> Result<(), ApiError> {
     if format != Format::Yaml || body.len() <= YAML_MARKS_MAX {
         return Ok(());
     }

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 
 /// Reads a map key as text. YAML allows numbers and booleans as keys, and Kubernetes uses their text.
-pub(super) struct Key;
+pub(super) struct KeySeed;
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for KeySeed {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -15,7 +15,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl Visitor<'_> for Key {
+impl Visitor<'_> for KeySeed {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

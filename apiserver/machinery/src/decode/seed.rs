@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::bytes::base64_text;
 use super::context::Context;
-use super::key::Key;
-use super::zero::{settle, zero};
+use super::key::KeySeed;
+use super::zero::{complete_field, zero};
 use crate::go_time;
 use crate::memory;
-use crate::object::canonical::{self, Budget};
+use crate::object::canonical::{self, NodeBudget};
 use crate::schema::common::MANAGED_FIELDS_ENTRY;
 use crate::schema::{ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};
@@ -19,12 +19,12 @@ use crate::time::{format_micro_time, format_time, parse_time};
 /// Deserializes one value with its schema; null is `None`, as if the field were absent. The fields that an entry of
 /// managed fields owns become a string, the text of a [`FieldsV1`](crate::object::FieldsV1), because nothing needs
 /// them as a tree.
-pub(super) struct Node<'c, 's> {
+pub(super) struct SchemaSeed<'c, 's> {
     context: &'c mut Context,
     schema: &'s Schema,
 }
 
-impl<'c, 's> Node<'c, 's> {
+impl<'c, 's> SchemaSeed<'c, 's> {
     pub(super) fn new(context: &'c mut Context, schema: &'s Schema) -> Self {
         Self { context, schema }
     }
@@ -68,7 +68,7 @@ impl<'c, 's> Node<'c, 's> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
+impl<'de> DeserializeSeed<'de> for SchemaSeed<'_, '_> {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<Value>, D::Error> {
@@ -80,7 +80,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_, '_> {
+impl<'de> Visitor<'de> for SchemaSeed<'_, '_> {
     type Value = Option<Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
         let (mut values, max) = (Vec::new(), self.schema.max_items.unwrap_or(usize::MAX));
         while values.len() < max {
             let read =
-                self.context.at_index(values.len(), |c| list.next_element_seed(Node::new(c, items)))?;
+                self.context.at_index(values.len(), |c| list.next_element_seed(SchemaSeed::new(c, items)))?;
             let Some(value) = read else { return Ok(Some(values.into())) };
             self.context.take(memory::item())?;
             values.push(or_zero(self.context, value, items)?);
@@ -189,7 +189,7 @@ fn read_struct<'de, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<Map<String, Value>, A::Error> {
     let (mut result, mut seen) = (Map::new(), vec![false; shape.fields.len()]);
-    while let Some(key) = map.next_key_seed(Key)? {
+    while let Some(key) = map.next_key_seed(KeySeed)? {
         context.spend(key.len())?;
         let Some(index) = shape.fields.iter().position(|f| f.name == key) else {
             context.unknown(&key);
@@ -200,7 +200,9 @@ fn read_struct<'de, A: MapAccess<'de>>(
             context.duplicate(&key);
         }
         let field = &shape.fields[index];
-        match context.at_field(shape, field.name, |c| map.next_value_seed(Node::new(c, &field.schema)))? {
+        match context
+            .at_field(shape, field.name, |c| map.next_value_seed(SchemaSeed::new(c, &field.schema)))?
+        {
             Some(value) => {
                 context.take(memory::entry(result.len(), &key))?;
                 result.insert(key, value)
@@ -210,7 +212,7 @@ fn read_struct<'de, A: MapAccess<'de>>(
     }
     for (field, given) in shape.fields.iter().zip(seen) {
         let entries = result.len();
-        if let Some(value) = settle(&mut result, field, given) {
+        if let Some(value) = complete_field(&mut result, field, given) {
             context.take(memory::entry(entries, field.name) + memory::content(value))?;
         }
     }
@@ -223,9 +225,9 @@ fn read_map<'de, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<Map<String, Value>, A::Error> {
     let mut result = Map::new();
-    while let Some(key) = map.next_key_seed(Key)? {
+    while let Some(key) = map.next_key_seed(KeySeed)? {
         context.spend(key.len())?;
-        let value = context.at_key(&key, |c| map.next_value_seed(Node::new(c, values)))?;
+        let value = context.at_key(&key, |c| map.next_value_seed(SchemaSeed::new(c, values)))?;
         if result.contains_key(&key) {
             match values.shape {
                 Shape::Raw => context.duplicate_raw(&key),

@@ -232,7 +232,7 @@ fn the_fields_of_a_manager_come_out_sorted_in_whatever_form_they_came() {
     }
     // The result of a patch is a tree; managed fields that are not a list of entries get the same errors as before.
     let mut patched = Object::raw(json!({"metadata": tree}).as_object().unwrap().clone());
-    conform(&mut patched, &NAMES, &schema()).unwrap();
+    decode_patched(&mut patched, &NAMES, &schema()).unwrap();
     assert_eq!(written(patched), sorted);
     let odd = json(r#"{"metadata":{"managedFields":[{"manager":1}]}}"#).unwrap_err().status.message;
     assert!(odd.contains("cannot unmarshal number into Go struct field"), "{odd}");
@@ -309,10 +309,10 @@ fn yaml_aliases_cannot_multiply() {
 fn a_patched_object_is_made_to_fit() {
     let mut object =
         Object::from(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
-    assert_eq!(conform(&mut object, &NAMES, &schema()).unwrap(), [r#"unknown field "spec.x""#]);
+    assert_eq!(decode_patched(&mut object, &NAMES, &schema()).unwrap(), [r#"unknown field "spec.x""#]);
     assert_eq!(object.into_value(), json!({"spec": {"count": 2, "mode": "auto"}}));
     let mut object = Object::from(json!({"spec": {"count": "2"}}).as_object().unwrap().clone());
-    let error = conform(&mut object, &NAMES, &schema()).unwrap_err();
+    let error = decode_patched(&mut object, &NAMES, &schema()).unwrap_err();
     assert_eq!(error.code(), 422);
     assert_eq!(
         error.status.message,
@@ -359,7 +359,7 @@ proptest! {
         let body = json!({"spec": {"a": a, "count": count, "words": words, extra: {"deep": [1]}}}).to_string();
         if let Ok(decoded) = json(&body) {
             let mut again = decoded.object.clone();
-            prop_assert_eq!(conform(&mut again, &NAMES, &schema()).unwrap(), Vec::<String>::new());
+            prop_assert_eq!(decode_patched(&mut again, &NAMES, &schema()).unwrap(), Vec::<String>::new());
             prop_assert_eq!(again, decoded.object);
         }
     }

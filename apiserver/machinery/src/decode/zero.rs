@@ -7,7 +7,7 @@ use crate::schema::{Field, Schema, Shape};
 /// Completes a field as Go marshals it: with `omitempty` an empty value is removed, without it an absent one gets its
 /// zero value. A pointer is kept as given. Then the schema's default applies. `given` says whether the field may be
 /// present, which saves the look-up. Returns the value that was filled in.
-pub(super) fn settle<'o>(
+pub(super) fn complete_field<'o>(
     object: &'o mut Map<String, Value>,
     field: &Field,
     given: bool,
@@ -48,7 +48,7 @@ pub(super) fn zero(schema: &Schema) -> Value {
         Shape::Object(shape) => {
             let mut object = Map::new();
             for field in &shape.fields {
-                settle(&mut object, field, false);
+                complete_field(&mut object, field, false);
             }
             Value::Object(object)
         }

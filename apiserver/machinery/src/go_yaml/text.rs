@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 
 /// Writes a key, which stays on one line.
 pub(super) fn write_key(out: &mut String, text: &str) {
-    let shape = Shape::of(text);
+    let shape = TextStyles::of(text);
     if shape.plain && !is_something_else(text) {
         out.push_str(text);
     } else if shape.single && !text.contains('\n') && !is_something_else(text) {
@@ -27,7 +27,7 @@ pub(super) fn write_key(out: &mut String, text: &str) {
 
 /// Writes a text; the lines of a block are indented by `indent`.
 pub(super) fn write(out: &mut String, text: &str, indent: usize) {
-    let shape = Shape::of(text);
+    let shape = TextStyles::of(text);
     if text.contains('\n') {
         return if shape.block { block(out, text, indent) } else { double_quoted(out, text, Some(indent)) };
     }
@@ -46,13 +46,13 @@ pub(super) fn write(out: &mut String, text: &str, indent: usize) {
 }
 
 /// The styles that a text allows.
-struct Shape {
+struct TextStyles {
     plain: bool,
     single: bool,
     block: bool,
 }
 
-impl Shape {
+impl TextStyles {
     fn of(text: &str) -> Self {
         let lines: Vec<&str> = text.split('\n').collect();
         let special = !text.chars().all(|c| c == '\n' || is_printable(c));

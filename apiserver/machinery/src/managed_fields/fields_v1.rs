@@ -33,16 +33,16 @@ impl Set {
     /// As [`Self::from_json`], for text without duplicate keys. Also returns whether the set is written as exactly
     /// this text.
     pub(crate) fn read(text: &str) -> Result<(Self, bool), String> {
-        let mut told = Told { why: None, exact: true, levels: MAX_DEPTH };
+        let mut state = ReadState { why: None, exact: true, levels: MAX_DEPTH };
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let read = Reader { told: &mut told }.deserialize(&mut deserializer);
+        let read = FieldsV1Reader { state: &mut state }.deserialize(&mut deserializer);
         match read.and_then(|read| deserializer.end().map(|()| read)) {
             // The root is not written as a member (`.`).
             Ok((set, member)) => {
-                let exact = told.exact && member == set.is_empty();
+                let exact = state.exact && member == set.is_empty();
                 Ok((set, exact))
             }
-            Err(error) => Err(told.why.unwrap_or_else(|| match error.classify() {
+            Err(error) => Err(state.why.unwrap_or_else(|| match error.classify() {
                 Category::Data => "expected an object".to_owned(),
                 _ => error.to_string(),
             })),
@@ -126,12 +126,12 @@ fn write_entry(key: &str, member: bool, child: Option<&Set>, out: &mut String) {
 }
 
 /// Reads the paths below a value, and whether the value itself is a member.
-struct Reader<'t> {
-    told: &'t mut Told,
+struct FieldsV1Reader<'t> {
+    state: &'t mut ReadState,
 }
 
 /// What reading has found.
-struct Told {
+struct ReadState {
     /// The first error.
     why: Option<String>,
     /// Whether the whole set would be written as the text that was read.
@@ -140,7 +140,7 @@ struct Told {
     levels: usize,
 }
 
-impl Told {
+impl ReadState {
     fn fail<E: Error>(&mut self, why: String) -> E {
         let error = E::custom(&why);
         self.why.get_or_insert(why);
@@ -148,11 +148,11 @@ impl Told {
     }
 }
 
-impl Reader<'_> {
+impl FieldsV1Reader<'_> {
     /// Parses a key; `None` for an element type that is dropped.
     fn element<E: Error>(&mut self, key: &str) -> Result<Option<PathElement>, E> {
-        let element = parse(key).map_err(|why| self.told.fail(why))?;
-        self.told.exact &= match &element {
+        let element = parse(key).map_err(|why| self.state.fail(why))?;
+        self.state.exact &= match &element {
             Some(PathElement::Field(_)) => true,
             Some(other) => serialize(other) == key,
             None => false,
@@ -161,7 +161,7 @@ impl Reader<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Reader<'_> {
+impl<'de> DeserializeSeed<'de> for FieldsV1Reader<'_> {
     type Value = (Set, bool);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(Set, bool), D::Error> {
@@ -169,7 +169,7 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Reader<'_> {
+impl<'de> Visitor<'de> for FieldsV1Reader<'_> {
     type Value = (Set, bool);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,27 +177,27 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(Set, bool), E> {
-        self.told.exact = false;
+        self.state.exact = false;
         Ok((Set::default(), true))
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(Set, bool), A::Error> {
         let (mut members, mut children, mut member) = (Vec::new(), Vec::new(), false);
-        let Some(levels) = self.told.levels.checked_sub(1) else {
-            return Err(self.told.fail("nested too deep".to_owned()));
+        let Some(levels) = self.state.levels.checked_sub(1) else {
+            return Err(self.state.fail("nested too deep".to_owned()));
         };
-        self.told.levels = levels;
-        while let Some(Text(key)) = map.next_key()? {
+        self.state.levels = levels;
+        while let Some(KeyText(key)) = map.next_key()? {
             if key == "." {
                 member = true;
-                self.told.exact &= map.next_value::<Value>()?.as_object().is_some_and(Map::is_empty);
+                self.state.exact &= map.next_value::<Value>()?.as_object().is_some_and(Map::is_empty);
                 continue;
             }
             let Some(element) = self.element(&key)? else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let (child, is_member) = map.next_value_seed(Reader { told: self.told })?;
+            let (child, is_member) = map.next_value_seed(FieldsV1Reader { state: self.state })?;
             match (child.is_empty(), is_member) {
                 (true, true) => members.push(element),
                 (true, false) => {}
@@ -208,18 +208,18 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 }
             }
         }
-        self.told.levels += 1;
+        self.state.levels += 1;
         let set = Set::from_unsorted(members, children);
         // A leaf is a member by itself.
         let leaf = set.members.is_empty() && set.children.is_empty();
-        self.told.exact &= !(leaf && member);
+        self.state.exact &= !(leaf && member);
         Ok((set, member || leaf))
     }
 }
 
 /// A text that borrows from the body if it has no escapes.
 #[derive(serde::Deserialize)]
-struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+struct KeyText<'t>(#[serde(borrow)] Cow<'t, str>);
 
 #[cfg(test)]
 mod tests {

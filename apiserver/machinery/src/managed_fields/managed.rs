@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::set::Set;
 use crate::kind::Now;
-use crate::object::fields_v1::Paths;
+use crate::object::fields_v1::OwnedPaths;
 use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
 /// The operation of a manager.
@@ -49,15 +49,15 @@ impl Owned {
     }
 
     /// Removes paths from the set. Usually it has none of them, and stays shared with other objects.
-    pub fn lose(&mut self, lost: &Set) {
-        if self.set.meets(lost) {
+    pub fn remove(&mut self, lost: &Set) {
+        if self.set.intersects(lost) {
             self.text = None;
             Arc::make_mut(&mut self.set).remove(lost);
         }
     }
 
     /// Adds paths to the set. Usually it has them all.
-    pub fn gain(&mut self, gained: Set) {
+    pub fn add(&mut self, gained: Set) {
         if !self.set.includes(&gained) {
             let joined = gained.join(Arc::unwrap_or_clone(std::mem::take(&mut self.set)));
             self.replace(joined);
@@ -173,7 +173,7 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
     };
     let mut owned = Owned { time: entry.time.clone(), ..Owned::empty(&api_version) };
     if let Some(fields) = &entry.fields_v1 {
-        let Paths { set, exact } = fields.paths().map_err(|e| format!("error decoding set: {e}"))?;
+        let OwnedPaths { set, exact } = fields.paths().map_err(|e| format!("error decoding set: {e}"))?;
         owned.set = set;
         owned.text = exact.then(|| fields.clone());
     }

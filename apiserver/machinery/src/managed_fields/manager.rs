@@ -12,7 +12,7 @@ use super::managed::{self, Managed, Manager, Operation, Owned};
 use super::path::PathElement;
 use super::set::Set;
 use super::typed::validate;
-use super::updater::Updater;
+use super::updater::FieldsUpdater;
 use crate::error::ApiError;
 use crate::kind::Now;
 use crate::object::Object;
@@ -132,15 +132,15 @@ impl FieldManager<'_> {
         let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
         let compared = self.updater().update(live, new, managed, &who);
         let mut owned = managed.remove(&who).unwrap_or_else(|| Owned::empty(self.api_version));
-        owned.lose(&compared.removed);
+        owned.remove(&compared.removed);
         let mut set = compared.modified.join(compared.added);
-        if set.meets(&NEVER_OWNED) {
-            owned.lose(&set.intersection(&NEVER_OWNED));
-            set.remove(&NEVER_OWNED);
+        if set.intersects(&STRIPPED_FIELDS) {
+            owned.remove(&set.intersection(&STRIPPED_FIELDS));
+            set.remove(&STRIPPED_FIELDS);
         }
         // Only a manager that changed something gets a new time.
         if !set.is_empty() {
-            owned.gain(set);
+            owned.add(set);
             owned.time = managed::stamp(now);
         }
         if !owned.set.is_empty() {
@@ -148,8 +148,8 @@ impl FieldManager<'_> {
         }
     }
 
-    fn updater(&self) -> Updater<'_> {
-        Updater { schema: self.schema, api_version: self.api_version, reset: self.reset }
+    fn updater(&self) -> FieldsUpdater<'_> {
+        FieldsUpdater { schema: self.schema, api_version: self.api_version, reset: self.reset }
     }
 
     fn check(&self, patch: &Object) -> Result<(), ApiError> {
@@ -180,7 +180,7 @@ fn type_text(api_version: &str, kind: &str) -> String {
 }
 
 /// Fields that managed fields never contain (managedfields/internal stripmeta.go).
-static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
+static STRIPPED_FIELDS: LazyLock<Set> = LazyLock::new(|| {
     let meta = ["name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation"];
     let meta = meta.into_iter().chain(["managedFields", "resourceVersion"]);
     let mut set = Set::of_fields(&[&["apiVersion"], &["kind"], &["metadata"]]);
@@ -190,7 +190,7 @@ static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
 
 fn strip(managed: &mut Managed, manager: &Manager) {
     let Some(owned) = managed.get_mut(manager) else { return };
-    owned.lose(&NEVER_OWNED);
+    owned.remove(&STRIPPED_FIELDS);
     if owned.set.is_empty() {
         managed.remove(manager);
     }

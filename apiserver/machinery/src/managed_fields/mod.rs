@@ -9,24 +9,24 @@
 //! The behaviour is that of sigs.k8s.io/structured-merge-diff/v6 under k8s.io/apimachinery/pkg/util/managedfields for
 //! a compiled-in kind; the test vectors were generated with those libraries.
 
-mod algebra;
 mod conflict;
 mod element;
 mod fields_v1;
-mod gained;
 mod last_applied;
 mod managed;
 mod manager;
+mod newly_applied;
 mod path;
 mod set;
+mod set_operations;
 mod timestamps;
 mod typed;
 mod updater;
 mod value;
 
-pub use gained::newly_applied;
 pub use managed::check;
 pub use manager::FieldManager;
+pub use newly_applied::newly_applied;
 pub use path::PathElement;
 pub use set::Set;
 pub use timestamps::ignore_timestamps;

@@ -10,14 +10,14 @@ use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
 
 /// The updater of one kind in one version.
-pub(super) struct Updater<'a> {
+pub(super) struct FieldsUpdater<'a> {
     pub schema: &'a Schema,
     pub api_version: &'a str,
     /// Fields that this endpoint resets. No manager can become their owner through it.
     pub reset: &'a Set,
 }
 
-impl Updater<'_> {
+impl FieldsUpdater<'_> {
     /// Records that `writer` replaced `old` by `new`. Other managers lose the fields that differ. Returns the
     /// differences.
     pub fn update(&self, old: &Object, new: &Object, managed: &mut Managed, writer: &Manager) -> Comparison {
@@ -111,7 +111,7 @@ fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Con
 fn take_over(managed: &mut Managed, compared: &Comparison, writer: &Manager) {
     for (_, owned) in managed.iter_mut().filter(|(other, _)| *other != writer) {
         for lost in [&compared.removed, &compared.modified, &compared.added] {
-            owned.lose(lost);
+            owned.remove(lost);
         }
     }
     managed.retain(|_, owned| !owned.set.is_empty());

@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use serde_json::{Map, Value};
 
 use super::member;
-use crate::field::{Error, ErrorList, Path, Shown, beginning, is_full};
+use crate::field::{Error, ErrorList, Path, ShownValue, beginning, is_full};
 
 /// Maximum number of bytes of a kind or a name in an error; no valid one is as long.
 const NAME_SHOWN: usize = 1024;
@@ -13,7 +13,7 @@ const NAME_SHOWN: usize = 1024;
 pub(super) fn validate(references: &[Value], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut controller: Option<String> = None;
-    let all = LazyCell::new(|| Shown::of(&references.into()));
+    let all = LazyCell::new(|| ShownValue::of(&references.into()));
     for reference in references.iter().filter_map(Value::as_object) {
         if is_full(&errors) {
             break;
@@ -58,7 +58,7 @@ fn version(api_version: &str) -> &str {
     }
 }
 
-fn second_controller(all: Shown, first: &str, second: &str, path: &Path) -> Error {
+fn second_controller(all: ShownValue, first: &str, second: &str, path: &Path) -> Error {
     let detail = format!(
         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
     );

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::Value;
 
 /// Limits how much may be read.
-pub(crate) trait Budget {
+pub(crate) trait NodeBudget {
     /// Takes one value with this much text from the budget.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ pub(crate) trait Budget {
 /// A budget without a limit.
 pub(super) struct Unlimited;
 
-impl Budget for Unlimited {
+impl NodeBudget for Unlimited {
     fn spend<E: Error>(&mut self, _: usize) -> Result<(), E> {
         Ok(())
     }
@@ -29,10 +29,10 @@ impl Budget for Unlimited {
 /// Those of the deserializer and of the budget.
 pub(crate) fn read<'de, D: Deserializer<'de>>(
     deserializer: D,
-    budget: &mut impl Budget,
+    budget: &mut impl NodeBudget,
 ) -> Result<String, D::Error> {
-    let mut written = Written { text: String::with_capacity(USUAL_SIZE), ..Written::default() };
-    Writer { written: &mut written, budget }.deserialize(deserializer)?;
+    let mut written = CanonicalText { text: String::with_capacity(USUAL_SIZE), ..CanonicalText::default() };
+    CanonicalWriter { written: &mut written, budget }.deserialize(deserializer)?;
     Ok(written.in_order())
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn write_string(text: &str, out: &mut String) {
 const USUAL_SIZE: usize = 512;
 
 #[derive(Default)]
-struct Written {
+struct CanonicalText {
     text: String,
     /// The last key of each open map, concatenated.
     keys: String,
@@ -58,7 +58,7 @@ struct Written {
     unordered: bool,
 }
 
-impl Written {
+impl CanonicalText {
     /// Returns the text with sorted keys. Servers write sorted keys; some clients may not.
     fn in_order(self) -> String {
         let sorted = || serde_json::from_str::<Value>(&self.text).ok().map(|value| value.to_string());
@@ -77,12 +77,12 @@ impl Written {
     }
 }
 
-struct Writer<'w, B> {
-    written: &'w mut Written,
+struct CanonicalWriter<'w, B> {
+    written: &'w mut CanonicalText,
     budget: &'w mut B,
 }
 
-impl<B: Budget> Writer<'_, B> {
+impl<B: NodeBudget> CanonicalWriter<'_, B> {
     fn scalar<E: Error>(self, value: impl Into<Value>) -> Result<(), E> {
         self.budget.spend(0)?;
         self.written.text.push_str(&value.into().to_string());
@@ -90,7 +90,7 @@ impl<B: Budget> Writer<'_, B> {
     }
 }
 
-impl<'de, B: Budget> DeserializeSeed<'de> for Writer<'_, B> {
+impl<'de, B: NodeBudget> DeserializeSeed<'de> for CanonicalWriter<'_, B> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -98,7 +98,7 @@ impl<'de, B: Budget> DeserializeSeed<'de> for Writer<'_, B> {
     }
 }
 
-impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
+impl<'de, B: NodeBudget> Visitor<'de> for CanonicalWriter<'_, B> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +145,7 @@ impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
             if before > begin {
                 written.text.push(',');
             }
-            if list.next_element_seed(Writer { written, budget })?.is_none() {
+            if list.next_element_seed(CanonicalWriter { written, budget })?.is_none() {
                 written.text.truncate(before);
                 written.text.push(']');
                 return Ok(());
@@ -159,7 +159,7 @@ impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
         written.text.push('{');
         let (level, mut first) = (written.keys.len(), true);
         while map.next_key_seed(KeyWriter { written, budget, level, first })?.is_some() {
-            map.next_value_seed(Writer { written, budget })?;
+            map.next_value_seed(CanonicalWriter { written, budget })?;
             first = false;
         }
         written.keys.truncate(level);
@@ -170,13 +170,13 @@ impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
 
 /// Writes a key. YAML allows numbers and booleans as keys, and Kubernetes uses their text.
 struct KeyWriter<'w, B> {
-    written: &'w mut Written,
+    written: &'w mut CanonicalText,
     budget: &'w mut B,
     level: usize,
     first: bool,
 }
 
-impl<'de, B: Budget> DeserializeSeed<'de> for KeyWriter<'_, B> {
+impl<'de, B: NodeBudget> DeserializeSeed<'de> for KeyWriter<'_, B> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -184,7 +184,7 @@ impl<'de, B: Budget> DeserializeSeed<'de> for KeyWriter<'_, B> {
     }
 }
 
-impl<B: Budget> Visitor<'_> for KeyWriter<'_, B> {
+impl<B: NodeBudget> Visitor<'_> for KeyWriter<'_, B> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

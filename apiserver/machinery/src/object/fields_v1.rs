@@ -12,17 +12,17 @@ use crate::managed_fields::Set;
 /// JSON in canonical form: compact, with sorted and unique keys. Whether it is a set of paths is checked when the set
 /// is needed.
 #[derive(Clone)]
-pub struct FieldsV1(Arc<Inner>);
+pub struct FieldsV1(Arc<FieldsV1Content>);
 
-struct Inner {
+struct FieldsV1Content {
     text: String,
     /// The set of paths, once it has been read.
-    owned: OnceLock<Paths>,
+    owned: OnceLock<OwnedPaths>,
 }
 
 /// The set of paths in a text.
 #[derive(Clone)]
-pub(crate) struct Paths {
+pub(crate) struct OwnedPaths {
     pub set: Arc<Set>,
     /// Whether the set is written as exactly this text.
     pub exact: bool,
@@ -44,17 +44,17 @@ impl FieldsV1 {
     ///
     /// # Errors
     /// If the text is not FieldsV1: a description.
-    pub(crate) fn paths(&self) -> Result<Paths, String> {
+    pub(crate) fn paths(&self) -> Result<OwnedPaths, String> {
         if let Some(paths) = self.0.owned.get() {
             return Ok(paths.clone());
         }
         let (set, exact) = Set::read(self.as_str())?;
-        Ok(self.0.owned.get_or_init(|| Paths { set: Arc::new(set), exact }).clone())
+        Ok(self.0.owned.get_or_init(|| OwnedPaths { set: Arc::new(set), exact }).clone())
     }
 
     /// Wraps a text that is already in canonical form.
     pub(crate) fn of_canonical(text: String) -> Self {
-        Self(Arc::new(Inner { text, owned: OnceLock::new() }))
+        Self(Arc::new(FieldsV1Content { text, owned: OnceLock::new() }))
     }
 }
 
@@ -67,7 +67,7 @@ impl From<&Value> for FieldsV1 {
 impl From<Arc<Set>> for FieldsV1 {
     fn from(set: Arc<Set>) -> Self {
         let text = set.to_sorted_json();
-        Self(Arc::new(Inner { text, owned: Paths { set, exact: true }.into() }))
+        Self(Arc::new(FieldsV1Content { text, owned: OwnedPaths { set, exact: true }.into() }))
     }
 }
 

@@ -65,20 +65,20 @@ pub(super) fn write_key(field: &str, out: &mut Vec<u8>) -> serde_json::Result<()
 /// # Errors
 /// If the text is no JSON object, or if metadata or managed fields have another form than the one that is written.
 pub(super) fn read(json: &[u8]) -> serde_json::Result<Object> {
-    serde_json::from_slice::<Read>(json).map(|read| read.0)
+    serde_json::from_slice::<ReadObject>(json).map(|read| read.0)
 }
 
-struct Read(Object);
+struct ReadObject(Object);
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for ReadObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields).map(Self)
+        deserializer.deserialize_map(ObjectVisitor).map(Self)
     }
 }
 
-struct Fields;
+struct ObjectVisitor;
 
-impl<'de> Visitor<'de> for Fields {
+impl<'de> Visitor<'de> for ObjectVisitor {
     type Value = Object;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

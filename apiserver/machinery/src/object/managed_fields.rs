@@ -78,7 +78,7 @@ impl ManagedFieldsEntry {
     }
 
     /// Converts an entry from a tree; `None` if it is no entry.
-    fn of_value(entry: &Value, fields: Fields) -> Option<Self> {
+    fn of_value(entry: &Value, fields: FieldsForm) -> Option<Self> {
         let mut read = Self::default();
         for (field, value) in entry.as_object()? {
             let slot = match field.as_str() {
@@ -103,14 +103,14 @@ impl ManagedFieldsEntry {
 
 /// The form of sets of fields in a tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fields {
+pub(crate) enum FieldsForm {
     /// As JSON trees.
     AsTree,
     /// As text in a string, as decoding with a schema leaves them.
     AsText,
 }
 
-impl Fields {
+impl FieldsForm {
     fn read(self, value: &Value) -> FieldsV1 {
         match (self, value) {
             (Self::AsText, Value::String(text)) => FieldsV1::of_canonical(text.clone()),
@@ -120,7 +120,10 @@ impl Fields {
 }
 
 /// Removes the entries from a tree of metadata. What is no list of entries stays, and `None` is returned.
-pub(super) fn take(metadata: &mut Map<String, Value>, fields: Fields) -> Option<Arc<[ManagedFieldsEntry]>> {
+pub(super) fn take(
+    metadata: &mut Map<String, Value>,
+    fields: FieldsForm,
+) -> Option<Arc<[ManagedFieldsEntry]>> {
     let entries = metadata.get(FIELD)?.as_array()?;
     let read =
         entries.iter().map(|entry| ManagedFieldsEntry::of_value(entry, fields)).collect::<Option<_>>()?;

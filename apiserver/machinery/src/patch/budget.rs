@@ -16,13 +16,13 @@ const LOOK: usize = 10;
 const MAX_DEPTH: usize = 120;
 
 /// The budget that is left.
-pub(super) struct Budget {
+pub(super) struct PatchBudget {
     bytes: usize,
     memory: usize,
     work: usize,
 }
 
-impl Budget {
+impl PatchBudget {
     pub(super) fn new() -> Self {
         Self { bytes: MAX_COPIED_BYTES, memory: MAX_COPIED_MEMORY, work: MAX_WORK }
     }

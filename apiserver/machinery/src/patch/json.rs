@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::budget::Budget;
-use super::operation::{self, Operation};
-use super::place::Place;
+use super::budget::PatchBudget;
+use super::location::Location;
+use super::operation::{self, PatchOperation};
 use super::pointer::Pointer;
 use crate::error::{ApiError, StatusDetails};
 
@@ -18,7 +18,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// `test`, a path that does not exist) or exceeds the limits of a patch.
 pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
     let undecodable = |why| ApiError::bad_request(format!("error decoding patch: {why}"));
-    let ops = operation::read(ops).map_err(|refusal| refusal.or(undecodable))?;
+    let ops = operation::read(ops).map_err(|refusal| refusal.into_error(undecodable))?;
     if ops.len() > MAX_OPERATIONS {
         return Err(too_many(ops.len()));
     }
@@ -27,7 +27,7 @@ pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
 
 /// The patch of an admission webhook: it may have any number of operations, and its errors are reported
 /// (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
-pub struct WebhookPatch(Vec<Operation>);
+pub struct WebhookPatch(Vec<PatchOperation>);
 
 impl WebhookPatch {
     /// Decodes a patch.
@@ -52,17 +52,17 @@ impl WebhookPatch {
     }
 }
 
-fn apply(doc: &Value, ops: Vec<Operation>) -> Result<Value, String> {
+fn apply(doc: &Value, ops: Vec<PatchOperation>) -> Result<Value, String> {
     let mut out = doc.clone();
-    let mut budget = Budget::new();
+    let mut budget = PatchBudget::new();
     for op in ops {
         op.apply(&mut out, &mut budget)?;
     }
     Ok(out)
 }
 
-impl Operation {
-    fn apply(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+impl PatchOperation {
+    fn apply(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         match self.op.as_str() {
             "add" => self.add(doc, budget),
             "remove" => self.remove(doc, budget),
@@ -74,23 +74,23 @@ impl Operation {
         }
     }
 
-    fn add(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn add(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let path = self.path.ok_or("add operation failed to decode path: missing value")?;
-        let place = Place::find(doc, &path).ok_or_else(|| {
+        let location = Location::find(doc, &path).ok_or_else(|| {
             format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
         })?;
-        place.add(self.value, budget).map_err(|why| format!("error in add for path: '{path}': {why}"))
+        location.add(self.value, budget).map_err(|why| format!("error in add for path: '{path}': {why}"))
     }
 
-    fn remove(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn remove(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let path = self.path.ok_or("remove operation failed to decode path: missing value")?;
-        let place = Place::find(doc, &path).ok_or_else(|| {
+        let location = Location::find(doc, &path).ok_or_else(|| {
             format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
         })?;
-        place.remove(budget).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
+        location.remove(budget).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
     }
 
-    fn replace(mut self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn replace(mut self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let value = self.value.take();
         let path = self.target()?;
         if path.is_empty() {
@@ -104,42 +104,42 @@ impl Operation {
         let missing = |what: &str| {
             format!("replace operation does not apply: doc is missing {what}: {path}: missing value")
         };
-        let place = Place::find(doc, path).ok_or_else(|| missing("path"))?;
-        place.get().map_err(|_| missing("key"))?;
-        place.set(value, budget)
+        let location = Location::find(doc, path).ok_or_else(|| missing("path"))?;
+        location.get().map_err(|_| missing("key"))?;
+        location.set(value, budget)
     }
 
-    fn move_(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn move_(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let from = self.source()?;
         let missing = |what: &str, path: &str| {
             format!("move operation does not apply: doc is missing {what} path: {path}: missing value")
         };
-        let place = Place::find(doc, from).ok_or_else(|| missing("from", from))?;
+        let location = Location::find(doc, from).ok_or_else(|| missing("from", from))?;
         let failed =
             |why| format!("error in move for path: '{}': {why}", from.rsplit('/').next().unwrap_or_default());
-        let value = place.remove(budget).map_err(failed)?;
+        let value = location.remove(budget).map_err(failed)?;
         let path = self.target()?;
         let below = |path: &str| Some(Pointer::parse(path)?.below(&Pointer::parse(from)?));
         if below(path) == Some(true) {
             return Err(missing("destination", path));
         }
-        let place = Place::find(doc, path).ok_or_else(|| missing("destination", path))?;
-        place.add(value, budget).map_err(|why| format!("error in move for path: '{path}': {why}"))
+        let location = Location::find(doc, path).ok_or_else(|| missing("destination", path))?;
+        location.add(value, budget).map_err(|why| format!("error in move for path: '{path}': {why}"))
     }
 
     /// In a struct or a map, an absent value is copied as null.
-    fn copy(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+    fn copy(self, doc: &mut Value, budget: &mut PatchBudget) -> Result<(), String> {
         let from = self.source()?;
         let missing = |what: &str, path: &str| {
             format!("copy operation does not apply: doc is missing {what} path: {path}: missing value")
         };
-        let place = Place::find(doc, from).ok_or_else(|| missing("from", from))?;
-        let value = place.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
+        let location = Location::find(doc, from).ok_or_else(|| missing("from", from))?;
+        let value = location.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
         budget.copy(value)?;
         let value = value.clone();
         let path = self.path.as_deref().ok_or("copy operation failed to decode path: missing value")?;
-        let place = Place::find(doc, path).ok_or_else(|| missing("destination", path))?;
-        place.add(value, budget).map_err(|why| format!("error while adding value during copy: {why}"))
+        let location = Location::find(doc, path).ok_or_else(|| missing("destination", path))?;
+        location.add(value, budget).map_err(|why| format!("error while adding value during copy: {why}"))
     }
 
     /// An absent member equals null.
@@ -148,10 +148,10 @@ impl Operation {
         let equal = if path.is_empty() {
             *doc == self.value
         } else {
-            let place = Place::find(doc, path).ok_or_else(|| {
+            let location = Location::find(doc, path).ok_or_else(|| {
                 format!("test operation does not apply: is missing path: {path}: missing value")
             })?;
-            *place.get().map_err(|why| format!("error in test for path: '{path}': {why}"))? == self.value
+            *location.get().map_err(|why| format!("error in test for path: '{path}': {why}"))? == self.value
         };
         if equal { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
     }

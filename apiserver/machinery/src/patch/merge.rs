@@ -13,7 +13,7 @@ use crate::go_json;
 /// 400 if `patch` is not a JSON object, 413 if it takes too much memory.
 pub fn merge_patch(doc: &Value, patch: &[u8]) -> Result<Value, ApiError> {
     let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-    let read = json_value(patch).map_err(|refusal| refusal.or(refused))?;
+    let read = json_value(patch).map_err(|refusal| refusal.into_error(refused))?;
     let patch: Map<String, Value> = match read {
         Value::Object(patch) => patch,
         Value::Null => return Err(ApiError::bad_request("Invalid JSON Patch")),

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::decode::{Refusal, json_value};
+use crate::decode::{DecodeError, json_value};
 use crate::go_json;
 
 /// One operation.
-pub(super) struct Operation {
+pub(super) struct PatchOperation {
     pub(super) op: String,
     pub(super) path: Option<String>,
     pub(super) from: Option<String>,
@@ -16,22 +16,22 @@ pub(super) struct Operation {
 
 /// Decodes the operations of a patch; of duplicate keys, the last one counts. Errors have Go's messages for
 /// `[]jsonPatchOp` (k8s.io/apiserver pkg/endpoints/handlers/patch.go).
-pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, Refusal> {
+pub(super) fn read(patch: &[u8]) -> Result<Vec<PatchOperation>, DecodeError> {
     match json_value(patch)? {
         Value::Array(operations) => {
-            operations.into_iter().map(operation).collect::<Result<_, _>>().map_err(Refusal::Why)
+            operations.into_iter().map(operation).collect::<Result<_, _>>().map_err(DecodeError::Reason)
         }
         Value::Null => Ok(Vec::new()),
-        other => Err(Refusal::Why(mismatch(&other, "value", "[]handlers.jsonPatchOp"))),
+        other => Err(DecodeError::Reason(mismatch(&other, "value", "[]handlers.jsonPatchOp"))),
     }
 }
 
 /// Decodes the operations of a webhook's patch; only those that are reached must be valid
 /// (gopkg.in/evanphx/json-patch.v4, DecodePatch).
-pub(super) fn read_any(patch: &[u8]) -> Result<Vec<Operation>, String> {
+pub(super) fn read_any(patch: &[u8]) -> Result<Vec<PatchOperation>, String> {
     let read = json_value(patch).map_err(|refusal| match refusal {
-        Refusal::Why(why) => why,
-        Refusal::Answer(answer) => answer.status.message,
+        DecodeError::Reason(why) => why,
+        DecodeError::Status(answer) => answer.status.message,
     })?;
     match read {
         Value::Array(operations) => operations.into_iter().map(any).collect(),
@@ -40,7 +40,7 @@ pub(super) fn read_any(patch: &[u8]) -> Result<Vec<Operation>, String> {
     }
 }
 
-fn any(value: Value) -> Result<Operation, String> {
+fn any(value: Value) -> Result<PatchOperation, String> {
     let mut fields = match value {
         Value::Object(fields) => fields,
         Value::Null => Map::new(),
@@ -51,10 +51,10 @@ fn any(value: Value) -> Result<Operation, String> {
         _ => None,
     };
     let (op, path, from) = (text("op").unwrap_or_else(|| "unknown".to_owned()), text("path"), text("from"));
-    Ok(Operation { op, path, from, value: fields.remove("value").unwrap_or_default() })
+    Ok(PatchOperation { op, path, from, value: fields.remove("value").unwrap_or_default() })
 }
 
-fn operation(value: Value) -> Result<Operation, String> {
+fn operation(value: Value) -> Result<PatchOperation, String> {
     let mut fields = match value {
         Value::Object(fields) => fields,
         // It has no op, and is refused for that reason.
@@ -67,7 +67,7 @@ fn operation(value: Value) -> Result<Operation, String> {
         Some(other) => Err(mismatch(&other, &format!("struct field jsonPatchOp.{name}"), "string")),
     };
     let (op, path, from) = (text("op")?.unwrap_or_default(), text("path")?, text("from")?);
-    Ok(Operation { op, path, from, value: fields.remove("value").unwrap_or_default() })
+    Ok(PatchOperation { op, path, from, value: fields.remove("value").unwrap_or_default() })
 }
 
 fn mismatch(value: &Value, place: &str, type_: &str) -> String {

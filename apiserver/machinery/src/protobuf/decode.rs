@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
-use super::reader::{Reader, Wire};
+use super::reader::{WireReader, WireValue};
 use super::scalar::{read_int_or_string, read_time, text};
-use crate::decode::{Refusal, json_value};
+use crate::decode::{DecodeError, json_value};
 use crate::error::ApiError;
-use crate::memory::{self, Memory};
+use crate::memory::{self, DecodeMemory};
 use crate::object::Object;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -34,7 +34,7 @@ pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
 /// # Errors
 /// 400 if the bytes are no such message, 413 if it takes too much memory.
 pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value>, ApiError> {
-    let mut memory = Memory::of_body(bytes.len());
+    let mut memory = DecodeMemory::of_body(bytes.len());
     let read = match &schema.shape {
         Shape::Object(shape) => message(bytes, shape, &mut memory),
         _ => Err("not a message".to_owned()),
@@ -48,9 +48,13 @@ pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value
 }
 
 /// Its depth is bounded by that of the schema.
-fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map<String, Value>, String> {
+fn message(
+    bytes: &[u8],
+    shape: &ObjectShape,
+    memory: &mut DecodeMemory,
+) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         let Some(field) = shape.fields.iter().find(|f| f.number == number) else { continue };
         let named = |why: String| format!("{}: {why}", field.name);
@@ -75,7 +79,9 @@ fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map
                 }
             }
             Shape::String if field.is_pointer() => {
-                let Wire::Bytes(bytes) = wire else { return Err(named("proto: wrong wireType".to_owned())) };
+                let WireValue::Bytes(bytes) = wire else {
+                    return Err(named("proto: wrong wireType".to_owned()));
+                };
                 map.insert(field.name.to_owned(), text(bytes).map_err(named)?.into());
             }
             _ => match read(wire, &field.schema, memory).map_err(named)? {
@@ -92,39 +98,39 @@ fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map
 }
 
 /// Reads a value; `None` for one that Go's JSON would omit.
-fn read(wire: Wire<'_>, schema: &Schema, memory: &mut Memory) -> Result<Option<Value>, String> {
-    if let Wire::Bytes(bytes) = &wire
+fn read(wire: WireValue<'_>, schema: &Schema, memory: &mut DecodeMemory) -> Result<Option<Value>, String> {
+    if let WireValue::Bytes(bytes) = &wire
         && !matches!(schema.shape, Shape::Object(_) | Shape::Raw)
     {
         take(memory, memory::text(bytes.len()))?;
     }
     let value = match (&schema.shape, wire) {
-        (Shape::Boolean, Wire::Varint(v)) => Value::from(v != 0),
+        (Shape::Boolean, WireValue::Varint(v)) => Value::from(v != 0),
         // Go truncates too.
-        (Shape::Int32, Wire::Varint(v)) => Value::from(v as u32 as i32),
-        (Shape::Int64, Wire::Varint(v)) => Value::from(v.cast_signed()),
-        (Shape::String, Wire::Bytes(b)) => {
+        (Shape::Int32, WireValue::Varint(v)) => Value::from(v as u32 as i32),
+        (Shape::Int64, WireValue::Varint(v)) => Value::from(v.cast_signed()),
+        (Shape::String, WireValue::Bytes(b)) => {
             let text = text(b)?;
             return Ok((!text.is_empty()).then(|| Value::from(text)));
         }
-        (Shape::Bytes, Wire::Bytes(b)) => Value::from(STANDARD.encode(b)),
-        (Shape::IntOrString, Wire::Bytes(b)) => read_int_or_string(b)?,
-        (Shape::Time, Wire::Bytes(b)) => return read_time(b, false),
-        (Shape::MicroTime, Wire::Bytes(b)) => return read_time(b, true),
-        (Shape::Raw, Wire::Bytes(b)) => return raw(b, memory),
-        (Shape::Object(shape), Wire::Bytes(b)) => Value::Object(message(b, shape, memory)?),
+        (Shape::Bytes, WireValue::Bytes(b)) => Value::from(STANDARD.encode(b)),
+        (Shape::IntOrString, WireValue::Bytes(b)) => read_int_or_string(b)?,
+        (Shape::Time, WireValue::Bytes(b)) => return read_time(b, false),
+        (Shape::MicroTime, WireValue::Bytes(b)) => return read_time(b, true),
+        (Shape::Raw, WireValue::Bytes(b)) => return raw(b, memory),
+        (Shape::Object(shape), WireValue::Bytes(b)) => Value::Object(message(b, shape, memory)?),
         _ => return Err("proto: wrong wireType".to_owned()),
     };
     Ok(Some(value))
 }
 
-fn entry(wire: Wire<'_>, values: &Schema, memory: &mut Memory) -> Result<(String, Value), String> {
-    let Wire::Bytes(bytes) = wire else { return Err("proto: wrong wireType".to_owned()) };
+fn entry(wire: WireValue<'_>, values: &Schema, memory: &mut DecodeMemory) -> Result<(String, Value), String> {
+    let WireValue::Bytes(bytes) = wire else { return Err("proto: wrong wireType".to_owned()) };
     let (mut key, mut value) = (String::new(), None);
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         match (number, wire) {
-            (1, Wire::Bytes(b)) => key = text(b)?,
+            (1, WireValue::Bytes(b)) => key = text(b)?,
             (2, wire) => value = read(wire, values, memory)?,
             (1, _) => return Err("proto: wrong wireType".to_owned()),
             _ => {}
@@ -134,11 +140,11 @@ fn entry(wire: Wire<'_>, values: &Schema, memory: &mut Memory) -> Result<(String
 }
 
 /// Reads JSON text in field 1; serde_json limits its depth.
-fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
+fn raw(bytes: &[u8], memory: &mut DecodeMemory) -> Result<Option<Value>, String> {
     let mut value = None;
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
-        if let (1, Wire::Bytes(text)) = (number, wire) {
+        if let (1, WireValue::Bytes(text)) = (number, wire) {
             value = match text {
                 b"" => None,
                 text => Some(raw_value(text, memory)?),
@@ -148,16 +154,16 @@ fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
     Ok(value)
 }
 
-fn raw_value(text: &[u8], memory: &mut Memory) -> Result<Value, String> {
+fn raw_value(text: &[u8], memory: &mut DecodeMemory) -> Result<Value, String> {
     match json_value(text) {
         Ok(value) => take(memory, memory::content(&value)).map(|()| value),
-        Err(Refusal::Why(why)) => Err(why),
-        Err(Refusal::Answer(answer)) => Err(answer.status.message),
+        Err(DecodeError::Reason(why)) => Err(why),
+        Err(DecodeError::Status(answer)) => Err(answer.status.message),
     }
 }
 
 /// Takes memory. The caller that created `memory` turns the error into a 413.
-fn take(memory: &mut Memory, bytes: usize) -> Result<(), String> {
+fn take(memory: &mut DecodeMemory, bytes: usize) -> Result<(), String> {
     if memory.take(bytes) { Ok(()) } else { Err("too large".to_owned()) }
 }
 

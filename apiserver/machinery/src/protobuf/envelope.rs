@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::reader::{Reader, Wire};
+use super::reader::{WireReader, WireValue};
 use super::scalar::text;
 use super::writer;
 use crate::error::ApiError;
@@ -52,18 +52,20 @@ impl<'a> Envelope<'a> {
 
     fn read(unknown: &'a [u8]) -> Result<Self, String> {
         let mut envelope = Self { api_version: String::new(), kind: String::new(), raw: &[] };
-        let mut reader = Reader::new(unknown);
+        let mut reader = WireReader::new(unknown);
         while let Some((number, wire)) = reader.next()? {
             match (number, wire) {
-                (1, Wire::Bytes(type_meta)) => envelope.read_type(type_meta)?,
-                (2, Wire::Bytes(raw)) => envelope.raw = raw,
-                (3, Wire::Bytes(encoding)) if !encoding.is_empty() => {
+                (1, WireValue::Bytes(type_meta)) => envelope.read_type(type_meta)?,
+                (2, WireValue::Bytes(raw)) => envelope.raw = raw,
+                (3, WireValue::Bytes(encoding)) if !encoding.is_empty() => {
                     return Err("a content encoding is not supported".to_owned());
                 }
-                (4, Wire::Bytes(kind)) if !matches!(kind, b"" | b"application/vnd.kubernetes.protobuf") => {
+                (4, WireValue::Bytes(kind))
+                    if !matches!(kind, b"" | b"application/vnd.kubernetes.protobuf") =>
+                {
                     return Err("the content is not protobuf".to_owned());
                 }
-                (3 | 4, Wire::Bytes(_)) | (5.., _) => {}
+                (3 | 4, WireValue::Bytes(_)) | (5.., _) => {}
                 (field, _) => return Err(format!("proto: wrong wireType for field {field}")),
             }
         }
@@ -71,11 +73,11 @@ impl<'a> Envelope<'a> {
     }
 
     fn read_type(&mut self, type_meta: &[u8]) -> Result<(), String> {
-        let mut reader = Reader::new(type_meta);
+        let mut reader = WireReader::new(type_meta);
         while let Some((number, wire)) = reader.next()? {
             match (number, wire) {
-                (1, Wire::Bytes(value)) => self.api_version = text(value)?,
-                (2, Wire::Bytes(value)) => self.kind = text(value)?,
+                (1, WireValue::Bytes(value)) => self.api_version = text(value)?,
+                (2, WireValue::Bytes(value)) => self.kind = text(value)?,
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Reads fields from untrusted bytes.
 
 /// A field's value in its wire format.
-pub(super) enum Wire<'a> {
+pub(super) enum WireValue<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
     /// Four or eight bytes, a format that no Kubernetes type uses.
@@ -9,17 +9,17 @@ pub(super) enum Wire<'a> {
 }
 
 /// Iterates over the fields of a message.
-pub(super) struct Reader<'a> {
+pub(super) struct WireReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
     /// Returns the next field's number and value; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, String> {
+    pub fn next(&mut self) -> Result<Option<(u32, WireValue<'a>)>, String> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -27,13 +27,13 @@ impl<'a> Reader<'a> {
         let number = u32::try_from(key >> 3).ok().filter(|n| *n > 0 && *n < 1 << 29);
         let number = number.ok_or_else(|| format!("proto: illegal tag {}", key >> 3))?;
         let wire = match key & 7 {
-            0 => Wire::Varint(self.varint()?),
-            1 => self.take(8).map(|_| Wire::Fixed)?,
+            0 => WireValue::Varint(self.varint()?),
+            1 => self.take(8).map(|_| WireValue::Fixed)?,
             2 => {
                 let length = usize::try_from(self.varint()?).map_err(|_| eof())?;
-                Wire::Bytes(self.take(length)?)
+                WireValue::Bytes(self.take(length)?)
             }
-            5 => self.take(4).map(|_| Wire::Fixed)?,
+            5 => self.take(4).map(|_| WireValue::Fixed)?,
             other => return Err(format!("proto: illegal wireType {other}")),
         };
         Ok(Some((number, wire)))

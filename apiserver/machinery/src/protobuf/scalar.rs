@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::reader::{Reader, Wire};
+use super::reader::{WireReader, WireValue};
 use super::writer;
 use crate::kind::Now;
 use crate::time::{format_micro_time, format_time, parse_time};
@@ -27,11 +27,11 @@ const NANOS: i128 = 1_000_000_000;
 /// Reads a time as RFC 3339 text; `None` if both fields are zero, as Go reads it.
 pub(super) fn read_time(message: &[u8], micro: bool) -> Result<Option<Value>, String> {
     let (mut seconds, mut nanos) = (0, 0);
-    let mut reader = Reader::new(message);
+    let mut reader = WireReader::new(message);
     while let Some((number, wire)) = reader.next()? {
         match (number, wire) {
-            (1, Wire::Varint(v)) => seconds = v.cast_signed(),
-            (2, Wire::Varint(v)) => nanos = v.cast_signed(),
+            (1, WireValue::Varint(v)) => seconds = v.cast_signed(),
+            (2, WireValue::Varint(v)) => nanos = v.cast_signed(),
             (1 | 2, _) => return Err("proto: wrong wireType in a time".to_owned()),
             _ => {}
         }
@@ -63,12 +63,12 @@ pub(super) fn int_or_string(out: &mut Vec<u8>, value: Option<&Value>) {
 /// Reads the number or the text, depending on the type.
 pub(super) fn read_int_or_string(message: &[u8]) -> Result<Value, String> {
     let (mut is_text, mut number, mut words) = (false, 0, String::new());
-    let mut reader = Reader::new(message);
+    let mut reader = WireReader::new(message);
     while let Some((field, wire)) = reader.next()? {
         match (field, wire) {
-            (1, Wire::Varint(v)) => is_text = v == 1,
-            (2, Wire::Varint(v)) => number = v as u32 as i32,
-            (3, Wire::Bytes(b)) => words = text(b)?,
+            (1, WireValue::Varint(v)) => is_text = v == 1,
+            (2, WireValue::Varint(v)) => number = v as u32 as i32,
+            (3, WireValue::Bytes(b)) => words = text(b)?,
             (1..=3, _) => return Err("proto: wrong wireType in an IntOrString".to_owned()),
             _ => {}
         }

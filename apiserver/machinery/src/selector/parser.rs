@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::labels::{Operator, Requirement, key_error};
-use super::lexer::{Token, tokens};
+use super::lexer::{SelectorToken, tokens};
 use super::{TERMS_MAX, too_many_terms};
 use crate::field::Path;
 
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
-    let mut parser = Parser { tokens: tokens(text), position: 0 };
+    let mut parser = SelectorParser { tokens: tokens(text), position: 0 };
     let mut requirements = Vec::new();
     loop {
         match parser.peek() {
-            Token::End => return Ok(requirements),
+            SelectorToken::End => return Ok(requirements),
             token if starts_requirement(token) => {
                 let requirement =
                     parser.requirement().map_err(|e| format!("unable to parse requirement: {e}"))?;
@@ -31,17 +31,17 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     }
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+struct SelectorParser<'a> {
+    tokens: Vec<SelectorToken<'a>>,
     position: usize,
 }
 
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Token<'a> {
-        self.tokens.get(self.position).copied().unwrap_or(Token::End)
+impl<'a> SelectorParser<'a> {
+    fn peek(&self) -> SelectorToken<'a> {
+        self.tokens.get(self.position).copied().unwrap_or(SelectorToken::End)
     }
 
-    fn take(&mut self) -> Token<'a> {
+    fn take(&mut self) -> SelectorToken<'a> {
         let token = self.peek();
         self.position += 1;
         token
@@ -50,8 +50,8 @@ impl<'a> Parser<'a> {
     /// Parses `,` before another requirement, or the end.
     fn separator(&mut self) -> Result<(), String> {
         match self.peek() {
-            Token::End => Ok(()),
-            Token::Symbol(",") => {
+            SelectorToken::End => Ok(()),
+            SelectorToken::Symbol(",") => {
                 self.take();
                 let next = self.peek();
                 let error = format!("found '{}', expected: identifier after ','", next.text());
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
-        let absent = self.peek() == Token::Symbol("!");
+        let absent = self.peek() == SelectorToken::Symbol("!");
         if absent {
             self.take();
         }
@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
         if absent {
             return Requirement::new(key, Operator::DoesNotExist, BTreeSet::new());
         }
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+        if matches!(self.peek(), SelectorToken::End | SelectorToken::Symbol(",")) {
             return Requirement::new(key, Operator::Exists, BTreeSet::new());
         }
         let operator = self.operator()?;
@@ -87,18 +87,18 @@ impl<'a> Parser<'a> {
 
     fn operator(&mut self) -> Result<Operator, String> {
         Ok(match self.take() {
-            Token::In(_) => Operator::In,
-            Token::NotIn(_) => Operator::NotIn,
-            Token::Symbol("=" | "==") => Operator::Equals,
-            Token::Symbol("!=") => Operator::NotEquals,
-            Token::Symbol(">") => Operator::GreaterThan,
-            Token::Symbol("<") => Operator::LessThan,
+            SelectorToken::In(_) => Operator::In,
+            SelectorToken::NotIn(_) => Operator::NotIn,
+            SelectorToken::Symbol("=" | "==") => Operator::Equals,
+            SelectorToken::Symbol("!=") => Operator::NotEquals,
+            SelectorToken::Symbol(">") => Operator::GreaterThan,
+            SelectorToken::Symbol("<") => Operator::LessThan,
             token => return Err(format!("found '{}', expected: {OPERATORS}", token.text())),
         })
     }
 
     fn exact_value(&mut self) -> Result<&'a str, String> {
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+        if matches!(self.peek(), SelectorToken::End | SelectorToken::Symbol(",")) {
             return Ok("");
         }
         let token = self.take();
@@ -108,13 +108,13 @@ impl<'a> Parser<'a> {
     /// Parses `(a,b)`; an empty position is the empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         match self.take() {
-            Token::Symbol("(") => (),
+            SelectorToken::Symbol("(") => (),
             token => return Err(format!("found '{}' expected: '('", token.text())),
         }
         let mut values = BTreeSet::new();
         loop {
             let value = match self.peek() {
-                Token::Symbol("," | ")") => "",
+                SelectorToken::Symbol("," | ")") => "",
                 token if token.word().is_some() => self.take().text(),
                 token if values.is_empty() => {
                     return Err(format!("found '{}', expected: ',', ')' or identifier", token.text()));
@@ -123,14 +123,14 @@ impl<'a> Parser<'a> {
             };
             values.insert(value.to_owned());
             match self.take() {
-                Token::Symbol(")") => return Ok(values),
-                Token::Symbol(",") => (),
+                SelectorToken::Symbol(")") => return Ok(values),
+                SelectorToken::Symbol(",") => (),
                 token => return Err(format!("found '{}', expected: ',' or ')'", token.text())),
             }
         }
     }
 }
 
-fn starts_requirement(token: Token<'_>) -> bool {
-    token.word().is_some() || token == Token::Symbol("!")
+fn starts_requirement(token: SelectorToken<'_>) -> bool {
+    token.word().is_some() || token == SelectorToken::Symbol("!")
 }

@@ -1,7 +1,8 @@
 //! Bodies that become many times larger when they are decoded.
 
 use drydock_machinery::decode::{
-    Decoded, Format, Refusal, conform, decode, decode_value, decode_yaml_strictly, restore,
+    DecodeError, Decoded, Format, decode, decode_patched, decode_value, decode_yaml_strictly,
+    from_unstructured,
 };
 use drydock_machinery::patch::{json_patch, merge_patch};
 use drydock_machinery::{ApiError, Object, protobuf};
@@ -45,11 +46,11 @@ fn what_a_patch_makes_has_no_more_items_either() {
     let items = json!({"metadata": {"name": "a"}, "spec": {"few": vec![json!({}); FEW + 1]}});
     let why = "Thing.g.io \"a\" is invalid: spec.few: Too many: 101: must have at most 100 items";
     let mut object = Object::raw(items.as_object().unwrap().clone());
-    let error = conform(&mut object, &NAMES, &schema()).unwrap_err();
+    let error = decode_patched(&mut object, &NAMES, &schema()).unwrap_err();
     assert_eq!((error.code(), &*error.status.message), (422, why));
-    match restore(items, &NAMES, &schema()).unwrap_err() {
-        Refusal::Answer(error) => assert_eq!((error.code(), &*error.status.message), (422, why)),
-        Refusal::Why(why) => panic!("{why}"),
+    match from_unstructured(items, &NAMES, &schema()).unwrap_err() {
+        DecodeError::Status(error) => assert_eq!((error.code(), &*error.status.message), (422, why)),
+        DecodeError::Reason(why) => panic!("{why}"),
     }
 }
 

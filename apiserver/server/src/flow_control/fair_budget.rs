@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_storage::storage::Room;
+use drydock_storage::storage::MemoryBudget;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -167,7 +167,7 @@ impl Holding {
 
 /// Of a budget of bytes.
 #[async_trait]
-impl Room for Holding {
+impl MemoryBudget for Holding {
     async fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
         Holding::take(self, bytes).await
     }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use drydock_machinery::kind::Kind;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
-use drydock_storage::place;
+use drydock_storage::location;
 use drydock_storage::storage::Storage;
 use kube::Client;
 use rustls::ServerConfig;
@@ -142,7 +142,7 @@ impl Server {
     /// Serves a kind from a storage of its own. A namespaced one is created in living namespaces alone; `admission`
     /// is what else is checked.
     pub fn install(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) {
-        let cache = place::cached(&self.backend, kind.names(), kind.quota());
+        let cache = location::cached(&self.backend, kind.names(), kind.quota());
         self.caches.push(cache.clone());
         let mut checks: Vec<Arc<dyn Admission>> = Vec::new();
         if kind.names().namespaced {
@@ -180,7 +180,7 @@ impl Server {
     pub async fn run(mut self) -> anyhow::Result<()> {
         let shutdown = Shutdown::default();
         self.add_checks(&shutdown);
-        place::compact(&self.backend, shutdown.now.clone());
+        location::compact(&self.backend, shutdown.now.clone());
         tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
         tokio::spawn(self.trusted.clone().follow(self.client.clone()));
         tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));

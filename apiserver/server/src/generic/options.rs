@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use drydock_storage::place::Place;
+use drydock_storage::location::StorageLocation;
 
 use crate::api_group::Identity;
 use crate::audit;
@@ -25,7 +25,7 @@ pub struct Options {
     /// Which CAs and headers it trusts in place of the host's ConfigMap.
     pub trust: Trust,
     /// Where objects are kept.
-    pub storage: Place,
+    pub storage: StorageLocation,
     /// --max-requests-inflight
     pub max_requests_inflight: usize,
     /// --max-mutating-requests-inflight
@@ -84,7 +84,7 @@ impl Options {
             serving: Serving { files: None, cert_dir: folder.join("certs"), names: Vec::new() },
             host: HostFiles::default(),
             trust: Trust::default(),
-            storage: Place::Embedded { folder: folder.join("data"), quota: None },
+            storage: StorageLocation::Embedded { folder: folder.join("data"), quota: None },
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             controller_users: Vec::new(),

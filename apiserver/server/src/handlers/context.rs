@@ -7,7 +7,7 @@ use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
-use drydock_storage::cache::Usage;
+use drydock_storage::cache::QuotaUsage;
 use drydock_storage::storage::{Storage, StorageError, Stored};
 use http::{HeaderMap, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ pub struct Resource {
     /// Checks on writes, in order.
     pub admission: Vec<Arc<dyn Admission>>,
     /// How much of the kind's quota is used, of a kind that has one.
-    pub usage: Option<Arc<Usage>>,
+    pub usage: Option<Arc<QuotaUsage>>,
 }
 
 /// A request on a resource.
@@ -121,7 +121,7 @@ impl RequestContext {
 
     /// The same, of an object that the URL does not name.
     pub fn storage_error_of(&self, error: StorageError, name: &str, operation: &str) -> ApiError {
-        if let (StorageError::Guarded, Some(token)) = (&error, &self.fencing_token) {
+        if let (StorageError::GuardFailed, Some(token)) = (&error, &self.fencing_token) {
             token.forget();
         }
         storage_error::translate(error, self.names(), name, operation)

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
-use drydock_storage::storage::{Change, ReadAt, StorageError, Stored};
+use drydock_storage::storage::{ReadAt, StorageError, Stored, UpdateDecision};
 
 use super::context::RequestContext;
 use super::quota;
@@ -124,7 +124,7 @@ async fn commit(
         Next::Delete(object) => {
             // The client gets the version at which it was last stored; watchers get that of the removal.
             let last = request.unstored(object.clone(), present.revision);
-            let gone = swap(request, key, context, present, Change::Delete(object)).await;
+            let gone = swap(request, key, context, present, UpdateDecision::Delete(object)).await;
             gone.map(|gone| gone.map(|_| Outcome::Deleted(last)))
         }
     }
@@ -138,10 +138,10 @@ async fn write(
     present: &Stored,
     object: Object,
 ) -> Result<Option<Arc<Stored>>, StorageError> {
-    match swap(request, key, context, present, Change::Write(object)).await {
+    match swap(request, key, context, present, UpdateDecision::Write(object)).await {
         Err(StorageError::Oversized(mut object)) => {
             object.remove_managed_fields();
-            swap(request, key, context, present, Change::Write(*object)).await
+            swap(request, key, context, present, UpdateDecision::Write(*object)).await
         }
         result => result,
     }
@@ -153,13 +153,13 @@ async fn swap(
     key: &str,
     context: WriteContext<'_>,
     present: &Stored,
-    change: Change,
+    change: UpdateDecision,
 ) -> Result<Option<Arc<Stored>>, StorageError> {
     let (mut change, mut raced) = (Some(change), false);
     let mut updater = |live: Option<&Stored>| {
         let due = live.is_some_and(|live| live.revision == present.revision).then(|| change.take()).flatten();
         raced = due.is_none();
-        Ok(due.unwrap_or(Change::Keep))
+        Ok(due.unwrap_or(UpdateDecision::Keep))
     };
     let result = request.storage().update(key, context, &mut updater).await;
     if raced {

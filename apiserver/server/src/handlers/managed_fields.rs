@@ -74,7 +74,7 @@ pub fn applied(
 fn restored(mut new: Object, request: &RequestContext, of: &str) -> Result<Object, ApiError> {
     // What the server itself tracks is as it should be.
     let managed = new.take_managed_fields();
-    let restored = decode::restore(new.into_value(), request.names(), request.kind().schema());
+    let restored = decode::from_unstructured(new.into_value(), request.names(), request.kind().schema());
     let tracked = |(mut object, _): (Object, _)| {
         object.set_managed_fields(managed);
         object
@@ -85,7 +85,7 @@ fn restored(mut new: Object, request: &RequestContext, of: &str) -> Result<Objec
         let message = format!("failed to convert new object ({of}; {type_}) to proper version: {why}");
         ApiError::new(500, "", message, None)
     };
-    restored.map(tracked).map_err(|refusal| refusal.or(unconverted))
+    restored.map(tracked).map_err(|refusal| refusal.into_error(unconverted))
 }
 
 /// Takes the managed fields of before admission if admission left unreadable ones, and warns (k8s.io/apiserver

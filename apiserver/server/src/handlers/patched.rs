@@ -66,7 +66,7 @@ pub fn patched(
     check_type(&object, request.kind())?;
     let mut strict_errors = of_patch.to_vec();
     let given = (options.field_validation == FieldValidation::Strict).then(|| object.0.clone());
-    strict_errors.extend(decode::conform(&mut object, request.names(), request.kind().schema())?);
+    strict_errors.extend(decode::decode_patched(&mut object, request.names(), request.kind().schema())?);
     heed(strict_errors, request, options, || Value::Object(given.unwrap_or_default()).to_string())?;
     request.kind().default(&mut object);
     Ok(object)
@@ -85,8 +85,9 @@ pub fn strategically_patched(
     let mut document = present.to_tree();
     strategic_merge_patch(&mut document, &mut patch, schema)?;
     let shown = || plain(&Value::Object(patch.clone()));
-    let restored = decode::restore(Value::Object(document), names, schema);
-    let (mut object, unknown) = restored.map_err(|refusal| refusal.or(|why| invalid_patch(shown(), &why)))?;
+    let restored = decode::from_unstructured(Value::Object(document), names, schema);
+    let (mut object, unknown) =
+        restored.map_err(|refusal| refusal.into_error(|why| invalid_patch(shown(), &why)))?;
     strict_errors.extend(unknown);
     heed(strict_errors, request, options, shown)?;
     object.0.insert("apiVersion".to_owned(), names.api_version().into());

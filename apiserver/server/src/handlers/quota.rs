@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::cache::{NoRoom, Reservation, Usage};
+use drydock_storage::cache::{QuotaUsage, Reservation, ReservationError};
 use drydock_storage::storage::Stored;
 
 use super::context::RequestContext;
@@ -20,8 +20,13 @@ pub fn reserve(request: &RequestContext, key: &str, new: &Object) -> Result<Opti
     let Some(usage) = limited(request) else { return Ok(None) };
     check_bytes(request, usage, key, || Size::without_status(new).total())?;
     let quota = usage.quota();
-    let count =
-        Exceeded { name: quota.name, unit: "count", requested: 1, hard: quota.hard as u64, mend: quota.mend };
+    let count = Exceeded {
+        name: quota.name,
+        unit: "count",
+        requested: 1,
+        hard: quota.hard as u64,
+        remedy: quota.remedy,
+    };
     usage.reserve(key).map(Some).map_err(|no_room| refusal(request, no_room, key, &count))
 }
 
@@ -39,13 +44,13 @@ pub fn check_growth(request: &RequestContext, new: &Object, old: &Object) -> Res
     if after <= before { Ok(()) } else { check_bytes(request, usage, &key, || after - before) }
 }
 
-fn limited(request: &RequestContext) -> Option<&Arc<Usage>> {
+fn limited(request: &RequestContext) -> Option<&Arc<QuotaUsage>> {
     request.resource.usage.as_ref().filter(|_| request.level.is_bound_by_quota())
 }
 
 fn check_bytes(
     request: &RequestContext,
-    usage: &Usage,
+    usage: &QuotaUsage,
     key: &str,
     adds: impl FnOnce() -> usize,
 ) -> Result<(), ApiError> {
@@ -53,7 +58,7 @@ fn check_bytes(
         let quota = usage.quota().bytes;
         let requested = adds() as u64;
         let bytes =
-            Exceeded { name: quota.name, unit: "bytes", requested, hard: quota.hard, mend: quota.mend };
+            Exceeded { name: quota.name, unit: "bytes", requested, hard: quota.hard, remedy: quota.remedy };
         refusal(request, no_room, key, &bytes)
     })
 }
@@ -64,19 +69,19 @@ struct Exceeded {
     unit: &'static str,
     requested: u64,
     hard: u64,
-    mend: &'static str,
+    remedy: &'static str,
 }
 
-fn refusal(request: &RequestContext, no_room: NoRoom, key: &str, exceeded: &Exceeded) -> ApiError {
+fn refusal(request: &RequestContext, no_room: ReservationError, key: &str, exceeded: &Exceeded) -> ApiError {
     let used = match no_room {
-        NoRoom::Unknown(error) => return request.storage_error(error, "create"),
-        NoRoom::Used(used) => used,
+        ReservationError::Unknown(error) => return request.storage_error(error, "create"),
+        ReservationError::Used(used) => used,
     };
     let names = request.names();
-    let Exceeded { name, unit, requested, hard, mend } = exceeded;
+    let Exceeded { name, unit, requested, hard, remedy } = exceeded;
     let what = format!("{unit}/{}.{}", names.plural, names.group);
     let why = format!(
-        "exceeded quota: {name}, requested: {what}={requested}, used: {what}={used}, limited: {what}={hard}; {mend}"
+        "exceeded quota: {name}, requested: {what}={requested}, used: {what}={used}, limited: {what}={hard}; {remedy}"
     );
     ApiError::forbidden(names.group, names.plural, key.rsplit('/').next().unwrap_or(key), why)
 }

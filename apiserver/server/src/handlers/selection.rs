@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::selector::{FieldSelector, LabelSelector};
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::storage::{Scope, Selection, Term};
+use drydock_storage::storage::{RequiredField, Scope, Selection};
 
 use super::context::RequestContext;
 
@@ -57,18 +57,18 @@ fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> 
     if labels.is_empty() && fields.is_empty() {
         return None;
     }
-    let looks_at = Excerpt::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
+    let reads = FieldMask::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
     let requires = required(&labels, &fields);
     let bytes = labels.bytes() + fields.bytes();
     let accepts = move |object: &Object| labels.matches(object) && fields.matches(object);
-    Some(Selection { looks_at: Arc::new(looks_at), requires, bytes, accepts: Arc::new(accepts) })
+    Some(Selection { reads: Arc::new(reads), requires, bytes, accepts: Arc::new(accepts) })
 }
 
 /// A field that must have one value: a label, else a field of the kind's own. Name and namespace are in the key.
-fn required(labels: &LabelSelector, fields: &FieldSelector) -> Option<Term> {
+fn required(labels: &LabelSelector, fields: &FieldSelector) -> Option<RequiredField> {
     let label = labels.required_value().map(|(key, value)| (vec!["metadata", "labels", key], value));
     let own = fields.terms().iter().find(|term| !term.negated && !term.field.starts_with("metadata."));
     let (path, value) =
         label.or_else(|| own.map(|term| (term.field.split('.').collect(), term.value.as_str())))?;
-    Some(Term { path: path.into_iter().map(str::to_owned).collect(), value: value.to_owned() })
+    Some(RequiredField { path: path.into_iter().map(str::to_owned).collect(), value: value.to_owned() })
 }

@@ -56,7 +56,7 @@ const COUNTERS: [(&str, &str, Figure); 4] = [
         &of.revision_checks
     }),
     ("drydock_watch_cache_reads_fallen_through", "Reads that the cache was too far behind for", |of| {
-        &of.fallen_through
+        &of.answered_by_store
     }),
 ];
 

@@ -38,8 +38,8 @@ impl Continue {
     /// Reads a token; the error is for the client.
     pub fn decode(token: &str) -> Result<Self, String> {
         let json = URL_SAFE_NO_PAD.decode(token).map_err(|e| format!("{INVALID}: {e}"))?;
-        let wire: Wire =
-            serde_json::from_slice(&json).map_err(|e| format!("{INVALID}: {}", go_json::words(&json, &e)))?;
+        let wire: Wire = serde_json::from_slice(&json)
+            .map_err(|e| format!("{INVALID}: {}", go_json::message(&json, &e)))?;
         if wire.v != VERSION {
             return Err(format!("{INVALID}: server does not recognize this encoded version {}", wire.v));
         }

@@ -18,7 +18,7 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
             ApiError::resource_version_too_large(requested, current)
         }
         StorageError::Oversized(_) => backend(BackendError::TooLarge, names, operation),
-        StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, OUTDATED_TOKEN),
+        StorageError::GuardFailed => ApiError::conflict(names.group, names.plural, name, OUTDATED_TOKEN),
         StorageError::Refused(refusal) => refusal,
         StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
         StorageError::Backend(error) => backend(error, names, operation),

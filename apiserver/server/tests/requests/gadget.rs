@@ -19,10 +19,10 @@ pub struct Gadget {
 pub const QUOTA: Quota = Quota {
     name: "plain-gadgets",
     hard: 20,
-    looks_at: &["status.phase"],
+    reads: &["status.phase"],
     counts: |gadget| gadget.0.get("status").is_none_or(|status| status["phase"] != "painted"),
-    mend: "paint some",
-    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, mend: "remove some" },
+    remedy: "paint some",
+    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, remedy: "remove some" },
 };
 /// Most bytes without the status.
 pub const MOST: usize = 8192;

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use serde_json::Value;
 
-use super::group::{Group, Member};
-use super::ring::Change;
-use crate::storage::Term;
+use super::ring::CachedChange;
+use super::watcher_group::{Membership, WatcherGroup};
+use crate::storage::RequiredField;
 
 /// Maximum number of label keys that are indexed. Clients choose labels: the watchers of further keys are woken by
 /// every change in the bucket. The selectable fields of a kind are few and are always indexed.
@@ -22,49 +22,49 @@ const LABELS_PATH: [&str; 2] = ["metadata", "labels"];
 #[derive(Default)]
 pub(super) struct Bucket {
     /// Watchers that every change may concern.
-    any: Arc<Group>,
+    any: Arc<WatcherGroup>,
     /// The other watchers, by the field and the value that they require.
-    fields: HashMap<Path, HashMap<String, Arc<Group>>>,
+    fields: HashMap<FieldPath, HashMap<String, Arc<WatcherGroup>>>,
     /// All indexed fields: each object is read once for all of them.
-    excerpt: Excerpt,
+    field_mask: FieldMask,
 }
 
 /// The field names from the root of the object to a field.
-type Path = Arc<[String]>;
+type FieldPath = Arc<[String]>;
 /// The indexed fields of an object, after a change and before it.
 type States = [Option<Arc<Object>>; 2];
 
-/// Where in a bucket a watcher is registered.
-pub(super) enum Index {
+/// The key under which a watcher is registered in a bucket.
+pub(super) enum BucketKey {
     Any,
-    Field(Term),
+    Field(RequiredField),
 }
 
 impl Bucket {
     /// Adds a watcher, with the field value that its selection requires, if any.
-    pub(super) fn join(&mut self, required: Option<Term>) -> (Index, Member) {
-        let Some(term) = required.filter(|term| self.has_room(&term.path)) else {
-            return (Index::Any, self.any.join());
+    pub(super) fn join(&mut self, required: Option<RequiredField>) -> (BucketKey, Membership) {
+        let Some(required) = required.filter(|required| self.has_room(&required.path)) else {
+            return (BucketKey::Any, self.any.join());
         };
-        if !self.fields.contains_key(&term.path) {
-            self.excerpt.include(term.path.iter().map(String::as_str));
+        if !self.fields.contains_key(&required.path) {
+            self.field_mask.include(required.path.iter().map(String::as_str));
         }
-        let groups = self.fields.entry(term.path.clone()).or_default();
-        let member = groups.entry(term.value.clone()).or_default().join();
-        (Index::Field(term), member)
+        let groups = self.fields.entry(required.path.clone()).or_default();
+        let membership = groups.entry(required.value.clone()).or_default().join();
+        (BucketKey::Field(required), membership)
     }
 
     /// Removes a watcher.
-    pub(super) fn leave(&mut self, index: &Index, member: &Member) {
-        let is_empty = member.leave();
-        let Index::Field(term) = index else { return };
-        let Some(groups) = self.fields.get_mut(&term.path).filter(|_| is_empty) else { return };
-        groups.remove(&term.value);
+    pub(super) fn leave(&mut self, bucket_key: &BucketKey, membership: &Membership) {
+        let is_empty = membership.leave();
+        let BucketKey::Field(required) = bucket_key else { return };
+        let Some(groups) = self.fields.get_mut(&required.path).filter(|_| is_empty) else { return };
+        groups.remove(&required.value);
         if groups.is_empty() {
-            self.fields.remove(&term.path);
-            self.excerpt = Excerpt::default();
+            self.fields.remove(&required.path);
+            self.field_mask = FieldMask::default();
             for path in self.fields.keys() {
-                self.excerpt.include(path.iter().map(String::as_str));
+                self.field_mask.include(path.iter().map(String::as_str));
             }
         }
     }
@@ -75,13 +75,13 @@ impl Bucket {
     }
 
     /// Returns all groups that have watchers.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<WatcherGroup>> {
         let any = Some(&self.any).filter(|group| !group.is_empty());
         any.into_iter().chain(self.fields.values().flat_map(HashMap::values))
     }
 
     /// Appends the groups that a change may concern; its key must belong to the bucket.
-    pub(super) fn find(&self, change: &Change, found: &mut Vec<Arc<Group>>) {
+    pub(super) fn find(&self, change: &CachedChange, found: &mut Vec<Arc<WatcherGroup>>) {
         if !self.any.is_empty() {
             found.push(self.any.clone());
         }
@@ -89,7 +89,7 @@ impl Bucket {
             return;
         }
         let states: States = [&change.current, &change.previous]
-            .map(|state| state.as_ref().map(|stored| stored.excerpt(&self.excerpt)));
+            .map(|state| state.as_ref().map(|stored| stored.with_fields(&self.field_mask)));
         for (path, groups) in &self.fields {
             for value in values(path, &states).iter().flatten() {
                 found.extend(groups.get(value.as_ref()).cloned());
@@ -97,7 +97,7 @@ impl Bucket {
         }
     }
 
-    fn has_room(&self, path: &Path) -> bool {
+    fn has_room(&self, path: &FieldPath) -> bool {
         let labels = self.fields.keys().filter(|path| is_label(path)).count();
         !is_label(path) || labels < LABELS || self.fields.contains_key(path)
     }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use super::objects::Objects;
+use super::objects::ObjectMap;
 use super::state::{Snapshot, State};
 use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
 use crate::storage::{StorageError, Stored};
@@ -30,20 +30,23 @@ const FRESH: usize = 32;
 /// Fills the cache, follows the watch, and fills the cache again if the watch cannot be resumed, until `over`; then
 /// ends all watchers.
 pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
-    let mut follower =
-        Follower { shared, backoff: Backoff::default(), fresh: VecDeque::with_capacity(FRESH + 1) };
+    let mut follower = CacheFollower {
+        shared,
+        backoff: FollowBackoff::default(),
+        fresh: VecDeque::with_capacity(FRESH + 1),
+    };
     over.run_until_cancelled(follower.fill_and_follow()).await;
     follower.abandon();
 }
 
-struct Follower {
+struct CacheFollower {
     shared: Arc<Shared>,
-    backoff: Backoff,
+    backoff: FollowBackoff,
     /// The newest objects, unpacked, oldest first.
     fresh: VecDeque<Arc<Stored>>,
 }
 
-impl Follower {
+impl CacheFollower {
     /// Never returns.
     async fn fill_and_follow(&mut self) {
         loop {
@@ -51,7 +54,7 @@ impl Follower {
                 Ok(state) => self.follow(state).await,
                 Err(error) => error,
             };
-            self.tell(&ended);
+            self.log_end(&ended);
             self.abandon();
             self.backoff.wait().await;
         }
@@ -64,10 +67,11 @@ impl Follower {
         if let Some(usage) = &self.shared.usage {
             usage.fill(&items, revision);
         }
-        let Snapshot { epoch, taken_in, .. } = self.shared.state.load().snapshot;
-        let taken_in = taken_in + items.iter().map(|stored| stored.json_len() as u64).sum::<u64>();
-        let objects = Objects::from_sorted(items, damaged);
-        let snapshot = Snapshot { epoch, revision, objects, taken_in };
+        let Snapshot { epoch, bytes_received, .. } = self.shared.state.load().snapshot;
+        let bytes_received =
+            bytes_received + items.iter().map(|stored| stored.json_len() as u64).sum::<u64>();
+        let objects = ObjectMap::from_sorted(items, damaged);
+        let snapshot = Snapshot { epoch, revision, objects, bytes_received };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
         self.shared.publish(state.clone(), self.shared.watcher_index.everyone());
@@ -76,7 +80,7 @@ impl Follower {
 
     /// Logs why the cache was lost. A backend that is unavailable logs that itself, so a failed attempt to fill the
     /// cache is only logged at debug level.
-    fn tell(&self, ended: &StorageError) {
+    fn log_end(&self, ended: &StorageError) {
         let keys = self.shared.store.keys();
         let is_silence = matches!(ended, StorageError::Backend(BackendError::Unavailable(_)));
         match is_silence && !self.shared.state.load().ready {
@@ -106,7 +110,7 @@ impl Follower {
                 return ended;
             }
             tracing::info!(%ended, "watch cache resumes its watch");
-            if let Err(lost) = self.wait_for_authority(state.snapshot.revision).await {
+            if let Err(lost) = self.wait_for_current_revision(state.snapshot.revision).await {
                 return lost;
             }
         }
@@ -122,20 +126,20 @@ impl Follower {
         while items.recv_many(&mut batch, BATCH).await > 0 {
             let known = state.snapshot.revision;
             let taken = self.take(state, &mut batch);
-            self.show(state, known);
+            self.publish(state, known);
             if let Err(error) = taken {
                 return error;
             }
-            self.backoff = Backoff::default();
+            self.backoff = FollowBackoff::default();
         }
         BackendError::Unavailable("the watch ended".to_owned()).into()
     }
 
     /// Publishes a state. Its changes after the revision `known` are new.
-    fn show(&self, state: &mut State, known: Revision) {
-        let matched = self.shared.watcher_index.mark(state.changes(known), state.floor());
-        state.settle(&self.shared.config);
-        self.shared.publish(state.clone(), matched);
+    fn publish(&self, state: &mut State, known: Revision) {
+        let marked = self.shared.watcher_index.mark(state.changes(known), state.floor());
+        state.prepare(&self.shared.config);
+        self.shared.publish(state.clone(), marked);
     }
 
     fn take(&mut self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {
@@ -206,7 +210,7 @@ impl Follower {
 
     /// Waits until the backend answers again. Fails if the backend's revision is below `known`: then it was restored
     /// from a backup, and the cached events no longer exist.
-    async fn wait_for_authority(&mut self, known: Revision) -> Result<(), StorageError> {
+    async fn wait_for_current_revision(&mut self, known: Revision) -> Result<(), StorageError> {
         loop {
             self.backoff.wait().await;
             match self.shared.store.backend().current_revision().await {
@@ -219,15 +223,15 @@ impl Follower {
 }
 
 /// Waits longer after each consecutive failure.
-pub(super) struct Backoff(Duration);
+pub(super) struct FollowBackoff(Duration);
 
-impl Default for Backoff {
+impl Default for FollowBackoff {
     fn default() -> Self {
         Self(Duration::from_millis(20))
     }
 }
 
-impl Backoff {
+impl FollowBackoff {
     const LONGEST: Duration = Duration::from_secs(5);
 
     pub(super) async fn wait(&mut self) {

@@ -7,22 +7,22 @@ use parking_lot::Mutex;
 use super::Shared;
 use super::state::{Snapshot, State};
 use crate::backend::Revision;
-use crate::pinned::{Age, Pinned};
+use crate::pinned::{Pinned, StateAge};
 use crate::storage::Scope;
 
 /// The objects that are still to be sent.
-pub(super) struct Initial {
+pub(super) struct InitialObjects {
     /// The state of the objects. It can be released, and is made again from the ring.
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<PinnedState>,
     /// The key of the next object.
     pub(super) start: String,
 }
 
-impl Initial {
+impl InitialObjects {
     /// Starts at the first object of the scope.
     pub(super) fn new(shared: &Shared, scope: &Scope, snapshot: Snapshot) -> Self {
-        let age = Age::new(shared.metrics.clone(), snapshot.taken_in);
-        let held = Arc::new(Held { snapshot: Mutex::new(Some(snapshot)), age });
+        let age = StateAge::new(shared.metrics.clone(), snapshot.bytes_received);
+        let held = Arc::new(PinnedState { snapshot: Mutex::new(Some(snapshot)), age });
         Self { held, start: scope.prefix.clone() }
     }
 
@@ -39,12 +39,12 @@ impl Initial {
 }
 
 /// A state that initial events are read from.
-pub(super) struct Held {
+pub(super) struct PinnedState {
     snapshot: Mutex<Option<Snapshot>>,
-    age: Age,
+    age: StateAge,
 }
 
-impl Pinned for Held {
+impl Pinned for PinnedState {
     fn bytes(&self) -> usize {
         if self.snapshot.lock().is_some() { self.age.bytes() } else { 0 }
     }

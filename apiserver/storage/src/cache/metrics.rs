@@ -20,7 +20,7 @@ pub struct Metrics {
     /// Bytes that the ring's changes account for.
     pub ring_bytes: AtomicU64,
     /// Bytes of all objects and changes that the cache has ever received, including the cost of keeping the changes.
-    pub taken_in: AtomicU64,
+    pub bytes_received: AtomicU64,
     /// Open watchers.
     pub watchers: AtomicU64,
     /// Revisions by which the cache was behind the backend at the last check.
@@ -32,7 +32,7 @@ pub struct Metrics {
     /// Checks of the backend's current revision.
     pub revision_checks: AtomicU64,
     /// Consistent reads that the store answered because the cache had fallen behind.
-    pub fallen_through: AtomicU64,
+    pub answered_by_store: AtomicU64,
     /// Writes that were refused because too many were waiting.
     pub refused_busy: AtomicU64,
     /// Writes that were refused because no space is left.
@@ -50,7 +50,7 @@ impl Metrics {
         self.revision.store(state.snapshot.revision.0, Relaxed);
         self.ring_events.store(state.ring.len() as u64, Relaxed);
         self.ring_bytes.store(state.ring.bytes() as u64, Relaxed);
-        self.taken_in.store(state.snapshot.taken_in, Relaxed);
+        self.bytes_received.store(state.snapshot.bytes_received, Relaxed);
     }
 
     pub(super) fn checked(&self, authority: &Result<Revision, BackendError>, cached: Revision) {
@@ -60,8 +60,8 @@ impl Metrics {
         }
     }
 
-    pub(super) fn fell_through(&self) {
-        self.fallen_through.fetch_add(1, Relaxed);
+    pub(super) fn answered_by_store(&self) {
+        self.answered_by_store.fetch_add(1, Relaxed);
     }
 
     /// Counts a write that the backend refused.

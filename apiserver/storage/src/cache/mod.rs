@@ -10,19 +10,18 @@
 //!
 //! Writes go to the store. A slow reader delays no other client: a watcher owns only a revision, reads the ring at its
 //! own pace, and gets `Expired` if the changes after its revision have left the ring. A watcher that resumes at a
-//! revision from before the cache was filled reads the changes before the ring from `past`, which reads them once for
-//! all such watchers: no watcher opens a watch of the backend.
+//! revision from before the cache was filled reads the changes before the ring from `past_changes`, which reads them
+//! once for all such watchers: no watcher opens a watch of the backend.
 //! (Kubernetes: storage/cacher. It has one queue per watcher, where this cache has one cursor per watcher.)
 
-mod batch;
 mod bucket;
 mod follow;
-mod group;
 mod initial;
 mod metrics;
 mod objects;
 mod page;
-mod past;
+mod past_changes;
+mod poll_budget;
 mod read;
 mod revision_check;
 mod ring;
@@ -31,6 +30,7 @@ mod usage;
 mod wake_flag;
 mod wake_queue;
 mod watcher;
+mod watcher_group;
 mod watcher_index;
 
 use std::sync::Arc;
@@ -45,23 +45,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::{Revision, WriteContext};
-use crate::pinned::Age;
+use crate::pinned::StateAge;
 use crate::storage::{
-    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
+    Watcher,
 };
 use crate::store::{Store, everything};
 
 pub use metrics::Metrics;
-pub use usage::{NoRoom, Reservation, Usage};
+pub use usage::{QuotaUsage, Reservation, ReservationError};
 
-use objects::Objects;
+use objects::ObjectMap;
 pub(crate) use page::KeyRange;
-use past::Past;
-use read::View;
+use past_changes::PastChangesCache;
+use read::ReadSource;
 use revision_check::RevisionCheck;
 use state::{Snapshot, State};
 use watcher::Cursor;
-use watcher_index::{Matched, WatcherIndex};
+use watcher_index::{MarkedGroups, WatcherIndex};
 
 /// Limits of a cache.
 #[derive(Clone, Debug)]
@@ -110,9 +111,9 @@ struct Shared {
     /// Finds and wakes the watchers that a change concerns.
     watcher_index: Arc<WatcherIndex>,
     metrics: Arc<Metrics>,
-    usage: Option<Arc<Usage>>,
+    usage: Option<Arc<QuotaUsage>>,
     /// The changes before the ring, for watchers that resume there.
-    past: Past,
+    past_changes: PastChangesCache,
 }
 
 impl Cache {
@@ -120,7 +121,7 @@ impl Cache {
     /// reads once [`Storage::ready`] returns `true`.
     pub fn start(store: Store, config: Config) -> Self {
         store.own_writes().follow();
-        let usage = config.quota.map(|quota| Arc::new(Usage::new(quota)));
+        let usage = config.quota.map(|quota| Arc::new(QuotaUsage::new(quota)));
         let shared = Arc::new(Shared {
             store,
             usage,
@@ -129,7 +130,7 @@ impl Cache {
             changed: tokio::sync::watch::Sender::new(()),
             watcher_index: Arc::default(),
             metrics: Arc::default(),
-            past: Past::default(),
+            past_changes: PastChangesCache::default(),
         });
         let (revision_check, checking) = RevisionCheck::new(shared.clone());
         let over = CancellationToken::new();
@@ -150,7 +151,7 @@ impl Cache {
     }
 
     /// Returns the quota's use by namespace; `None` for a kind without a quota.
-    pub fn usage(&self) -> Option<Arc<Usage>> {
+    pub fn usage(&self) -> Option<Arc<QuotaUsage>> {
         self.shared.usage.clone()
     }
 
@@ -161,13 +162,13 @@ impl Cache {
 }
 
 impl Shared {
-    /// Publishes a state, then wakes the watchers in `matched`, which were marked before. Only the following task
+    /// Publishes a state, then wakes the watchers in `marked`, which were marked before. Only the following task
     /// calls this.
-    fn publish(&self, state: State, matched: Matched<'_>) {
+    fn publish(&self, state: State, marked: MarkedGroups<'_>) {
         self.metrics.published(&state);
         self.state.store(Arc::new(state));
         self.changed.send_replace(());
-        matched.wake();
+        marked.wake();
     }
 }
 
@@ -186,9 +187,11 @@ impl Storage for Cache {
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
         self.in_time(async {
-            match self.view(at).await? {
-                View::Snapshot(snapshot) => snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound),
-                View::Store => self.shared.store.get(key, at).await,
+            match self.read_source(at).await? {
+                ReadSource::Snapshot(snapshot) => {
+                    snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound)
+                }
+                ReadSource::Store => self.shared.store.get(key, at).await,
             }
         })
         .await
@@ -198,17 +201,17 @@ impl Storage for Cache {
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
-        match self.in_time(self.view(options.at)).await? {
-            View::Snapshot(snapshot) => {
+        match self.in_time(self.read_source(options.at)).await? {
+            ReadSource::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
                 let mut page = page::page(&snapshot, scope, options).await;
-                page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
+                page.items = page.items.aged(StateAge::new(self.metrics(), snapshot.bytes_received));
                 Ok(page)
             }
-            View::Store => self.shared.store.list(scope, options, room).await,
+            ReadSource::Store => self.shared.store.list(scope, options, memory).await,
         }
     }
 
@@ -231,9 +234,9 @@ impl Storage for Cache {
         match from {
             WatchFrom::After(after) => Ok(Box::new(self.watch_after(scope, after))),
             WatchFrom::InitialEvents(at) => {
-                let snapshot = match self.in_time(self.view(at)).await? {
-                    View::Snapshot(snapshot) => snapshot,
-                    View::Store => self.fetched(&scope, at).await?,
+                let snapshot = match self.in_time(self.read_source(at)).await? {
+                    ReadSource::Snapshot(snapshot) => snapshot,
+                    ReadSource::Store => self.fetched(&scope, at).await?,
                 };
                 snapshot.objects.whole(&scope)?;
                 Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
@@ -261,7 +264,7 @@ impl Storage for Cache {
 
 impl Cache {
     /// Opens a watcher after a revision. After a restart all clients resume at revisions from before it, and should
-    /// not have to list again: they read the changes in between from the [`past`].
+    /// not have to list again: they read the changes in between from [`past_changes`].
     fn watch_after(&self, scope: Scope, after: Revision) -> Cursor {
         Cursor::after(self.shared.clone(), scope, after, &self.shared.state.load_full())
     }
@@ -275,8 +278,8 @@ impl Cache {
         // received after `taken_in`, less those in the ring.
         let apart =
             items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
-        let taken_in = state.snapshot.taken_in.saturating_sub(apart);
-        let objects = Objects::from_sorted(items, Vec::new());
-        Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, taken_in })
+        let bytes_received = state.snapshot.bytes_received.saturating_sub(apart);
+        let objects = ObjectMap::from_sorted(items, Vec::new());
+        Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, bytes_received })
     }
 }

@@ -12,14 +12,14 @@ use crate::storage::{Scope, StorageError, Stored};
 
 /// Objects in key order. Snapshots share their structure.
 #[derive(Clone, Default)]
-pub(super) struct Objects {
+pub(super) struct ObjectMap {
     readable: OrdSet<ByKey>,
     /// Keys whose values cannot be decoded, and why. A reader of the other objects must not conclude that these were
     /// deleted.
     damaged: OrdMap<String, Arc<str>>,
 }
 
-impl Objects {
+impl ObjectMap {
     pub(super) fn from_sorted(items: Vec<Arc<Stored>>, damaged: Vec<(String, String)>) -> Self {
         let damaged = damaged.into_iter().map(|(key, why)| (key, Arc::from(why))).collect();
         Self { readable: items.into_iter().map(ByKey).collect(), damaged }

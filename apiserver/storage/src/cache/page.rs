@@ -3,7 +3,7 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
-use super::objects::Objects;
+use super::objects::ObjectMap;
 use super::state::Snapshot;
 use crate::backend::prefix_range;
 use crate::scope::next_key;
@@ -91,7 +91,7 @@ fn end(scope: &Scope) -> Option<String> {
 /// Returns the objects from `start` up to `end`. The end is looked up once, so keys are not compared during the
 /// iteration.
 fn within<'a>(
-    objects: &'a Objects,
+    objects: &'a ObjectMap,
     start: &str,
     end: Option<&str>,
 ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
@@ -103,7 +103,7 @@ fn within<'a>(
 /// The objects of a snapshot in a range of keys.
 #[derive(Clone)]
 pub(crate) struct KeyRange {
-    objects: Objects,
+    objects: ObjectMap,
     start: String,
     end: Option<String>,
 }

@@ -14,7 +14,7 @@ use crate::storage::{ReadAt, StorageError};
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
 
 /// The source that answers a read.
-pub(super) enum View {
+pub(super) enum ReadSource {
     /// A snapshot of the cache.
     Snapshot(Snapshot),
     /// The store: the cache is not filled, is behind, or no longer has the revision.
@@ -37,9 +37,9 @@ impl Cache {
         timeout(patience, read).await.map_err(late)?
     }
 
-    pub(super) async fn view(&self, at: ReadAt) -> Result<View, StorageError> {
+    pub(super) async fn read_source(&self, at: ReadAt) -> Result<ReadSource, StorageError> {
         if !self.shared.state.load().ready {
-            return Ok(View::Store);
+            return Ok(ReadSource::Store);
         }
         match at {
             ReadAt::Latest => self.latest().await,
@@ -62,13 +62,13 @@ impl Cache {
     }
 
     /// A consistent read: at least as new as every write that was acknowledged before the read began.
-    async fn latest(&self) -> Result<View, StorageError> {
+    async fn latest(&self) -> Result<ReadSource, StorageError> {
         let revision = self.revision_check.revision().await?;
         match self.shared.reach(revision).await {
-            Ok(state) => Ok(View::Snapshot(state.snapshot.clone())),
+            Ok(state) => Ok(ReadSource::Snapshot(state.snapshot.clone())),
             Err(_) => {
-                self.shared.metrics.fell_through();
-                Ok(View::Store)
+                self.shared.metrics.answered_by_store();
+                Ok(ReadSource::Store)
             }
         }
     }
@@ -79,9 +79,9 @@ impl Cache {
         &self,
         revision: Revision,
         find: impl FnOnce(&State) -> Option<Snapshot>,
-    ) -> Result<View, StorageError> {
+    ) -> Result<ReadSource, StorageError> {
         match self.shared.reach(revision).await {
-            Ok(state) => return Ok(find(&state).map_or(View::Store, View::Snapshot)),
+            Ok(state) => return Ok(find(&state).map_or(ReadSource::Store, ReadSource::Snapshot)),
             Err(state) if !state.ready => return Err(StorageError::NotReady),
             Err(_) => {}
         }
@@ -89,8 +89,8 @@ impl Cache {
         if current < revision {
             return Err(StorageError::TooLarge { requested: revision.0, current: current.0 });
         }
-        self.shared.metrics.fell_through();
-        Ok(View::Store)
+        self.shared.metrics.answered_by_store();
+        Ok(ReadSource::Store)
     }
 }
 

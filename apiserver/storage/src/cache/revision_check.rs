@@ -14,12 +14,12 @@ use crate::backend::{BackendError, Revision};
 /// Maximum number of readers queued for a check; further readers wait for a place.
 const QUEUE: usize = 1_024;
 
-type Answer = oneshot::Sender<Result<Revision, BackendError>>;
+type RevisionSender = oneshot::Sender<Result<Revision, BackendError>>;
 
 /// Requests the backend's current revision on behalf of readers.
 pub(super) struct RevisionCheck {
     shared: Arc<Shared>,
-    ask: mpsc::Sender<Answer>,
+    ask: mpsc::Sender<RevisionSender>,
 }
 
 impl RevisionCheck {
@@ -40,7 +40,7 @@ impl RevisionCheck {
     }
 }
 
-async fn check(shared: Arc<Shared>, mut asked: mpsc::Receiver<Answer>) {
+async fn check(shared: Arc<Shared>, mut asked: mpsc::Receiver<RevisionSender>) {
     let mut waiting = Vec::new();
     while asked.recv_many(&mut waiting, QUEUE).await > 0 {
         let backend = shared.store.backend();

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use imbl::OrdMap;
 
 use super::Config;
-use super::objects::Objects;
+use super::objects::ObjectMap;
 use crate::backend::Revision;
 use crate::storage::Stored;
 
@@ -23,17 +23,17 @@ const TOGETHER: usize = 64;
 pub(super) struct Ring {
     /// The revision before the first change, and the objects at that revision.
     floor: Revision,
-    base: Objects,
-    changes: OrdMap<Position, Arc<Change>>,
+    base: ObjectMap,
+    changes: OrdMap<ChangePosition, Arc<CachedChange>>,
     bytes: usize,
     /// The objects after some of the changes; after [`Self::keep`], the last change is one of them.
-    kept: OrdMap<Revision, Objects>,
+    kept: OrdMap<Revision, ObjectMap>,
     /// Number of changes since the newest of these.
     since: usize,
 }
 
 /// One change.
-pub(super) struct Change {
+pub(super) struct CachedChange {
     pub(super) revision: Revision,
     pub(super) key: String,
     pub(super) current: Option<Arc<Stored>>,
@@ -41,15 +41,15 @@ pub(super) struct Change {
     /// Why the new value cannot be decoded; `None` if it can.
     pub(super) damage: Option<Arc<str>>,
     pub(super) bytes: usize,
-    departed: OnceLock<Arc<Stored>>,
+    last_in_selection: OnceLock<Arc<Stored>>,
 }
 
 /// Revision, and index among the changes of that revision.
-type Position = (Revision, u32);
+type ChangePosition = (Revision, u32);
 
 impl Ring {
     /// Creates a ring without changes; `base` are the objects at `floor`.
-    pub(super) fn since(floor: Revision, base: Objects) -> Self {
+    pub(super) fn since(floor: Revision, base: ObjectMap) -> Self {
         Self { floor, base, ..Self::default() }
     }
 
@@ -69,14 +69,14 @@ impl Ring {
     }
 
     /// Returns the changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<CachedChange>> {
         let start = Bound::Excluded((after, u32::MAX));
         self.changes.range((start, Bound::Unbounded)).map(|(_, change)| change)
     }
 
     /// Returns the objects at a revision from the floor on: those of the last snapshot before it, with the later
     /// changes applied.
-    pub(super) fn objects_at(&self, revision: Revision) -> Objects {
+    pub(super) fn objects_at(&self, revision: Revision) -> ObjectMap {
         let (at, objects) = self.kept.get_prev(&revision).unwrap_or((&self.floor, &self.base));
         let mut objects = objects.clone();
         for change in self.changes(*at).take_while(|change| change.revision <= revision) {
@@ -89,7 +89,7 @@ impl Ring {
     }
 
     /// Appends the newest change.
-    pub(super) fn push(&mut self, change: Change) {
+    pub(super) fn push(&mut self, change: CachedChange) {
         let index = match self.changes.get_max() {
             Some(((last, index), _)) if *last == change.revision => index + 1,
             _ => 0,
@@ -105,7 +105,7 @@ impl Ring {
     }
 
     /// Keeps a snapshot of the objects after the newest change, at `revision`.
-    pub(super) fn keep(&mut self, revision: Revision, objects: &Objects) {
+    pub(super) fn keep(&mut self, revision: Revision, objects: &ObjectMap) {
         if std::mem::take(&mut self.since) > 0 {
             self.kept.insert(revision, objects.clone());
         }
@@ -145,7 +145,7 @@ impl Ring {
     }
 }
 
-impl Change {
+impl CachedChange {
     /// A change to a value that can be decoded, or a deletion; `bytes` is the size of the value.
     pub(super) fn new(
         revision: Revision,
@@ -155,7 +155,7 @@ impl Change {
         bytes: usize,
     ) -> Self {
         let (key, bytes) = (key.to_owned(), bytes + OVERHEAD);
-        Self { revision, key, current, previous, damage: None, bytes, departed: OnceLock::new() }
+        Self { revision, key, current, previous, damage: None, bytes, last_in_selection: OnceLock::new() }
     }
 
     /// A change to a value that cannot be decoded, and why.
@@ -170,7 +170,7 @@ impl Change {
 
     /// Returns the previous state with this change's revision, for watchers whose selection the object left. It is
     /// made once for all of them.
-    pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
-        self.departed.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
+    pub(super) fn last_in_selection(&self, previous: &Arc<Stored>) -> Arc<Stored> {
+        self.last_in_selection.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
     }
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::Config;
-use super::objects::Objects;
-use super::ring::{Change, Ring};
+use super::objects::ObjectMap;
+use super::ring::{CachedChange, Ring};
 use crate::backend::Revision;
 use crate::storage::Stored;
 
@@ -30,9 +30,9 @@ pub(super) struct Snapshot {
     /// Number of times that the cache was filled again; a watcher of an earlier filling cannot continue.
     pub(super) epoch: u64,
     pub(super) revision: Revision,
-    pub(super) objects: Objects,
+    pub(super) objects: ObjectMap,
     /// Bytes that the cache had received by then; for a past state too few, by up to the bytes in the ring.
-    pub(super) taken_in: u64,
+    pub(super) bytes_received: u64,
 }
 
 impl State {
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Returns the changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<CachedChange>> {
         self.ring.changes(after)
     }
 
@@ -69,9 +69,9 @@ impl State {
         if !self.ready || revision < self.floor() || revision > self.snapshot.revision {
             return None;
         }
-        let taken_in = self.snapshot.taken_in.saturating_sub(self.ring.bytes() as u64);
+        let bytes_received = self.snapshot.bytes_received.saturating_sub(self.ring.bytes() as u64);
         let objects = self.ring.objects_at(revision);
-        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, taken_in })
+        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, bytes_received })
     }
 
     /// Applies one change; `bytes` is the size of its value.
@@ -89,7 +89,7 @@ impl State {
         let deleted = previous.as_ref().filter(|_| current.is_none());
         let bytes = deleted.map_or(bytes, |last| last.json_len());
         if damaged || current.is_some() || previous.is_some() {
-            self.push(Change::new(revision, key, current, previous, bytes));
+            self.push(CachedChange::new(revision, key, current, previous, bytes));
         }
     }
 
@@ -98,11 +98,11 @@ impl State {
         self.begin(revision);
         let why = Arc::<str>::from(why);
         let previous = self.snapshot.objects.damage(key, why.clone());
-        self.push(Change::damaged(revision, key, previous, why));
+        self.push(CachedChange::damaged(revision, key, previous, why));
     }
 
-    fn push(&mut self, change: Change) {
-        self.snapshot.taken_in += change.bytes as u64;
+    fn push(&mut self, change: CachedChange) {
+        self.snapshot.bytes_received += change.bytes as u64;
         self.ring.push(change);
     }
 
@@ -110,13 +110,13 @@ impl State {
     /// changes of one revision stay together.
     fn begin(&mut self, revision: Revision) {
         if self.ring.is_due() && revision > self.snapshot.revision {
-            self.seal();
+            self.keep_snapshot();
         }
         self.snapshot.revision = revision;
     }
 
     /// Keeps the present objects for exact reads.
-    fn seal(&mut self) {
+    fn keep_snapshot(&mut self) {
         self.ring.keep(self.snapshot.revision, &self.snapshot.objects);
     }
 
@@ -126,8 +126,8 @@ impl State {
     }
 
     /// Prepares the state for publication.
-    pub(super) fn settle(&mut self, config: &Config) {
-        self.seal();
+    pub(super) fn prepare(&mut self, config: &Config) {
+        self.keep_snapshot();
         self.ring.trim(config);
     }
 }
@@ -168,7 +168,7 @@ mod tests {
                 _ => applied(&mut state, revision, "a"),
             }
             if matches!(revision, 3 | 200 | 203) {
-                state.seal();
+                state.keep_snapshot();
             }
         }
         state
@@ -219,7 +219,7 @@ mod tests {
         state.apply_damaged(Revision(1), "c", "torn".to_owned());
         state.apply(Revision(2), "c", None, 0);
         applied(&mut state, 3, "a");
-        state.seal();
+        state.keep_snapshot();
         let damaged = [1, 2, 3].map(|at| state.exactly(Revision(at)).map(|s| s.objects.damaged()));
         assert_eq!(damaged, [Some(1), Some(0), Some(0)]);
     }

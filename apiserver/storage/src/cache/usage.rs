@@ -2,9 +2,9 @@
 //! created, and the bytes of all objects.
 //!
 //! ```text
-//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──does not count any more──> (none)
-//!                  └──not created──> (none)                       ▲
-//!   created without a reservation ────────the watch shows it──────┘
+//!   reserve ──> Reserved ──created──> Created ──the watch shows it──> Observed ──does not count any more──> (none)
+//!                  └──not created──> (none)                             ▲
+//!   created without a reservation ─────────the watch shows it───────────┘
 //! ```
 //!
 //! The task that follows the backend maintains the counts, so a reservation costs one look-up. A creation counts from
@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::kind::Quota;
 use parking_lot::Mutex;
 
@@ -23,9 +23,9 @@ use crate::backend::Revision;
 use crate::storage::{StorageError, Stored};
 
 /// The use of a quota, by namespace.
-pub struct Usage {
+pub struct QuotaUsage {
     quota: Quota,
-    looks_at: Excerpt,
+    reads: FieldMask,
     state: Mutex<State>,
 }
 
@@ -35,43 +35,43 @@ struct State {
     ready: bool,
     /// The last revision that the watch has delivered.
     seen: Revision,
-    claims: HashMap<Box<str>, HashMap<Box<str>, Claim>>,
+    claims: HashMap<Box<str>, HashMap<Box<str>, QuotaClaim>>,
     /// Bytes of all objects.
     bytes: HashMap<Box<str>, u64>,
 }
 
 /// Why an object counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
+enum QuotaClaim {
     /// This many callers are about to create it.
-    Wanted(usize),
+    Reserved(usize),
     /// It was created at this revision, which the watch has not delivered yet.
-    Made(Revision),
+    Created(Revision),
     /// The watch has delivered it.
-    Seen,
+    Observed,
 }
 
 /// A reservation of one object. Dropping it releases it, unless the object was created.
 #[must_use]
 #[derive(Debug)]
 pub struct Reservation {
-    usage: Arc<Usage>,
+    usage: Arc<QuotaUsage>,
     key: String,
 }
 
 /// Why a reservation failed.
 #[derive(Debug)]
-pub enum NoRoom {
+pub enum ReservationError {
     /// The number of objects that count already, or of bytes that are used.
     Used(u64),
     /// The use is not known.
     Unknown(StorageError),
 }
 
-impl Usage {
+impl QuotaUsage {
     pub(super) fn new(quota: Quota) -> Self {
-        let looks_at = Excerpt::of(quota.looks_at.iter().copied());
-        Self { quota, looks_at, state: Mutex::default() }
+        let reads = FieldMask::of(quota.reads.iter().copied());
+        Self { quota, reads, state: Mutex::default() }
     }
 
     /// The quota.
@@ -83,13 +83,13 @@ impl Usage {
     ///
     /// # Errors
     /// If its bytes reach the quota, or if the cache is not filled yet.
-    pub fn check_bytes(&self, key: &str) -> Result<(), NoRoom> {
+    pub fn check_bytes(&self, key: &str) -> Result<(), ReservationError> {
         let state = self.state.lock();
         if !state.ready {
-            return Err(NoRoom::Unknown(StorageError::NotReady));
+            return Err(ReservationError::Unknown(StorageError::NotReady));
         }
         match state.bytes.get(split(key).0) {
-            Some(&used) if used >= self.quota.bytes.hard => Err(NoRoom::Used(used)),
+            Some(&used) if used >= self.quota.bytes.hard => Err(ReservationError::Used(used)),
             _ => Ok(()),
         }
     }
@@ -99,19 +99,19 @@ impl Usage {
     ///
     /// # Errors
     /// If the quota is used up, or if the cache is not filled yet.
-    pub fn reserve(self: &Arc<Self>, key: &str) -> Result<Reservation, NoRoom> {
+    pub fn reserve(self: &Arc<Self>, key: &str) -> Result<Reservation, ReservationError> {
         let (namespace, name) = split(key);
         let mut state = self.state.lock();
         if !state.ready {
-            return Err(NoRoom::Unknown(StorageError::NotReady));
+            return Err(ReservationError::Unknown(StorageError::NotReady));
         }
         let used = state.claims.get(namespace).map_or(0, HashMap::len);
         if used >= self.quota.hard {
-            return Err(NoRoom::Used(used as u64));
+            return Err(ReservationError::Used(used as u64));
         }
         // Several callers that create the same name count once, and so does an object that exists.
         let claims = state.claims.entry(namespace.into()).or_default();
-        if let Claim::Wanted(by) = claims.entry(name.into()).or_insert(Claim::Wanted(0)) {
+        if let QuotaClaim::Reserved(by) = claims.entry(name.into()).or_insert(QuotaClaim::Reserved(0)) {
             *by += 1;
         }
         Ok(Reservation { usage: self.clone(), key: key.to_owned() })
@@ -119,13 +119,13 @@ impl Usage {
 
     /// Counts `items`, with which the cache was filled at `revision`.
     pub(super) fn fill(&self, items: &[Arc<Stored>], revision: Revision) {
-        let mut claims = HashMap::<Box<str>, HashMap<Box<str>, Claim>>::new();
+        let mut claims = HashMap::<Box<str>, HashMap<Box<str>, QuotaClaim>>::new();
         let mut bytes = HashMap::<Box<str>, u64>::new();
         for item in items {
             let (namespace, name) = split(&item.key);
             *bytes.entry(namespace.into()).or_default() += item.json_len() as u64;
             if self.counts(item) {
-                claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+                claims.entry(namespace.into()).or_default().insert(name.into(), QuotaClaim::Observed);
             }
         }
         let mut state = self.state.lock();
@@ -157,14 +157,14 @@ impl Usage {
         let len = |stored: Option<&Stored>| stored.map_or(0, |stored| stored.json_len() as u64);
         state.resize(namespace, len(previous), len(current));
         if counts {
-            state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+            state.claims.entry(namespace.into()).or_default().insert(name.into(), QuotaClaim::Observed);
         } else {
             state.remove(namespace, name, |claim| !claim.is_after(revision));
         }
     }
 
     fn counts(&self, stored: &Stored) -> bool {
-        (self.quota.counts)(&stored.excerpt(&self.looks_at))
+        (self.quota.counts)(&stored.with_fields(&self.reads))
     }
 }
 
@@ -174,7 +174,11 @@ impl Reservation {
         let (namespace, name) = split(&self.key);
         let mut state = self.usage.state.lock();
         if revision > state.seen {
-            state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Made(revision));
+            state
+                .claims
+                .entry(namespace.into())
+                .or_default()
+                .insert(name.into(), QuotaClaim::Created(revision));
         }
     }
 }
@@ -184,11 +188,12 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let (namespace, name) = split(&self.key);
         let mut state = self.usage.state.lock();
-        if let Some(Claim::Wanted(by)) = state.claims.get_mut(namespace).and_then(|names| names.get_mut(name))
+        if let Some(QuotaClaim::Reserved(by)) =
+            state.claims.get_mut(namespace).and_then(|names| names.get_mut(name))
         {
             *by -= 1;
         }
-        state.remove(namespace, name, |claim| claim == Claim::Wanted(0));
+        state.remove(namespace, name, |claim| claim == QuotaClaim::Reserved(0));
     }
 }
 
@@ -203,7 +208,7 @@ impl State {
         }
     }
 
-    fn remove(&mut self, namespace: &str, name: &str, goes: impl Fn(Claim) -> bool) {
+    fn remove(&mut self, namespace: &str, name: &str, goes: impl Fn(QuotaClaim) -> bool) {
         let Some(names) = self.claims.get_mut(namespace) else { return };
         if names.get(name).is_some_and(|claim| goes(*claim)) {
             names.remove(name);
@@ -214,20 +219,20 @@ impl State {
     }
 }
 
-impl Claim {
+impl QuotaClaim {
     /// Whether the claim is newer than what was delivered at `revision`.
     fn is_after(self, revision: Revision) -> bool {
         match self {
-            Self::Wanted(_) => true,
-            Self::Made(made) => made > revision,
-            Self::Seen => false,
+            Self::Reserved(_) => true,
+            Self::Created(made) => made > revision,
+            Self::Observed => false,
         }
     }
 }
 
-impl std::fmt::Debug for Usage {
+impl std::fmt::Debug for QuotaUsage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Usage").finish_non_exhaustive()
+        f.debug_struct("QuotaUsage").finish_non_exhaustive()
     }
 }
 

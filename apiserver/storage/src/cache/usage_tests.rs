@@ -12,10 +12,11 @@ use super::*;
 const BYTES: u64 = 100;
 
 /// A quota of `hard` objects for each namespace.
-fn usage(hard: usize) -> Arc<Usage> {
+fn usage(hard: usize) -> Arc<QuotaUsage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
-    let bytes = BytesQuota { name: "bytes", hard: BYTES, mend: "" };
-    let usage = Usage::new(Quota { name: "open", hard, looks_at: &["spec.open"], counts, mend: "", bytes });
+    let bytes = BytesQuota { name: "bytes", hard: BYTES, remedy: "" };
+    let usage =
+        QuotaUsage::new(Quota { name: "open", hard, reads: &["spec.open"], counts, remedy: "", bytes });
     usage.fill(&[], Revision(1));
     Arc::new(usage)
 }
@@ -26,7 +27,7 @@ fn stored(key: &str, open: bool, revision: u64) -> Arc<Stored> {
     Arc::new(Stored::new(key.to_owned(), object, Revision(revision)))
 }
 
-fn used(usage: &Usage, namespace: &str) -> usize {
+fn used(usage: &QuotaUsage, namespace: &str) -> usize {
     usage.state.lock().claims.get(namespace).map_or(0, HashMap::len)
 }
 
@@ -34,7 +35,7 @@ fn used(usage: &Usage, namespace: &str) -> usize {
 fn reservations_count_from_the_beginning_and_no_longer_than_they_are_held() {
     let usage = usage(3);
     let held: Vec<_> = (0..3).map(|n| usage.reserve(&format!("ns/{n}")).unwrap()).collect();
-    assert!(matches!(usage.reserve("ns/x"), Err(NoRoom::Used(3))));
+    assert!(matches!(usage.reserve("ns/x"), Err(ReservationError::Used(3))));
     drop(usage.reserve("other/x").unwrap());
     drop(held);
     assert!(usage.state.lock().claims.is_empty());
@@ -48,7 +49,7 @@ fn what_was_made_counts_until_the_watch_shows_otherwise() {
     usage.note("ns/a", None, None, Revision(4));
     assert_eq!(used(&usage, "ns"), 1, "what an older revision shows is of another object");
     usage.note("ns/a", None, Some(&stored("ns/a", true, 5)), Revision(5));
-    assert!(matches!(usage.reserve("ns/c"), Err(NoRoom::Used(1))));
+    assert!(matches!(usage.reserve("ns/c"), Err(ReservationError::Used(1))));
     usage.note("ns/a", None, Some(&stored("ns/a", false, 6)), Revision(6));
     assert_eq!(used(&usage, "ns"), 0);
 }
@@ -80,7 +81,7 @@ fn nothing_is_reserved_while_the_cache_is_not_filled() {
     usage.reserve("ns/early").unwrap().made(Revision(3));
     usage.reserve("ns/late").unwrap().made(Revision(8));
     usage.abandon();
-    assert!(matches!(usage.reserve("ns/x"), Err(NoRoom::Unknown(StorageError::NotReady))));
+    assert!(matches!(usage.reserve("ns/x"), Err(ReservationError::Unknown(StorageError::NotReady))));
     usage.fill(&[stored("ns/there", true, 4), stored("ns/closed", false, 5)], Revision(7));
     assert_eq!(used(&usage, "ns"), 3, "there, late, wanted; the early one is gone");
     drop(reservation);
@@ -92,7 +93,7 @@ fn a_namespace_that_has_its_bytes_gets_no_more_until_something_goes() {
     let usage = usage(9);
     let all: Vec<_> = (0..9).map(|n| stored(&format!("ns/{n}"), true, 2)).collect();
     usage.fill(&all, Revision(2));
-    assert!(matches!(usage.check_bytes("ns/x"), Err(NoRoom::Used(used)) if used >= BYTES));
+    assert!(matches!(usage.check_bytes("ns/x"), Err(ReservationError::Used(used)) if used >= BYTES));
     usage.check_bytes("other/x").unwrap();
     for gone in &all {
         usage.note(&gone.key, Some(gone), None, Revision(3));
@@ -103,15 +104,16 @@ fn a_namespace_that_has_its_bytes_gets_no_more_until_something_goes() {
 
 /// What happens to one key, in the order of revisions.
 #[derive(Clone, Copy, Debug)]
-enum Life {
+enum ObjectLife {
     Created { taken_up: bool, deleted: bool },
     Failed,
 }
 
-fn life() -> impl Strategy<Value = Life> {
+fn life() -> impl Strategy<Value = ObjectLife> {
     prop_oneof![
-        (any::<bool>(), any::<bool>()).prop_map(|(taken_up, deleted)| Life::Created { taken_up, deleted }),
-        Just(Life::Failed)
+        (any::<bool>(), any::<bool>())
+            .prop_map(|(taken_up, deleted)| ObjectLife::Created { taken_up, deleted }),
+        Just(ObjectLife::Failed)
     ]
 }
 
@@ -125,7 +127,7 @@ proptest! {
         for (n, (life, answered, _)) in lives.iter().enumerate() {
             let key = format!("ns/{n}");
             let reservation = usage.reserve(&key).unwrap();
-            let Life::Created { taken_up, deleted } = life else { drop(reservation); continue };
+            let ObjectLife::Created { taken_up, deleted } = life else { drop(reservation); continue };
             revision += 1;
             let made = Revision(revision);
             events.push((key.clone(), Some(true), revision));

@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 
 /// A flag that wakes the task of one watcher.
 #[derive(Default)]
-pub(super) struct WakeFlag(Mutex<Inner>);
+pub(super) struct WakeFlag(Mutex<FlagState>);
 
 #[derive(Default)]
-struct Inner {
+struct FlagState {
     /// Whether it was set since the last poll.
     woken: bool,
     /// The waker of the watcher's task. It is kept after a wake-up, because it is nearly always the same the next
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn who_is_woken_before_it_sleeps_does_not_fall_asleep_and_who_sleeps_is_woken_each_time() {
-        let woken = Arc::<Count>::default();
+        let woken = Arc::<WakeCount>::default();
         let waker = Waker::from(woken.clone());
         let (wake_flag, mut context) = (WakeFlag::default(), Context::from_waker(&waker));
         wake_flag.wake();
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn it_wakes_the_task_that_looked_last() {
-        let (wake_flag, tasks) = (WakeFlag::default(), [(); 2].map(|()| Arc::<Count>::default()));
+        let (wake_flag, tasks) = (WakeFlag::default(), [(); 2].map(|()| Arc::<WakeCount>::default()));
         for task in &tasks {
             assert!(wake_flag.poll_woken(&mut Context::from_waker(&task.clone().into())).is_pending());
         }
@@ -78,9 +78,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    struct WakeCount(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for WakeCount {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, SeqCst);
         }

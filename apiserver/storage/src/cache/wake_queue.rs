@@ -11,26 +11,26 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 
-use super::group::Group;
+use super::watcher_group::WatcherGroup;
 
 /// Maximum number of watchers woken in one step.
 const STEP: usize = 256;
 
 /// The groups that are queued to be woken.
 #[derive(Default)]
-pub(super) struct WakeQueue(Mutex<Queue>);
+pub(super) struct WakeQueue(Mutex<QueuedGroups>);
 
 #[derive(Default)]
-struct Queue {
+struct QueuedGroups {
     /// Each group once, with the index of its next watcher.
-    groups: VecDeque<(Arc<Group>, usize)>,
+    groups: VecDeque<(Arc<WatcherGroup>, usize)>,
     /// Whether a task is waking them.
     runs: bool,
 }
 
 impl WakeQueue {
     /// Wakes groups, at once or soon. Must be called within a Tokio runtime.
-    pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<Group>>) {
+    pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<WatcherGroup>>) {
         let mut left = STEP;
         for group in groups {
             let many = group.len().max(1);
@@ -42,7 +42,7 @@ impl WakeQueue {
         }
     }
 
-    fn later(self: &Arc<Self>, group: Arc<Group>, next: usize) {
+    fn later(self: &Arc<Self>, group: Arc<WatcherGroup>, next: usize) {
         let mut queue = self.0.lock();
         if group.waits.swap(true, Relaxed) {
             group.again.store(true, Relaxed);
@@ -62,7 +62,7 @@ impl WakeQueue {
         }
     }
 
-    fn next(&self) -> Option<(Arc<Group>, usize)> {
+    fn next(&self) -> Option<(Arc<WatcherGroup>, usize)> {
         let mut queue = self.0.lock();
         let next = queue.groups.pop_front();
         queue.runs = next.is_some();
@@ -70,7 +70,7 @@ impl WakeQueue {
     }
 
     /// Continues with a group after one step of it.
-    fn woken(&self, group: Arc<Group>, next: Option<usize>) {
+    fn woken(&self, group: Arc<WatcherGroup>, next: Option<usize>) {
         let mut queue = self.0.lock();
         match next {
             Some(next) => queue.groups.push_back((group, next)),
@@ -85,30 +85,30 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::task::{Context, Wake, Waker};
 
-    use super::super::group::Member;
+    use super::super::watcher_group::Membership;
     use super::*;
 
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    struct QueuedWakeCount(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for QueuedWakeCount {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, SeqCst);
         }
     }
 
     /// A group of sleeping watchers, and the number of wake-ups.
-    fn asleep(many: usize) -> (Arc<Group>, Vec<Member>, Arc<Count>) {
-        let (group, count) = (Arc::<Group>::default(), Arc::<Count>::default());
+    fn asleep(many: usize) -> (Arc<WatcherGroup>, Vec<Membership>, Arc<QueuedWakeCount>) {
+        let (group, count) = (Arc::<WatcherGroup>::default(), Arc::<QueuedWakeCount>::default());
         let members: Vec<_> = (0..many).map(|_| group.join()).collect();
         sleep(&members, &count);
         (group, members, count)
     }
 
-    fn sleep(members: &[Member], count: &Arc<Count>) {
+    fn sleep(members: &[Membership], count: &Arc<QueuedWakeCount>) {
         let waker = Waker::from(count.clone());
-        for member in members {
-            while member.wake_flag.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
+        for membership in members {
+            while membership.wake_flag.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
         }
     }
 

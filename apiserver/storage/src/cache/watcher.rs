@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Shared;
-use super::batch::Batch;
-use super::initial::Initial;
+use super::initial::InitialObjects;
 use super::objects::damage;
 use super::page::in_scope;
-use super::past::Look;
-use super::ring::Change;
+use super::past_changes::Lookup;
+use super::poll_budget::PollBudget;
+use super::ring::CachedChange;
 use super::state::{Snapshot, State};
 use super::watcher_index::Registration;
 use crate::backend::Revision;
@@ -28,13 +28,13 @@ pub(super) struct Cursor {
     registration: Registration,
     scope: Scope,
     epoch: u64,
-    initial: Option<Initial>,
+    initial: Option<InitialObjects>,
     /// Changes up to this revision are not sent (again).
-    told: Revision,
-    /// As `told`, but never ahead of what the cache has received.
+    sent_upto: Revision,
+    /// As `sent_upto`, but never ahead of what the cache has received.
     progress: Revision,
     /// Whether the last poll read everything that there was.
-    drained: bool,
+    caught_up: bool,
     /// Whether other tasks run before the next batch.
     yields: bool,
     over: bool,
@@ -57,7 +57,7 @@ impl Cursor {
     /// A watcher that sends the snapshot's objects, then the changes above it.
     pub(super) fn with_initial_events(shared: Arc<Shared>, scope: Scope, snapshot: Snapshot) -> Self {
         let (epoch, revision) = (snapshot.epoch, snapshot.revision);
-        let initial = Initial::new(&shared, &scope, snapshot);
+        let initial = InitialObjects::new(&shared, &scope, snapshot);
         Self::new(shared, scope, epoch, revision, revision, Some(initial))
     }
 
@@ -65,9 +65,9 @@ impl Cursor {
         shared: Arc<Shared>,
         scope: Scope,
         epoch: u64,
-        told: Revision,
+        sent_upto: Revision,
         progress: Revision,
-        initial: Option<Initial>,
+        initial: Option<InitialObjects>,
     ) -> Self {
         shared.metrics.watcher_opened();
         let registration = shared.watcher_index.register(&scope);
@@ -77,27 +77,27 @@ impl Cursor {
             scope,
             epoch,
             initial,
-            told,
+            sent_upto,
             progress,
-            drained: false,
+            caught_up: false,
             yields: false,
             over: false,
         }
     }
 
     /// Appends the next initial events, and after the last one the bookmark that ends them.
-    fn read_initial(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) -> Rest {
-        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.told)) else {
+    fn read_initial(&mut self, mut initial: InitialObjects, events: &mut VecDeque<WatchEvent>) -> Rest {
+        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.sent_upto)) else {
             self.expire(&self.shared.state.load_full(), events);
             return Rest::None;
         };
-        let (mut batch, mut left) = (Batch::default(), None);
+        let (mut budget, mut left) = (PollBudget::default(), None);
         for stored in in_scope(&snapshot, &self.scope, &initial.start) {
-            if batch.is_full() {
+            if budget.is_full() {
                 left = Some(stored.key.to_string());
                 break;
             }
-            batch.look(&self.scope, &stored.key, [stored]);
+            budget.count(&self.scope, &stored.key, [stored]);
             if self.scope.selects(stored) {
                 events.push_back(WatchEvent::Added(stored.clone()));
             }
@@ -106,18 +106,18 @@ impl Cursor {
             Some(start) => {
                 initial.start = start;
                 self.initial = Some(initial);
-                self.yields = batch.is_costly();
+                self.yields = budget.is_costly();
                 Rest::More
             }
             None => {
                 initial.held.let_go();
-                events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
+                events.push_back(WatchEvent::Bookmark { revision: self.sent_upto, initial: true });
                 Rest::None
             }
         }
     }
 
-    /// Appends the changes after `told`, from the ring or from before it.
+    /// Appends the changes after `sent_upto`, from the ring or from before it.
     fn read_changes(&mut self, events: &mut VecDeque<WatchEvent>) -> Rest {
         let state = self.shared.state.load();
         if state.snapshot.epoch != self.epoch {
@@ -125,33 +125,33 @@ impl Cursor {
             return Rest::None;
         }
         let newest = state.snapshot.revision;
-        if self.told < state.floor() || newest.0.saturating_sub(self.told.0) > FEW {
-            self.told = self.told.max(self.slept_through(&state));
+        if self.sent_upto < state.floor() || newest.0.saturating_sub(self.sent_upto.0) > FEW {
+            self.sent_upto = self.sent_upto.max(self.unconcerned_upto(&state));
         }
-        if self.told < state.floor() {
+        if self.sent_upto < state.floor() {
             return self.read_past(&state, events);
         }
         // Checking the revision is cheaper than looking into the ring.
-        if self.told < newest && self.read(state.changes(self.told), events) == Rest::More {
-            self.drained = false;
+        if self.sent_upto < newest && self.read(state.changes(self.sent_upto), events) == Rest::More {
+            self.caught_up = false;
             return Rest::More;
         }
         self.reached(newest);
-        self.drained = true;
+        self.caught_up = true;
         Rest::None
     }
 
     /// Appends the known changes below the ring.
     fn read_past(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) -> Rest {
         let shared = self.shared.clone();
-        match shared.past.after(&shared, state, self.told) {
-            Look::Waits => return Rest::None,
-            Look::Gone => {
+        match shared.past_changes.after(&shared, state, self.sent_upto) {
+            Lookup::Waits => return Rest::None,
+            Lookup::Gone => {
                 self.expire(state, events);
                 return Rest::None;
             }
-            Look::Found(past) => {
-                if self.read(past.changes(self.told), events) == Rest::None {
+            Lookup::Found(past) => {
+                if self.read(past.changes(self.sent_upto), events) == Rest::None {
                     self.reached(state.floor());
                 }
             }
@@ -159,16 +159,16 @@ impl Cursor {
         Rest::More
     }
 
-    /// Appends a batch of changes, all of them above `told`.
+    /// Appends a batch of changes, all of them above `sent_upto`.
     fn read<'c>(
         &mut self,
-        changes: impl Iterator<Item = &'c Arc<Change>>,
+        changes: impl Iterator<Item = &'c Arc<CachedChange>>,
         events: &mut VecDeque<WatchEvent>,
     ) -> Rest {
-        let mut batch = Batch::default();
+        let mut budget = PollBudget::default();
         for change in changes {
-            if batch.is_full() && change.revision > self.told {
-                self.yields = batch.is_costly();
+            if budget.is_full() && change.revision > self.sent_upto {
+                self.yields = budget.is_costly();
                 return Rest::More;
             }
             if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
@@ -177,25 +177,25 @@ impl Cursor {
                 events.push_back(WatchEvent::Failed(damage(why)));
                 return Rest::None;
             }
-            batch.look(&self.scope, &change.key, change.current.iter().chain(&change.previous));
+            budget.count(&self.scope, &change.key, change.current.iter().chain(&change.previous));
             events.extend(seen_from(&self.scope, change));
-            self.told = change.revision;
+            self.sent_upto = change.revision;
             self.progress = change.revision;
         }
         Rest::None
     }
 
     fn reached(&mut self, revision: Revision) {
-        self.told = self.told.max(revision);
+        self.sent_upto = self.sent_upto.max(revision);
         self.progress = self.progress.max(revision);
     }
 
     /// Returns the revision up to which no change concerned the watcher since it had read everything.
-    fn slept_through(&self, state: &State) -> Revision {
-        if !self.drained {
+    fn unconcerned_upto(&self, state: &State) -> Revision {
+        if !self.caught_up {
             return Revision::default();
         }
-        let first = self.registration.first_after(self.told);
+        let first = self.registration.first_after(self.sent_upto);
         let next = first.map(|first| Revision(first.0.saturating_sub(1)));
         next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
     }
@@ -203,16 +203,18 @@ impl Cursor {
     fn expire(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) {
         self.over = true;
         self.shared.metrics.watcher_expired();
-        let (requested, oldest) = (self.told.0, state.floor().0);
+        let (requested, oldest) = (self.sent_upto.0, state.floor().0);
         events.push_back(WatchEvent::Failed(StorageError::Expired { requested, oldest }));
     }
 }
 
-fn seen_from(scope: &Scope, change: &Change) -> Option<WatchEvent> {
+fn seen_from(scope: &Scope, change: &CachedChange) -> Option<WatchEvent> {
     if !scope.contains(&change.key) {
         return None;
     }
-    transition(scope, change.current.as_ref(), change.previous.as_ref(), |last| change.departed(last))
+    transition(scope, change.current.as_ref(), change.previous.as_ref(), |last| {
+        change.last_in_selection(last)
+    })
 }
 
 impl Watcher for Cursor {
@@ -230,7 +232,7 @@ impl Watcher for Cursor {
             None => {
                 // The order matters: a change that arrives after the flag is polled finds the registered task.
                 let woken = self.registration.wake_flag().poll_woken(context);
-                if self.drained && woken.is_pending() {
+                if self.caught_up && woken.is_pending() {
                     return Poll::Pending;
                 }
                 self.read_changes(events)
@@ -255,7 +257,7 @@ impl Watcher for Cursor {
         // loaded here.
         let state = self.shared.state.load();
         let same = state.snapshot.epoch == self.epoch;
-        if same { self.progress.max(self.slept_through(&state)) } else { self.progress }
+        if same { self.progress.max(self.unconcerned_upto(&state)) } else { self.progress }
     }
 
     fn pinned(&self) -> Option<Arc<dyn Pinned>> {

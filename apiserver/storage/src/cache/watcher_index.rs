@@ -20,11 +20,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::bucket::{Bucket, Index};
-use super::group::{Group, Member};
-use super::ring::Change;
+use super::bucket::{Bucket, BucketKey};
+use super::ring::CachedChange;
 use super::wake_flag::WakeFlag;
 use super::wake_queue::WakeQueue;
+use super::watcher_group::{Membership, WatcherGroup};
 use crate::backend::Revision;
 use crate::storage::Scope;
 
@@ -38,7 +38,7 @@ pub(super) struct WatcherIndex {
 #[derive(Default)]
 struct Registry {
     /// Watchers of one object, by its key.
-    objects: HashMap<String, Arc<Group>>,
+    objects: HashMap<String, Arc<WatcherGroup>>,
     /// Watchers of one namespace. The field values that they require are indexed for each namespace separately, so
     /// that a client who may watch only one namespace cannot use up the index entries of another.
     namespaces: HashMap<String, Bucket>,
@@ -46,26 +46,26 @@ struct Registry {
     everything: Bucket,
 }
 
-/// Where a watcher is registered.
-enum Place {
+/// The key under which a watcher is registered.
+enum RegistryKey {
     Object(String),
-    Namespace(String, Index),
-    Everything(Index),
+    Namespace(String, BucketKey),
+    Everything(BucketKey),
 }
 
 /// The registration of a watcher; it ends when this is dropped.
 pub(super) struct Registration {
     watcher_index: Arc<WatcherIndex>,
-    place: Place,
-    member: Member,
+    registry_key: RegistryKey,
+    membership: Membership,
 }
 
 /// The groups that the next published state concerns. No watcher can register while this is held.
 #[must_use]
-pub(super) struct Matched<'i> {
+pub(super) struct MarkedGroups<'i> {
     registry: MutexGuard<'i, Registry>,
     wake_queue: Arc<WakeQueue>,
-    groups: Vec<Arc<Group>>,
+    groups: Vec<Arc<WatcherGroup>>,
 }
 
 impl WatcherIndex {
@@ -73,33 +73,33 @@ impl WatcherIndex {
     pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registration {
         let required = scope.matches.as_ref().and_then(|selection| selection.requires.clone());
         let mut registry = self.registry.lock();
-        let (place, member) = match scope.prefix.strip_suffix('/') {
+        let (registry_key, membership) = match scope.prefix.strip_suffix('/') {
             _ if scope.single => {
                 let key = scope.prefix.clone();
-                let member = registry.objects.entry(key.clone()).or_default().join();
-                (Place::Object(key), member)
+                let membership = registry.objects.entry(key.clone()).or_default().join();
+                (RegistryKey::Object(key), membership)
             }
             Some(namespace) => {
                 let bucket = registry.namespaces.entry(namespace.to_owned()).or_default();
-                let (index, member) = bucket.join(required);
-                (Place::Namespace(namespace.to_owned(), index), member)
+                let (bucket_key, membership) = bucket.join(required);
+                (RegistryKey::Namespace(namespace.to_owned(), bucket_key), membership)
             }
             None => {
-                let (index, member) = registry.everything.join(required);
-                (Place::Everything(index), member)
+                let (bucket_key, membership) = registry.everything.join(required);
+                (RegistryKey::Everything(bucket_key), membership)
             }
         };
         drop(registry);
-        Registration { watcher_index: self.clone(), place, member }
+        Registration { watcher_index: self.clone(), registry_key, membership }
     }
 
     /// Marks the groups that unpublished changes concern. Marks at or below `floor`, the floor of the ring, are
     /// removed.
     pub(super) fn mark<'c>(
         &self,
-        changes: impl Iterator<Item = &'c Arc<Change>>,
+        changes: impl Iterator<Item = &'c Arc<CachedChange>>,
         floor: Revision,
-    ) -> Matched<'_> {
+    ) -> MarkedGroups<'_> {
         let registry = self.registry.lock();
         let (mut first, mut groups, mut found) = (None, Vec::new(), Vec::new());
         for change in changes {
@@ -108,18 +108,18 @@ impl WatcherIndex {
             // Several changes that concern one group wake it once.
             groups.extend(found.drain(..).filter(|group| group.mark(first, change.revision, floor)));
         }
-        Matched { registry, wake_queue: self.wake_queue.clone(), groups }
+        MarkedGroups { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 
     /// Returns all groups, for an event that is no change of an object.
-    pub(super) fn everyone(&self) -> Matched<'_> {
+    pub(super) fn everyone(&self) -> MarkedGroups<'_> {
         let registry = self.registry.lock();
         let groups = registry.groups().cloned().collect();
-        Matched { registry, wake_queue: self.wake_queue.clone(), groups }
+        MarkedGroups { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 }
 
-impl Matched<'_> {
+impl MarkedGroups<'_> {
     /// Wakes the groups, after the state was published.
     pub(super) fn wake(self) {
         drop(self.registry);
@@ -130,18 +130,18 @@ impl Matched<'_> {
 impl Registration {
     /// The watcher's wake-up flag.
     pub(super) fn wake_flag(&self) -> &WakeFlag {
-        &self.member.wake_flag
+        &self.membership.wake_flag
     }
 
     /// Returns the first change above `read` that may concern the watcher, which has read everything up to there.
     pub(super) fn first_after(&self, read: Revision) -> Option<Revision> {
-        self.member.group.first_after(read)
+        self.membership.group.first_after(read)
     }
 }
 
 impl Registry {
     /// Appends the groups that a change may concern; one whose value cannot be decoded may concern every watcher.
-    fn find(&self, change: &Change, found: &mut Vec<Arc<Group>>) {
+    fn find(&self, change: &CachedChange, found: &mut Vec<Arc<WatcherGroup>>) {
         if change.damage.is_some() {
             return found.extend(self.groups().cloned());
         }
@@ -151,33 +151,33 @@ impl Registry {
         namespace.into_iter().for_each(|bucket| bucket.find(change, found));
     }
 
-    fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    fn groups(&self) -> impl Iterator<Item = &Arc<WatcherGroup>> {
         let buckets = self.namespaces.values().chain([&self.everything]);
         self.objects.values().chain(buckets.flat_map(Bucket::groups))
     }
 
-    fn leave(&mut self, place: &Place, member: &Member) {
-        match place {
-            Place::Object(key) => {
-                if member.leave() {
+    fn leave(&mut self, registry_key: &RegistryKey, membership: &Membership) {
+        match registry_key {
+            RegistryKey::Object(key) => {
+                if membership.leave() {
                     self.objects.remove(key);
                 }
             }
-            Place::Namespace(namespace, index) => {
+            RegistryKey::Namespace(namespace, bucket_key) => {
                 let Some(bucket) = self.namespaces.get_mut(namespace) else { return };
-                bucket.leave(index, member);
+                bucket.leave(bucket_key, membership);
                 if bucket.is_empty() {
                     self.namespaces.remove(namespace);
                 }
             }
-            Place::Everything(index) => self.everything.leave(index, member),
+            RegistryKey::Everything(bucket_key) => self.everything.leave(bucket_key, membership),
         }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.watcher_index.registry.lock().leave(&self.place, &self.member);
+        self.watcher_index.registry.lock().leave(&self.registry_key, &self.membership);
     }
 }
 

@@ -6,13 +6,13 @@ use drydock_machinery::Object;
 use serde_json::json;
 
 use super::*;
-use crate::storage::{Stored, Term};
+use crate::storage::{RequiredField, Stored};
 
 fn of_field(scope: Scope, path: &[&str], value: &str) -> Scope {
     let mut scope = scope.matching(&["metadata.labels"], |_| true);
     let path = path.iter().map(|name| (*name).to_owned()).collect();
-    let term = Term { path, value: value.to_owned() };
-    scope.matches.iter_mut().for_each(|selection| selection.requires = Some(term.clone()));
+    let field = RequiredField { path, value: value.to_owned() };
+    scope.matches.iter_mut().for_each(|selection| selection.requires = Some(field.clone()));
     scope
 }
 
@@ -29,9 +29,9 @@ fn concerns(watcher_index: &Arc<WatcherIndex>, key: &str, label: &str, watcher: 
     let object = object.as_object().cloned().map(Object::from).unwrap_or_default();
     let revision = Revision(NEXT.fetch_add(1, SeqCst));
     let stored = Arc::new(Stored::new(key.to_owned(), object, revision));
-    let change = Arc::new(Change::new(revision, key, Some(stored), None, 0));
-    let matched = watcher_index.mark([&change].into_iter(), Revision(0));
-    matched.groups.iter().any(|group| Arc::ptr_eq(group, &watcher.member.group))
+    let change = Arc::new(CachedChange::new(revision, key, Some(stored), None, 0));
+    let marked = watcher_index.mark([&change].into_iter(), Revision(0));
+    marked.groups.iter().any(|group| Arc::ptr_eq(group, &watcher.membership.group))
 }
 
 fn groups(watcher_index: &WatcherIndex) -> usize {
@@ -98,7 +98,7 @@ fn labels_of_everything_are_bounded_and_take_no_place_from_a_kinds_own_fields() 
 fn a_change_that_concerns_a_thousand_watchers_alike_marks_one_group() {
     let watcher_index = Arc::<WatcherIndex>::default();
     let watchers: Vec<_> = (0..1000).map(|_| watcher_index.register(&Scope::namespace("a"))).collect();
-    let change = Arc::new(Change::new(Revision(7), "a/1", None, None, 0));
+    let change = Arc::new(CachedChange::new(Revision(7), "a/1", None, None, 0));
     assert_eq!(watcher_index.mark([&change, &change].into_iter(), Revision(0)).groups.len(), 1);
     for watcher in &watchers {
         assert_eq!(watcher.first_after(Revision(5)), Some(Revision(7)));

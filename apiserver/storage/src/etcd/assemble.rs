@@ -72,10 +72,10 @@ impl Assembler {
         let previous = event.prev_kv.map(|pair| self.prefix.pair(pair)).transpose()?;
         let created = match (deleted, &previous) {
             (true, Some(previous)) => previous.create_revision,
-            _ => self.prefix.origin.revision(pair.create_revision),
+            _ => self.prefix.revision_offset.revision(pair.create_revision),
         };
         Ok(Some(BackendEvent {
-            revision: self.prefix.origin.revision(pair.mod_revision),
+            revision: self.prefix.revision_offset.revision(pair.mod_revision),
             create_revision: created,
             key: self.prefix.strip(pair.key)?,
             value: (!deleted).then(|| Bytes::from(pair.value)),

@@ -13,19 +13,19 @@
 use etcd_client::proto::{PbKeyValue, PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
-use super::requests::Requests;
-use crate::backend::{BackendError, Result, Revision, Turn};
+use super::requests::PrefixRequests;
+use crate::backend::{BackendError, CompactionTurn, Result, Revision};
 
 /// The key that Kubernetes uses. It is outside any prefix, because compaction affects the whole etcd.
 const KEY: &str = "compact_rev_key";
 
 /// Makes one turn. Returns what the next turn needs.
-pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
+pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Result<CompactionTurn> {
     let response = requests.members().read(KEY.to_owned(), GetOptions::new()).await?.0;
     let revision = requests.header(response.header.as_ref())?;
-    let time = noted(requests, response.kvs.into_iter().next());
+    let time = record_boundary(requests, response.kvs.into_iter().next());
     if time != last.time {
-        return Ok(Turn { time, revision });
+        return Ok(CompactionTurn { time, revision });
     }
     // The first turn knows no revision yet.
     if last.revision > Revision(0) {
@@ -35,26 +35,26 @@ pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
         }
     }
     match write(requests, last).await {
-        Ok(time) => Ok(Turn { time, revision }),
+        Ok(time) => Ok(CompactionTurn { time, revision }),
         // etcd has no space, so no other replica can write the key either.
-        Err(BackendError::NoSpace(_)) => Ok(Turn { time, revision }),
+        Err(BackendError::NoSpace(_)) => Ok(CompactionTurn { time, revision }),
         Err(error) => Err(error),
     }
 }
 
 /// Writes the key if its version is that of the last turn. Returns the version that it has afterwards.
-async fn write(requests: &Requests, last: Turn) -> Result<u64> {
+async fn write(requests: &PrefixRequests, last: CompactionTurn) -> Result<u64> {
     let time = i64::try_from(last.time).unwrap_or(i64::MAX);
     let transaction = Txn::new()
         .when([Compare::version(KEY, CompareOp::Equal, time)])
         .and_then([TxnOp::put(KEY, requests.signed(last.revision).max(0).to_string(), None)])
         .or_else([TxnOp::get(KEY, None)]);
     let response = requests.members().transact(transaction).await?;
-    Ok(if response.succeeded { last.time + 1 } else { noted(requests, found(response)) })
+    Ok(if response.succeeded { last.time + 1 } else { record_boundary(requests, found(response)) })
 }
 
 /// Records the compaction boundary that the key holds, and returns its version; 0 if there is no key.
-fn noted(requests: &Requests, pair: Option<PbKeyValue>) -> u64 {
+fn record_boundary(requests: &PrefixRequests, pair: Option<PbKeyValue>) -> u64 {
     let Some(pair) = pair else { return 0 };
     if let Some(at) = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok()) {
         requests.compacted(requests.revision(at));

@@ -11,9 +11,9 @@ use etcd_client::proto::PbTxnResponse;
 use etcd_client::{GetOptions, GetResponse, Txn};
 
 use super::error::{is_not_carried_out, translate};
-use super::hedge::Read;
+use super::hedge::HedgedRead;
 use super::members::{MemberChoice, Members};
-use super::space::Size;
+use super::space::DatabaseSize;
 use crate::backend::{BackendError, Result};
 
 /// How long a caller waits for an answer.
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 impl Members {
     /// Reads a key or a range. Retries, on as many members as needed, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        let answer = self.within(Read::new(self, key, options).answer()).await;
+        let answer = self.within(HedgedRead::new(self, key, options).answer()).await;
         self.contact().ended(&answer);
         answer
     }
@@ -45,12 +45,12 @@ impl Members {
             loop {
                 let chosen = self.chosen();
                 let mut client = self.client(chosen);
-                match self.suspecting(chosen, client.txn(transaction.clone())).await {
+                match self.with_silence_timeout(chosen, client.txn(transaction.clone())).await {
                     Ok(response) => return Ok(response.0),
                     Err(error) if is_not_carried_out(&error) => {
                         tracing::debug!(%error, "writing to etcd again");
                         self.contact().failed(&translate(error));
-                        self.leave(chosen);
+                        self.switch_from(chosen);
                         wait(&mut pause).await;
                     }
                     Err(error) => return Err(self.failed(chosen, translate(error))),
@@ -71,12 +71,12 @@ impl Members {
     }
 
     /// Returns the size of the store of the member in use.
-    pub async fn size(&self) -> Result<Size> {
+    pub async fn size(&self) -> Result<DatabaseSize> {
         let chosen = self.chosen();
         let mut client = self.member(chosen);
         let status = self.within(async { client.status().await.map_err(translate) }).await;
         let status = status.map_err(|error| self.failed(chosen, error))?;
-        Ok(Size::new(status.raft_used_db_size(), status.db_size_quota()))
+        Ok(DatabaseSize::new(status.raft_used_db_size(), status.db_size_quota()))
     }
 
     /// Runs `work` under the deadline. The error after the deadline includes why the last attempt failed.
@@ -93,12 +93,12 @@ impl Members {
 
     /// Waits for a member's answer. After [`SILENCE`], other requests switch to another member; this one still waits,
     /// because only the answer tells whether it was carried out.
-    async fn suspecting<T>(&self, chosen: MemberChoice, answer: impl Future<Output = T>) -> T {
+    async fn with_silence_timeout<T>(&self, chosen: MemberChoice, answer: impl Future<Output = T>) -> T {
         let mut answer = std::pin::pin!(answer);
         match tokio::time::timeout(SILENCE, answer.as_mut()).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.leave(chosen);
+                self.switch_from(chosen);
                 answer.await
             }
         }
@@ -107,7 +107,7 @@ impl Members {
     /// Returns the error of a request. Switches to another member if the member was unavailable.
     fn failed(&self, chosen: MemberChoice, error: BackendError) -> BackendError {
         if matches!(error, BackendError::Unavailable(_)) {
-            self.leave(chosen);
+            self.switch_from(chosen);
         }
         error
     }

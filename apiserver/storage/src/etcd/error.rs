@@ -58,7 +58,7 @@ pub(super) fn is_not_carried_out(error: &Error) -> bool {
 }
 
 /// Fills in the revision that an error is about.
-pub(super) fn about(error: BackendError, at: Revision) -> BackendError {
+pub(super) fn with_revision(error: BackendError, at: Revision) -> BackendError {
     match error {
         BackendError::Compacted { oldest, .. } => {
             BackendError::Compacted { requested: at, oldest: oldest.max(Revision(at.0.saturating_add(1))) }

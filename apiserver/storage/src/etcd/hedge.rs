@@ -17,19 +17,19 @@ use super::members::{MemberChoice, Members};
 use crate::backend::{BackendError, Result};
 
 /// A member's answer, with the choice of this member.
-type Answer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
+type PendingAnswer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
 
 /// A read in progress.
-pub(super) struct Read<'m> {
+pub(super) struct HedgedRead<'m> {
     members: &'m Members,
     key: String,
     options: GetOptions,
     /// The members that have not answered yet.
     waiting: Vec<MemberChoice>,
-    answers: FuturesUnordered<Answer>,
+    answers: FuturesUnordered<PendingAnswer>,
 }
 
-impl<'m> Read<'m> {
+impl<'m> HedgedRead<'m> {
     /// Creates a read; nothing is sent yet.
     pub fn new(members: &'m Members, key: String, options: GetOptions) -> Self {
         Self { members, key, options, waiting: Vec::new(), answers: FuturesUnordered::new() }
@@ -48,7 +48,7 @@ impl<'m> Read<'m> {
                         tracing::debug!(%error, "reading from etcd again");
                         self.members.contact().failed(&error);
                         self.waiting.retain(|waiting| *waiting != chosen);
-                        self.members.leave(chosen);
+                        self.members.switch_from(chosen);
                         next = next.min(Instant::now() + pause);
                         pause = longer(pause);
                     }
@@ -57,7 +57,7 @@ impl<'m> Read<'m> {
                 () = tokio::time::sleep_until(next), if self.waiting.len() < self.members.count() => {
                     if let Some(silent) = self.waiting.last() {
                         tracing::debug!("a member of etcd is silent, and another one is asked as well");
-                        self.members.leave(*silent);
+                        self.members.switch_from(*silent);
                     }
                     next = self.ask();
                 }

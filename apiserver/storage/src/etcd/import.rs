@@ -3,31 +3,31 @@
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::requests::Requests;
-use super::revision_offset::{self, Begun, RevisionOffset};
-use super::{EtcdConfig, reach};
+use super::requests::PrefixRequests;
+use super::revision_offset::{self, FillStarted, RevisionOffset};
+use super::{EtcdConfig, connect_prefix};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
 use crate::values;
 
 /// Writes in flight at a time.
-const WAYS: usize = 32;
+const MAX_IN_FLIGHT: usize = 32;
 
 /// A prefix that is being filled. No server starts on it before the import is finished. The next attempt removes what
 /// an aborted one left.
-pub struct Import {
-    requests: Requests,
+pub struct PrefixImport {
+    requests: PrefixRequests,
     guard: Guard,
     offset: u64,
 }
 
-impl Import {
+impl PrefixImport {
     /// Begins to fill a prefix. All its revisions will be above `above`. Fails if the prefix is in use, or was.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
-        let (_, requests) = reach(config, RevisionOffset::default()).await?;
-        let Begun { guard, anew } = revision_offset::begin(&requests, &config.prefix).await?;
+        let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
+        let FillStarted { guard, resumed } = revision_offset::begin(&requests, &config.prefix).await?;
         let offset = (above.0 + 1).saturating_sub(guard.revision.0);
         let import = Self { requests, guard, offset };
-        if anew {
+        if resumed {
             import.clear().await?;
         }
         Ok(import)
@@ -39,8 +39,8 @@ impl Import {
     }
 
     /// Returns the first revision of the prefix if this attempt has filled it completely; `None` if it has not.
-    pub async fn made(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
-        let (_, requests) = reach(config, RevisionOffset::default()).await?;
+    pub async fn completed(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
+        let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         revision_offset::filled(&requests, attempt).await
     }
 
@@ -49,7 +49,7 @@ impl Import {
     pub async fn add(&mut self, pairs: Vec<KeyValue>) -> Result<()> {
         let (Some(first), Some(last)) = (pairs.first(), pairs.last()) else { return Ok(()) };
         let keys = first.key.clone()..format!("{}\0", last.key);
-        self.all(pairs.clone(), |pair| (pair.key, None, Some(pair.value))).await?;
+        self.write_all(pairs.clone(), |pair| (pair.key, None, Some(pair.value))).await?;
         let there = self.requests.range(keys, 0, None).await?.items;
         let is_same = |(one, other): (&KeyValue, &KeyValue)| one.key == other.key && one.value == other.value;
         match there.len() == pairs.len() && there.iter().zip(&pairs).all(is_same) {
@@ -70,24 +70,24 @@ impl Import {
     /// Removes what an aborted attempt left.
     async fn clear(&self) -> Result<()> {
         let left = self.requests.range(crate::backend::prefix_range(values::ALL), 0, None).await?;
-        self.all(left.items, |pair| (pair.key, Some(pair.mod_revision), None)).await
+        self.write_all(left.items, |pair| (pair.key, Some(pair.mod_revision), None)).await
     }
 
-    /// Sends one write for each pair, at most [`WAYS`] at a time.
-    async fn all(
+    /// Sends one write for each pair, at most [`MAX_IN_FLIGHT`] at a time.
+    async fn write_all(
         &self,
         pairs: Vec<KeyValue>,
         as_write: impl Fn(KeyValue) -> (String, Option<Revision>, Option<Bytes>),
     ) -> Result<()> {
         let mut running = JoinSet::new();
         for pair in pairs {
-            if running.len() == WAYS {
+            if running.len() == MAX_IN_FLIGHT {
                 joined(running.join_next().await)?;
             }
             let (key, expected, value) = as_write(pair);
             let write =
                 Write { key, expected, value, guard: Some(self.guard.clone()), priority: Default::default() };
-            running.spawn(one(self.requests.clone(), write));
+            running.spawn(write_one(self.requests.clone(), write));
         }
         while let Some(ended) = running.join_next().await {
             joined(Some(ended))?;
@@ -96,7 +96,7 @@ impl Import {
     }
 }
 
-async fn one(requests: Requests, write: Write) -> Result<WriteOutcome> {
+async fn write_one(requests: PrefixRequests, write: Write) -> Result<WriteOutcome> {
     let (key, bytes) = (write.key.clone(), write.value.as_ref().map_or(0, |value| value.len()));
     requests.write(write).await.map_err(|error| match error {
         BackendError::TooLarge => BackendError::Unavailable(format!(
@@ -111,6 +111,6 @@ fn joined(ended: Option<Result<Result<WriteOutcome>, tokio::task::JoinError>>) -
     let stopped = |error: tokio::task::JoinError| BackendError::Unavailable(error.to_string());
     match ended.transpose().map_err(stopped)?.transpose()? {
         None | Some(WriteOutcome::Committed(_)) => Ok(()),
-        Some(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => Err(revision_offset::taken()),
+        Some(WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed) => Err(revision_offset::taken()),
     }
 }

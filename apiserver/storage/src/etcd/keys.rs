@@ -15,19 +15,19 @@ use crate::values;
 pub(super) struct Prefix {
     text: String,
     /// How etcd's revisions map to those of the prefix.
-    pub origin: RevisionOffset,
+    pub revision_offset: RevisionOffset,
 }
 
 impl Prefix {
     /// Adds the slashes around a prefix. Kubernetes writes one before it (storagebackend: path.Join("/", prefix));
     /// the one after it keeps `/a` from being the prefix of `/ab`. The key of the compaction protocol does not start
     /// with a slash.
-    pub fn new(prefix: &str, origin: RevisionOffset) -> Self {
+    pub fn new(prefix: &str, revision_offset: RevisionOffset) -> Self {
         let text = match prefix.trim_matches('/') {
             "" => "/".to_owned(),
             inner => format!("/{inner}/"),
         };
-        Self { text, origin }
+        Self { text, revision_offset }
     }
 
     /// Returns a key as etcd has it.
@@ -55,8 +55,8 @@ impl Prefix {
         Ok(KeyValue {
             key: self.strip(pair.key)?,
             value: Bytes::from(pair.value),
-            create_revision: self.origin.revision(pair.create_revision),
-            mod_revision: self.origin.revision(pair.mod_revision),
+            create_revision: self.revision_offset.revision(pair.create_revision),
+            mod_revision: self.revision_offset.revision(pair.mod_revision),
         })
     }
 }

@@ -11,7 +11,7 @@ use etcd_client::{Client, KvClient, WatchClient};
 use tokio::sync::watch;
 
 use super::config::Connector;
-use super::contact::Contact;
+use super::quorum_contact::QuorumContact;
 use crate::backend::Result;
 
 /// The clients of all members; clones share which member is in use.
@@ -21,7 +21,7 @@ pub(super) struct Members {
     clients: Arc<[KvClient]>,
     members: Arc<[Client]>,
     chosen: watch::Sender<MemberChoice>,
-    contact: Contact,
+    contact: QuorumContact,
 }
 
 /// Which member is in use: the number of switches so far. A request that failed names the choice it used, so that
@@ -41,7 +41,7 @@ impl Members {
         let first = RandomState::new().build_hasher().finish() % clients.len().max(1) as u64;
         let chosen = watch::Sender::new(MemberChoice(usize::try_from(first).unwrap_or_default()));
         let (clients, members) = (clients.into(), members.into());
-        Ok(Self { connector, clients, members, chosen, contact: Contact::new() })
+        Ok(Self { connector, clients, members, chosen, contact: QuorumContact::new() })
     }
 
     /// Number of members.
@@ -83,12 +83,12 @@ impl Members {
     }
 
     /// The record of whether etcd answers.
-    pub fn contact(&self) -> &Contact {
+    pub fn contact(&self) -> &QuorumContact {
         &self.contact
     }
 
     /// Switches from a member that has failed to the next one, unless another request has already switched.
-    pub fn leave(&self, chosen: MemberChoice) {
+    pub fn switch_from(&self, chosen: MemberChoice) {
         let next = MemberChoice(chosen.0.wrapping_add(1));
         let left = self.chosen.send_if_modified(|present| {
             let is_first = *present == chosen;
@@ -99,7 +99,7 @@ impl Members {
         });
         let member = next.0 % self.count();
         match left && self.count() > 1 {
-            true if self.contact.turns() => {
+            true if self.contact.record_switch() => {
                 tracing::info!(member, "another member of etcd is asked from now on");
             }
             true => tracing::debug!(member, "another member of etcd is asked"),

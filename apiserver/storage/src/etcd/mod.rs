@@ -1,7 +1,7 @@
 //! The etcd backend: for production, and for several API servers on one store.
 //!
 //! ```text
-//!   get, range, write ──> Requests ──(deadlines)──> Members ──(one channel each)──> the current member
+//!   get, range, write ──> PrefixRequests ──(deadlines)──> Members ──(one channel each)──> the current member
 //!   watch ──> one task and one connection per watch ──> Assembler ──> channel
 //!   compaction turn ──> compactor: one replica at a time, with the same key as Kubernetes' compactor
 //! ```
@@ -14,17 +14,17 @@
 mod assemble;
 mod compactor;
 mod config;
-mod contact;
 mod deadline;
 mod error;
 mod hedge;
 mod import;
 mod keys;
 mod members;
+mod move_source;
+mod quorum_contact;
 mod record;
 mod requests;
 mod revision_offset;
-mod source;
 mod space;
 mod stream_liveness;
 mod watch;
@@ -38,16 +38,17 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::backend::{
-    Backend, BackendError, KeyValue, RangeResult, Result, Revision, Turn, WatchItem, Write, WriteOutcome,
+    Backend, BackendError, CompactionTurn, KeyValue, RangeResult, Result, Revision, WatchItem, Write,
+    WriteOutcome,
 };
 use config::Connector;
 pub use config::EtcdConfig;
-pub use import::Import;
+pub use import::PrefixImport;
 use keys::Prefix;
 use members::Members;
-use requests::Requests;
+pub use move_source::{MoveMark, MoveSource};
+use requests::PrefixRequests;
 use revision_offset::RevisionOffset;
-pub use source::{Leaving, Source};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 use write_permission::WritePermission;
@@ -57,7 +58,7 @@ use write_permission::WritePermission;
 /// The tests of this crate run on the etcd that conformance/host pins; `DRYDOCK_ETCD` selects another one. They have
 /// passed on 3.4.39 and 3.5.35.
 pub struct EtcdBackend {
-    requests: Requests,
+    requests: PrefixRequests,
     members: Members,
     prefix: Prefix,
     /// Counts the progress requests.
@@ -72,27 +73,27 @@ impl EtcdBackend {
     /// Connects. Fails if a certificate cannot be read, if the cluster does not answer, or if the record of the
     /// prefix forbids it.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
-        let (members, requests) = reach(config, RevisionOffset::default()).await?;
+        let (members, requests) = connect_prefix(config, RevisionOffset::default()).await?;
         let claimed = revision_offset::claim(&requests).await;
-        let (origin, record) = claimed.map_err(|error| about(&config.prefix, error))?;
-        let permission = WritePermission::new(origin, RevisionOffset::default().signed(record));
+        let (revision_offset, record) = claimed.map_err(|error| with_prefix(&config.prefix, error))?;
+        let permission = WritePermission::new(revision_offset, RevisionOffset::default().signed(record));
         let followed = permission.follow(&members, &config.prefix);
-        Self::at(config, members, origin, Some((permission, followed))).await
+        Self::at(config, members, revision_offset, Some((permission, followed))).await
     }
 
     async fn at(
         config: &EtcdConfig,
         members: Members,
-        origin: RevisionOffset,
+        revision_offset: RevisionOffset,
         permission: Option<(WritePermission, DropGuard)>,
     ) -> Result<Self> {
-        let prefix = Prefix::new(&config.prefix, origin);
-        let mut requests = Requests::new(members.clone(), prefix.clone()).retaining(config.retention);
+        let prefix = Prefix::new(&config.prefix, revision_offset);
+        let mut requests = PrefixRequests::new(members.clone(), prefix.clone()).retaining(config.retention);
         if let Some((permission, _)) = &permission {
-            requests = requests.while_standing(permission.clone());
+            requests = requests.with_permission(permission.clone());
         }
         requests.current_revision().await?;
-        let keeping = members.contact().clone().keep(members.clone(), prefix.key("revision"));
+        let keeping = members.contact().clone().probe(members.clone(), prefix.key("revision"));
         let _keeping = AbortOnDropHandle::new(tokio::spawn(keeping));
         Ok(Self { requests, members, prefix, progress: Default::default(), permission, _keeping })
     }
@@ -101,19 +102,22 @@ impl EtcdBackend {
 /// Removes the mark of a move. Revisions continue `bump` above the last one, and the history below is discarded.
 /// Returns the first new revision.
 pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
-    let (_, requests) = reach(config, RevisionOffset::default()).await?;
+    let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
     revision_offset::reclaim(&requests, &config.prefix, bump).await
 }
 
 /// Connects to a prefix with this revision offset.
-async fn reach(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, Requests)> {
+async fn connect_prefix(
+    config: &EtcdConfig,
+    revision_offset: RevisionOffset,
+) -> Result<(Members, PrefixRequests)> {
     let members = Members::new(Connector::new(config).await?).await?;
-    let requests = Requests::new(members.clone(), Prefix::new(&config.prefix, origin));
+    let requests = PrefixRequests::new(members.clone(), Prefix::new(&config.prefix, revision_offset));
     Ok((members, requests))
 }
 
 /// Adds the prefix to an error.
-fn about(prefix: &str, error: BackendError) -> BackendError {
+fn with_prefix(prefix: &str, error: BackendError) -> BackendError {
     match error {
         BackendError::Unavailable(why) => BackendError::Unavailable(format!("prefix {prefix}: {why}")),
         BackendError::Corrupt(why) => BackendError::Corrupt(format!("prefix {prefix}: {why}")),
@@ -141,7 +145,7 @@ impl Backend for EtcdBackend {
 
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
         let progress = self.progress.subscribe();
-        let watch = watch::Watch::new(self.members.clone(), self.prefix.clone(), keys, after, progress);
+        let watch = watch::EtcdWatch::new(self.members.clone(), self.prefix.clone(), keys, after, progress);
         Ok(watch.start())
     }
 
@@ -172,10 +176,10 @@ impl Backend for EtcdBackend {
     }
 
     async fn relieve(&self) {
-        self.requests.space.keep(&self.requests).await;
+        self.requests.space.run(&self.requests).await;
     }
 
-    async fn compaction_turn(&self, last: Turn) -> Result<Turn> {
+    async fn compaction_turn(&self, last: CompactionTurn) -> Result<CompactionTurn> {
         compactor::turn(&self.requests, last).await
     }
 }

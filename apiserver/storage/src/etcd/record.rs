@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::revision_offset::{KEY, RevisionOffset};
 use crate::backend::{BackendError, KeyValue, Result, Revision};
-use crate::migrate::{has_moved, leaves};
+use crate::migrate::{has_moved, is_being_moved};
 
 /// Whether the record marks a move that is not complete.
 pub(super) fn is_moving(record: &KeyValue) -> bool {
@@ -14,18 +14,18 @@ pub(super) fn is_moving(record: &KeyValue) -> bool {
 
 /// Returns where the objects are being moved to, and the revision offset before the move.
 pub(super) fn moving(value: &Value) -> Option<(&str, RevisionOffset)> {
-    Some((value.get("moving")?.as_str()?, origin(value.get("was")?)?))
+    Some((value.get("moving")?.as_str()?, revision_offset(value.get("was")?)?))
 }
 
 /// Returns the record of a prefix that servers use.
-pub(super) fn record(origin: RevisionOffset) -> Value {
-    json!({"offset": origin.offset, "floor": origin.floor.0})
+pub(super) fn record(revision_offset: RevisionOffset) -> Value {
+    json!({"offset": revision_offset.offset, "floor": revision_offset.floor.0})
 }
 
 /// Returns why a server that started with the offset `known` may no longer write under this record; `None` if it may.
 pub(super) fn closed(bytes: &[u8], known: &RevisionOffset) -> Option<String> {
     match read(bytes) {
-        Ok(origin) if origin == *known => None,
+        Ok(revision_offset) if revision_offset == *known => None,
         Ok(_) => {
             Some("its objects were moved, and the prefix is used anew: start the server again".to_owned())
         }
@@ -38,10 +38,10 @@ pub(super) fn closed(bytes: &[u8], known: &RevisionOffset) -> Option<String> {
 pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
     let value = value(bytes);
     let place = |state| value.get(state).and_then(Value::as_str);
-    match (origin(&value), place("moved"), place("moving")) {
-        (Some(origin), ..) => Ok(origin),
+    match (revision_offset(&value), place("moved"), place("moving")) {
+        (Some(revision_offset), ..) => Ok(revision_offset),
         (None, Some(place), _) => Err(has_moved(place)),
-        (None, None, Some(place)) => Err(leaves(place)),
+        (None, None, Some(place)) => Err(is_being_moved(place)),
         (None, None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
             "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
                 .to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn value(bytes: &[u8]) -> Value {
 }
 
 /// Returns the revision offset in a record.
-pub(super) fn origin(value: &Value) -> Option<RevisionOffset> {
+pub(super) fn revision_offset(value: &Value) -> Option<RevisionOffset> {
     let number = |name| value.get(name).and_then(Value::as_u64);
     Some(RevisionOffset { offset: number("offset")?, floor: Revision(number("floor")?) })
 }

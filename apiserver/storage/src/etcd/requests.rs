@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use etcd_client::proto::PbResponseHeader;
 use etcd_client::{GetOptions, GetResponse};
 
-use super::error::about;
+use super::error::with_revision;
 use super::keys::Prefix;
 use super::members::Members;
 use super::revision_offset::RevisionOffset;
@@ -21,7 +21,7 @@ const PAGE: usize = 2000;
 
 /// Sends requests about the keys of one prefix.
 #[derive(Clone)]
-pub(super) struct Requests {
+pub(super) struct PrefixRequests {
     pub(super) members: Members,
     pub(super) prefix: Prefix,
     /// The highest compaction boundary seen, for error messages: etcd does not return it with a refusal.
@@ -31,7 +31,7 @@ pub(super) struct Requests {
     pub(super) space: Space,
 }
 
-impl Requests {
+impl PrefixRequests {
     pub fn new(members: Members, prefix: Prefix) -> Self {
         let space = Space::new(Retention::default());
         Self { members, prefix, compacted: Arc::default(), permission: None, space }
@@ -43,7 +43,7 @@ impl Requests {
     }
 
     /// Makes each write depend on the record of the prefix, as a server needs.
-    pub fn while_standing(mut self, permission: WritePermission) -> Self {
+    pub fn with_permission(mut self, permission: WritePermission) -> Self {
         self.permission = Some(permission);
         self
     }
@@ -113,17 +113,17 @@ impl Requests {
 
     /// Returns the revision in a response header.
     pub fn header(&self, of: Option<&PbResponseHeader>) -> Result<Revision> {
-        header(&self.prefix.origin, of)
+        header(&self.prefix.revision_offset, of)
     }
 
     /// Converts a revision to etcd's.
     pub fn signed(&self, revision: Revision) -> i64 {
-        self.prefix.origin.signed(revision)
+        self.prefix.revision_offset.signed(revision)
     }
 
     /// Converts one of etcd's revisions.
     pub fn revision(&self, number: i64) -> Revision {
-        self.prefix.origin.revision(number)
+        self.prefix.revision_offset.revision(number)
     }
 
     async fn page(
@@ -155,7 +155,7 @@ impl Requests {
                 return Err(BackendError::Compacted { requested: Revision(0), oldest });
             }
             Some(at) => {
-                self.prefix.origin.check(at)?;
+                self.prefix.revision_offset.check(at)?;
                 options.with_revision(self.signed(at))
             }
             None => options,
@@ -172,7 +172,7 @@ impl Requests {
         match error {
             BackendError::Compacted { .. } => {
                 let oldest = Revision(self.compacted.load(Ordering::Relaxed));
-                about(BackendError::Compacted { requested, oldest }, requested)
+                with_revision(BackendError::Compacted { requested, oldest }, requested)
             }
             BackendError::FutureRevision { .. } => match self.current_revision().await {
                 Ok(current) => BackendError::FutureRevision { requested, current },
@@ -184,7 +184,10 @@ impl Requests {
 }
 
 /// Returns the revision in a response header.
-pub(super) fn header(origin: &RevisionOffset, header: Option<&PbResponseHeader>) -> Result<Revision> {
+pub(super) fn header(
+    revision_offset: &RevisionOffset,
+    header: Option<&PbResponseHeader>,
+) -> Result<Revision> {
     let missing = || BackendError::Unavailable("etcd answered without a header".to_owned());
-    header.map(|header| origin.revision(header.revision)).ok_or_else(missing)
+    header.map(|header| revision_offset.revision(header.revision)).ok_or_else(missing)
 }

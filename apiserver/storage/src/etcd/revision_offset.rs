@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::record::{moving, origin, read, record, unreadable, value};
-use super::requests::Requests;
+use super::record::{moving, read, record, revision_offset, unreadable, value};
+use super::requests::PrefixRequests;
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
 use crate::values::{self, raised};
 
@@ -85,43 +85,43 @@ impl RevisionOffset {
 
 /// Returns the revision offset for a server that starts, and the revision of its record. Claims the prefix if it has
 /// no record. Fails if the record allows no server.
-pub(super) async fn claim(requests: &Requests) -> Result<(RevisionOffset, Revision)> {
+pub(super) async fn claim(requests: &PrefixRequests) -> Result<(RevisionOffset, Revision)> {
     loop {
         let (present, _) = requests.get(KEY, None).await?;
         match present {
             Some(pair) => return Ok((read(&pair.value)?, pair.mod_revision)),
             None => match write(requests, None, &record(RevisionOffset::default())).await? {
                 WriteOutcome::Committed(at) => return Ok((RevisionOffset::default(), at)),
-                WriteOutcome::Conflict(..) | WriteOutcome::Guarded => tokio::time::sleep(PAUSE).await,
+                WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => tokio::time::sleep(PAUSE).await,
             },
         }
     }
 }
 
 /// Returns the revision offset of a prefix that is only read, for example to move its objects, and its record.
-pub(super) async fn existing(requests: &Requests) -> Result<(RevisionOffset, Option<KeyValue>)> {
+pub(super) async fn existing(requests: &PrefixRequests) -> Result<(RevisionOffset, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
-    let origin = match &present {
+    let revision_offset = match &present {
         None => RevisionOffset::default(),
         Some(pair) => match moving(&value(&pair.value)) {
             Some((_, was)) => was,
             None => read(&pair.value)?,
         },
     };
-    Ok((origin, present))
+    Ok((revision_offset, present))
 }
 
 /// A prefix that is now marked as being filled.
-pub(super) struct Begun {
+pub(super) struct FillStarted {
     /// The guard of the writes that fill it: a later attempt changes the record, and so ends this one.
     pub guard: Guard,
     /// Whether an earlier attempt was aborted; then everything under the prefix is from that attempt.
-    pub anew: bool,
+    pub resumed: bool,
 }
 
 /// Marks a prefix as being filled. Fails if the prefix is or was in use, unless it is only left from an aborted
 /// attempt.
-pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
+pub(super) async fn begin(requests: &PrefixRequests, prefix: &str) -> Result<FillStarted> {
     let (present, _) = requests.get(KEY, None).await?;
     let used = match &present {
         Some(pair) => value(&pair.value).get("filling").is_none(),
@@ -131,31 +131,35 @@ pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
         let why = format!("{prefix} is in use by an API server, or was: name an --etcd-prefix that is new");
         return Err(BackendError::Unavailable(why));
     }
-    let (anew, expected) = (present.is_some(), present.map(|pair| pair.mod_revision));
+    let (resumed, expected) = (present.is_some(), present.map(|pair| pair.mod_revision));
     match write(requests, expected, &json!({"filling": true})).await? {
         WriteOutcome::Committed(revision) => {
-            Ok(Begun { guard: Guard { key: KEY.to_owned(), revision }, anew })
+            Ok(FillStarted { guard: Guard { key: KEY.to_owned(), revision }, resumed })
         }
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Err(taken()),
     }
 }
 
 /// Opens the prefix to servers. If the outcome of the write is unknown, reads the record to find out. The outcome
 /// stays unknown only if etcd does not answer at all.
-pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: RevisionOffset) -> Result<()> {
+pub(super) async fn finish(
+    requests: &PrefixRequests,
+    guard: &Guard,
+    revision_offset: RevisionOffset,
+) -> Result<()> {
     let mut last = String::new();
-    let mut open = record(origin);
+    let mut open = record(revision_offset);
     open["filled"] = guard.revision.0.into();
     for _ in 0..TRIES {
         let why = match write(requests, Some(guard.revision), &open).await {
             Ok(WriteOutcome::Committed(_)) => return Ok(()),
-            Ok(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => None,
+            Ok(WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed) => None,
             Err(BackendError::Unavailable(why)) => Some(why),
             Err(error) => return Err(error),
         };
         let (present, _) = requests.get(KEY, None).await.map_err(unknown)?;
         match (present, why) {
-            (Some(pair), _) if read(&pair.value).is_ok_and(|there| there == origin) => return Ok(()),
+            (Some(pair), _) if read(&pair.value).is_ok_and(|there| there == revision_offset) => return Ok(()),
             (Some(pair), Some(why)) if pair.mod_revision == guard.revision => {
                 tracing::debug!(why, "opening the prefix again");
                 last = why;
@@ -183,7 +187,7 @@ pub(super) fn taken() -> BackendError {
 /// Marks the prefix: its objects are being moved to `place`, or have been. `before` is the present record. Returns
 /// the new one. Fails if the record is no longer `before`.
 pub(super) async fn mark(
-    requests: &Requests,
+    requests: &PrefixRequests,
     before: Option<&KeyValue>,
     (state, place): (&str, &str),
 ) -> Result<KeyValue> {
@@ -195,12 +199,12 @@ pub(super) async fn mark(
 }
 
 /// Removes the mark of a move that did not take place: servers write again.
-pub(super) async fn unmark(requests: &Requests, marked: &KeyValue) -> Result<()> {
+pub(super) async fn unmark(requests: &PrefixRequests, marked: &KeyValue) -> Result<()> {
     let (_, was) = moving(&value(&marked.value)).ok_or_else(unreadable)?;
     put(requests, Some(marked), &record(was)).await.map(drop)
 }
 
-async fn put(requests: &Requests, before: Option<&KeyValue>, value: &Value) -> Result<KeyValue> {
+async fn put(requests: &PrefixRequests, before: Option<&KeyValue>, value: &Value) -> Result<KeyValue> {
     match write(requests, before.map(|pair| pair.mod_revision), value).await? {
         WriteOutcome::Committed(at) => Ok(KeyValue {
             key: KEY.to_owned(),
@@ -208,36 +212,36 @@ async fn put(requests: &Requests, before: Option<&KeyValue>, value: &Value) -> R
             create_revision: before.map_or(at, |pair| pair.create_revision),
             mod_revision: at,
         }),
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Err(taken()),
     }
 }
 
 /// Returns the first revision of the prefix if the move `attempt` has filled it; `None` if it has not.
-pub(super) async fn filled(requests: &Requests, attempt: u64) -> Result<Option<Revision>> {
+pub(super) async fn filled(requests: &PrefixRequests, attempt: u64) -> Result<Option<Revision>> {
     let (present, _) = requests.get(KEY, None).await?;
     let record = present.map(|pair| value(&pair.value)).unwrap_or_default();
     let is_it = record.get("filled").and_then(Value::as_u64) == Some(attempt);
-    Ok(origin(&record).filter(|_| is_it).map(|origin| origin.floor))
+    Ok(revision_offset(&record).filter(|_| is_it).map(|revision_offset| revision_offset.floor))
 }
 
 /// Removes the mark of a move, and raises the revisions by `bump`, because clients have seen revisions of the store
 /// that the objects were moved to. Returns the first new revision. Fails if the prefix has no such mark.
-pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Result<Revision> {
+pub(super) async fn reclaim(requests: &PrefixRequests, prefix: &str, bump: u64) -> Result<Revision> {
     let (present, newest) = requests.get(KEY, None).await?;
     let is_marked = |value: &Value| value.get("moved").is_some() || value.get("moving").is_some();
     let moved = present.filter(|pair| is_marked(&value(&pair.value)));
     let not_moved = || BackendError::Unavailable(format!("{prefix} has not been moved"));
     let pair = moved.ok_or_else(not_moved)?;
-    let was = origin(&value(&pair.value)["was"]).ok_or_else(unreadable)?;
+    let was = revision_offset(&value(&pair.value)["was"]).ok_or_else(unreadable)?;
     let floor = raised(Revision(newest.0 + 1 + was.offset), bump)?;
     let raised = RevisionOffset { offset: was.offset + bump, floor };
     match write(requests, Some(pair.mod_revision), &record(raised)).await? {
         WriteOutcome::Committed(_) => Ok(floor),
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+        WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => Err(taken()),
     }
 }
 
-async fn write(requests: &Requests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
+async fn write(requests: &PrefixRequests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
     let value = Some(value.to_string().into());
     requests
         .write(Write { key: KEY.to_owned(), expected, value, guard: None, priority: Default::default() })

@@ -11,48 +11,48 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use crate::backend::{BackendError, Priority, Result, Revision, Write};
-use crate::retention::{Mark, Marks, Retention, history_room};
+use crate::retention::{Retention, RevisionSample, RevisionTimes, history_room};
 
 /// The quota of an etcd before 3.6, which does not report it (etcd: server/storage/quota.go, DefaultQuotaBytes).
 const USUAL_QUOTA: u64 = 2 << 30;
-/// The size is requested after each 1/LOOK of the quota that is written.
-const LOOK: u64 = 64;
+/// The size is requested after each 1/SIZE_REQUEST_STEP of the quota that is written.
+const SIZE_REQUEST_STEP: u64 = 64;
 /// The last 1/RESERVE of the quota is kept from ordinary creates.
 const RESERVE: u64 = 8;
 /// A value up to this size is a fencing token and no object.
-const SMALL: usize = 128;
+const MAX_TOKEN: usize = 128;
 /// The pause between two requests for the size.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known of the space; clones share it.
 #[derive(Clone)]
 pub(super) struct Space {
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<SpaceState>>,
     /// Notified when the size should be requested.
-    look: Arc<Notify>,
+    request_size: Arc<Notify>,
     retention: Retention,
 }
 
-struct Known {
-    size: Size,
-    marks: Marks,
+struct SpaceState {
+    size: DatabaseSize,
+    revision_times: RevisionTimes,
     /// Bytes that this server has written, now and when it last requested the size.
     written: u64,
-    looked_at: u64,
+    written_at_request: u64,
 }
 
 /// The size that a member of etcd reports.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(super) struct DatabaseSize {
     /// Bytes in use.
     used: u64,
     /// Bytes beyond which the member accepts no writes.
     quota: u64,
 }
 
-impl Size {
+impl DatabaseSize {
     /// Converts etcd's numbers; a quota of 0 is unknown.
     pub fn new(used: i64, quota: i64) -> Self {
         let quota = if quota > 0 { quota.unsigned_abs() } else { USUAL_QUOTA };
@@ -66,43 +66,44 @@ impl Size {
 
 impl Space {
     pub fn new(retention: Retention) -> Self {
-        let marks = Marks::new(&retention, Instant::now(), Revision(0));
-        let known = Known { size: Size::new(0, 0), marks, written: 0, looked_at: 0 };
-        Self { known: Arc::new(Mutex::new(known)), look: Arc::default(), retention }
+        let revision_times = RevisionTimes::new(&retention, Instant::now(), Revision(0));
+        let state =
+            SpaceState { size: DatabaseSize::new(0, 0), revision_times, written: 0, written_at_request: 0 };
+        Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
     }
 
     /// Records a write of so many bytes at `revision`.
     pub fn wrote(&self, bytes: usize, revision: Revision) {
-        let known = &mut *self.known.lock();
-        known.written += bytes as u64;
-        known.marks.note(Instant::now(), revision, known.written);
-        if known.written - known.looked_at >= known.size.quota / LOOK {
-            known.looked_at = known.written;
-            self.look.notify_one();
+        let state = &mut *self.state.lock();
+        state.written += bytes as u64;
+        state.revision_times.note(Instant::now(), revision, state.written);
+        if state.written - state.written_at_request >= state.size.quota / SIZE_REQUEST_STEP {
+            state.written_at_request = state.written;
+            self.request_size.notify_one();
         }
     }
 
     /// Records that etcd refused a write because it has no space.
     pub fn exceeded(&self) {
-        self.look.notify_one();
+        self.request_size.notify_one();
     }
 
     /// Fails for an ordinary create if only the reserve is left.
     pub fn check(&self, write: &Write) -> Result<()> {
         let creates =
-            write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > SMALL);
+            write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > MAX_TOKEN);
         if write.priority != Priority::Ordinary || !creates {
             return Ok(());
         }
         self.why().map_or(Ok(()), |why| {
-            self.look.notify_one();
+            self.request_size.notify_one();
             Err(BackendError::NoSpace(why))
         })
     }
 
     /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        let size @ Size { used, quota } = self.known.lock().size;
+        let size @ DatabaseSize { used, quota } = self.state.lock().size;
         size.is_full().then(|| {
             format!(
                 "etcd uses {used} bytes, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
@@ -113,15 +114,15 @@ impl Space {
 
     /// See [`crate::backend::Backend::history_room`].
     pub fn history_room(&self) -> Option<u64> {
-        let Size { used, quota } = self.known.lock().size;
+        let DatabaseSize { used, quota } = self.state.lock().size;
         history_room(used, quota)
     }
 
     /// Requests the size when it is due, and compacts earlier if space is short. Never returns.
-    pub async fn keep(&self, requests: &Requests) {
+    pub async fn run(&self, requests: &PrefixRequests) {
         loop {
             match requests.members().size().await {
-                Ok(size) => self.known.lock().size = size,
+                Ok(size) => self.state.lock().size = size,
                 Err(error) => tracing::debug!(%error, "etcd does not tell its size"),
             }
             let gave_up = self.give_up(requests).await;
@@ -133,11 +134,11 @@ impl Space {
     }
 
     /// Compacts if it is due. Returns whether history was discarded.
-    async fn give_up(&self, requests: &Requests) -> bool {
-        let Some(mark) = self.due() else { return false };
-        match requests.compact(mark.revision).await {
+    async fn give_up(&self, requests: &PrefixRequests) -> bool {
+        let Some(sample) = self.due() else { return false };
+        match requests.compact(sample.revision).await {
             Ok(()) | Err(BackendError::Compacted { .. }) => {
-                self.known.lock().marks.forgot(mark);
+                self.state.lock().revision_times.forgot(sample);
                 true
             }
             Err(error) => {
@@ -147,18 +148,18 @@ impl Space {
         }
     }
 
-    fn due(&self) -> Option<Mark> {
-        let known = self.known.lock();
-        let demand = self.retention.demand(known.size.used, known.size.quota)?;
-        known.marks.due(Instant::now(), demand)
+    fn due(&self) -> Option<RevisionSample> {
+        let state = self.state.lock();
+        let demand = self.retention.demand(state.size.used, state.size.quota)?;
+        state.revision_times.due(Instant::now(), demand)
     }
 
     /// Waits until a compaction is due or the size should be requested.
     async fn until_due(&self) {
         let next = {
-            let known = self.known.lock();
-            let demand = self.retention.demand(known.size.used, known.size.quota);
-            demand.and_then(|demand| known.marks.next(demand))
+            let state = self.state.lock();
+            let demand = self.retention.demand(state.size.used, state.size.quota);
+            demand.and_then(|demand| state.revision_times.next(demand))
         };
         let due = async {
             match next {
@@ -168,7 +169,7 @@ impl Space {
         };
         tokio::select! {
             () = due => {}
-            () = self.look.notified() => {}
+            () = self.request_size.notified() => {}
         }
     }
 }

@@ -28,30 +28,30 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The longest time that a stream may be silent after a request.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// How long to wait before progress is requested again: etcd drops a request if the watch has not caught up.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+const PROGRESS_RETRY: Duration = Duration::from_millis(100);
 /// How often progress is requested even if no caller has. etcd reports it unasked only every ten minutes, and a
 /// stream that breaks continues from the last report: that revision must not be compacted, which happens after five
 /// minutes (`compaction`).
-const KEEP_UP: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 /// The largest message accepted. etcd sends events in fragments of about its largest request, so a message of this
 /// size is not etcd's.
 const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// One watch.
-pub(super) struct Watch {
+pub(super) struct EtcdWatch {
     members: Members,
     /// The member that the stream is connected to.
     chosen: MemberChoice,
     /// How long the next stream may be silent after a request.
     patience: Duration,
     range: Option<(String, String)>,
-    origin: RevisionOffset,
+    revision_offset: RevisionOffset,
     state: WatchState,
     progress: watch::Receiver<u64>,
 }
 
 /// Why a stream has ended.
-enum End {
+enum StreamEnd {
     /// The receiver of the watch was dropped.
     Gone,
     /// The watch cannot continue.
@@ -62,16 +62,16 @@ enum End {
     Silent,
 }
 
-impl From<BackendError> for End {
+impl From<BackendError> for StreamEnd {
     fn from(error: BackendError) -> Self {
         match error {
-            BackendError::Compacted { .. } | BackendError::Corrupt(_) => End::Failed(error),
-            other => End::Broken(other),
+            BackendError::Compacted { .. } | BackendError::Corrupt(_) => StreamEnd::Failed(error),
+            other => StreamEnd::Broken(other),
         }
     }
 }
 
-impl Watch {
+impl EtcdWatch {
     pub fn new(
         members: Members,
         prefix: Prefix,
@@ -102,13 +102,13 @@ impl Watch {
         after: Revision,
         progress: watch::Receiver<u64>,
     ) -> Self {
-        let (origin, round) = (prefix.origin, *progress.borrow());
+        let (revision_offset, round) = (prefix.revision_offset, *progress.borrow());
         Self {
             chosen: members.chosen(),
             members,
             patience: SILENCE,
             range,
-            origin,
+            revision_offset,
             state: WatchState::new(prefix, after, round),
             progress,
         }
@@ -131,7 +131,7 @@ impl Watch {
         if self.range.is_none() {
             return items.closed().await;
         }
-        if let Err(error) = self.origin.check_start(self.state.restart()) {
+        if let Err(error) = self.revision_offset.check_start(self.state.restart()) {
             let _ = items.send(WatchItem::Failed(error)).await;
             return;
         }
@@ -139,12 +139,12 @@ impl Watch {
         loop {
             let mut lived = false;
             match self.stream(&items, &mut lived).await {
-                End::Gone => return,
-                End::Failed(error) => {
+                StreamEnd::Gone => return,
+                StreamEnd::Failed(error) => {
                     let _ = items.send(WatchItem::Failed(error)).await;
                     return;
                 }
-                End::Broken(error) => {
+                StreamEnd::Broken(error) => {
                     self.members.contact().failed(&error);
                     match lived {
                         true => tracing::info!(%error, "a watch of etcd broke, and is opened again"),
@@ -153,7 +153,7 @@ impl Watch {
                         }
                     }
                 }
-                End::Silent => {
+                StreamEnd::Silent => {
                     self.patience = (self.patience * 2).min(LONGEST_SILENCE);
                     match lived {
                         true => tracing::info!("a watch of etcd is silent, and is opened again"),
@@ -162,13 +162,13 @@ impl Watch {
                 }
             }
             pause = if lived { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            self.members.leave(self.chosen);
+            self.members.switch_from(self.chosen);
             tokio::time::sleep(pause).await;
         }
     }
 
     /// Delivers from one stream until it ends.
-    async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
+    async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> StreamEnd {
         let after = self.state.restart();
         let mut choices = self.members.choices();
         self.chosen = *choices.borrow_and_update();
@@ -176,12 +176,12 @@ impl Watch {
             match tokio::time::timeout(self.patience(), self.open(after)).await {
                 Ok(Ok(opened)) => opened,
                 Ok(Err(error)) => return error.into(),
-                Err(_) => return End::Silent,
+                Err(_) => return StreamEnd::Silent,
             };
-        let (mut ask_at, mut keep_up_at) = (Instant::now(), Instant::now() + KEEP_UP);
+        let (mut ask_at, mut progress_at) = (Instant::now(), Instant::now() + PROGRESS_INTERVAL);
         let mut liveness = StreamLiveness::default();
         loop {
-            let owed = self.state.owes(*self.progress.borrow());
+            let unanswered = self.state.is_unanswered(*self.progress.borrow());
             let asked = tokio::select! {
                 response = responses.message() => {
                     *lived = true;
@@ -193,24 +193,24 @@ impl Watch {
                     }
                     Ok(())
                 }
-                () = liveness.lost(), if self.members.count() > 1 => return End::Silent,
+                () = liveness.lost(), if self.members.count() > 1 => return StreamEnd::Silent,
                 () = liveness.due() => self.ping(&mut liveness, &mut requests).await,
                 // A request has found the member silent: ask whether it still answers on this stream.
                 Ok(()) = choices.changed() => {
                     liveness.expect(self.patience);
                     self.ping(&mut liveness, &mut requests).await
                 }
-                () = tokio::time::sleep_until(ask_at), if owed => {
-                    ask_at = Instant::now() + ASK_AGAIN;
+                () = tokio::time::sleep_until(ask_at), if unanswered => {
+                    ask_at = Instant::now() + PROGRESS_RETRY;
                     self.ask(&mut liveness, &mut requests).await
                 }
-                () = tokio::time::sleep_until(keep_up_at) => {
-                    keep_up_at = Instant::now() + KEEP_UP;
+                () = tokio::time::sleep_until(progress_at) => {
+                    progress_at = Instant::now() + PROGRESS_INTERVAL;
                     self.ask(&mut liveness, &mut requests).await
                 }
-                changed = self.progress.changed(), if !owed => {
+                changed = self.progress.changed(), if !unanswered => {
                     if changed.is_err() {
-                        return End::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
+                        return StreamEnd::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
                     }
                     ask_at = Instant::now();
                     Ok(())
@@ -238,7 +238,7 @@ impl Watch {
         self.state.asked(*self.progress.borrow_and_update());
         liveness.expect(self.patience);
         requests.request_progress().await?;
-        if self.state.may_be_told() { Ok(()) } else { self.ping(liveness, requests).await }
+        if self.state.may_report() { Ok(()) } else { self.ping(liveness, requests).await }
     }
 
     async fn ping(
@@ -259,7 +259,7 @@ impl Watch {
         };
         let options = WatchOptions::new()
             .with_range(end)
-            .with_start_revision(self.origin.signed(after).saturating_add(1))
+            .with_start_revision(self.revision_offset.signed(after).saturating_add(1))
             .with_prev_key()
             .with_progress_notify()
             .with_fragment();
@@ -275,13 +275,13 @@ impl Watch {
         response: Result<Option<WatchResponse>>,
         liveness: &mut StreamLiveness,
         items: &mpsc::Sender<WatchItem>,
-    ) -> Result<bool, End> {
+    ) -> Result<bool, StreamEnd> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
         let before = self.state.answered();
         if let Some(item) = self.state.receive(response, liveness)? {
             self.patience = SILENCE;
-            items.send(item).await.map_err(|_| End::Gone)?;
+            items.send(item).await.map_err(|_| StreamEnd::Gone)?;
         }
         Ok(self.state.answered() != before)
     }

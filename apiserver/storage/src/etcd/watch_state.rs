@@ -11,7 +11,7 @@ use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// The state of one watch.
 pub(super) struct WatchState {
-    origin: RevisionOffset,
+    revision_offset: RevisionOffset,
     assembler: Assembler,
     /// The last round of progress that was requested from etcd.
     asked: u64,
@@ -27,8 +27,8 @@ pub(super) struct WatchState {
 impl WatchState {
     /// Creates a watch after a revision; `round` is the last round of progress that callers had requested by then.
     pub fn new(prefix: Prefix, after: Revision, round: u64) -> Self {
-        let (origin, assembler) = (prefix.origin, Assembler::new(prefix, after));
-        Self { origin, assembler, asked: round, answered: round, after, seen: None }
+        let (revision_offset, assembler) = (prefix.revision_offset, Assembler::new(prefix, after));
+        Self { revision_offset, assembler, asked: round, answered: round, after, seen: None }
     }
 
     /// Prepares for a new stream. Returns the revision after which it must begin.
@@ -38,7 +38,7 @@ impl WatchState {
     }
 
     /// Whether `round` has not been answered.
-    pub fn owes(&self, round: u64) -> bool {
+    pub fn is_unanswered(&self, round: u64) -> bool {
         self.answered != round
     }
 
@@ -58,7 +58,7 @@ impl WatchState {
     }
 
     /// Whether etcd may have reached the first revision of the stream: before that it reports no progress.
-    pub fn may_be_told(&self) -> bool {
+    pub fn may_report(&self) -> bool {
         self.seen.is_some_and(|seen| seen > self.after)
     }
 
@@ -73,7 +73,7 @@ impl WatchState {
         if response.canceled && !is_pong {
             return Err(self.canceled(&response));
         }
-        let newest = header(&self.origin, response.header.as_ref())?;
+        let newest = header(&self.revision_offset, response.header.as_ref())?;
         self.seen = self.seen.max(Some(newest));
         if is_pong {
             return Ok(self.pong(newest, liveness.answered()));
@@ -107,7 +107,9 @@ impl WatchState {
     fn canceled(&self, response: &PbWatchResponse) -> BackendError {
         match response.compact_revision {
             0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
-            at => BackendError::Compacted { requested: self.after, oldest: self.origin.revision(at) },
+            at => {
+                BackendError::Compacted { requested: self.after, oldest: self.revision_offset.revision(at) }
+            }
         }
     }
 }

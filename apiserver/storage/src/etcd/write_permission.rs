@@ -14,9 +14,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::keys::Prefix;
 use super::members::Members;
 use super::record;
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use super::revision_offset::{self, RevisionOffset};
-use super::watch::Watch;
+use super::watch::EtcdWatch;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// The pause before the record is read again after a read or a watch of it has failed.
@@ -25,11 +25,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is known of the record; clones share it.
 #[derive(Clone)]
 pub(super) struct WritePermission {
-    origin: RevisionOffset,
-    known: Arc<Mutex<Known>>,
+    revision_offset: RevisionOffset,
+    state: Arc<Mutex<RecordState>>,
 }
 
-struct Known {
+struct RecordState {
     /// The record's revision in etcd.
     record: i64,
     /// Why writes are refused; `None` if they are accepted.
@@ -38,42 +38,42 @@ struct Known {
 
 impl WritePermission {
     /// Creates the permission for this revision offset, whose record was read at one of etcd's revisions.
-    pub fn new(origin: RevisionOffset, record: i64) -> Self {
-        Self { origin, known: Arc::new(Mutex::new(Known { record, closed: None })) }
+    pub fn new(revision_offset: RevisionOffset, record: i64) -> Self {
+        Self { revision_offset, state: Arc::new(Mutex::new(RecordState { record, closed: None })) }
     }
 
     /// Returns the revision of the record, on which a write depends. Fails if writes are refused.
     pub fn record(&self) -> Result<i64> {
-        let known = self.known.lock();
-        match &known.closed {
+        let state = self.state.lock();
+        match &state.closed {
             Some(why) => Err(BackendError::Closed(why.clone())),
-            None => Ok(known.record),
+            None => Ok(state.record),
         }
     }
 
     /// Returns why writes are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        self.known.lock().closed.clone()
+        self.state.lock().closed.clone()
     }
 
     /// Takes in the present record and its revision; `None` if there is no record. A record older than the known one
     /// is ignored.
     pub fn learn(&self, record: Option<(i64, &[u8])>) {
-        let mut known = self.known.lock();
+        let mut state = self.state.lock();
         let closed = match record {
-            Some((revision, _)) if revision < known.record => return,
-            Some((_, value)) => record::closed(value, &self.origin),
+            Some((revision, _)) if revision < state.record => return,
+            Some((_, value)) => record::closed(value, &self.revision_offset),
             None => Some("the record of the prefix was removed: start the server again".to_owned()),
         };
-        known.record = record.map_or(known.record, |(revision, _)| revision);
-        if known.closed == closed {
+        state.record = record.map_or(state.record, |(revision, _)| revision);
+        if state.closed == closed {
             return;
         }
         match &closed {
             Some(why) => tracing::error!(why, "no writes are taken any more"),
             None => tracing::info!("writes are taken again"),
         }
-        known.closed = closed;
+        state.closed = closed;
     }
 
     /// Watches the record until the returned guard is dropped.
@@ -89,14 +89,15 @@ impl WritePermission {
     }
 
     async fn listen(self, members: Members, prefix: Prefix) {
-        let requests = Requests::new(members.clone(), prefix.clone());
+        let requests = PrefixRequests::new(members.clone(), prefix.clone());
         // No caller requests progress of this watch.
         let progress = tokio::sync::watch::Sender::new(0);
         loop {
             match requests.get(revision_offset::KEY, None).await {
                 Ok((pair, at)) => {
                     self.learn(pair.as_ref().map(|pair| (raw(pair.mod_revision), &*pair.value)));
-                    let watch = Watch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
+                    let watch =
+                        EtcdWatch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
                     self.receive(watch).await;
                 }
                 Err(error) => tracing::debug!(%error, "the record of the prefix cannot be read"),
@@ -106,7 +107,7 @@ impl WritePermission {
     }
 
     /// Receives events until the watch ends.
-    async fn receive(&self, watch: Watch) {
+    async fn receive(&self, watch: EtcdWatch) {
         let mut items = watch.start();
         while let Some(item) = items.recv().await {
             match item {

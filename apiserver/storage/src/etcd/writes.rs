@@ -3,7 +3,7 @@
 use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 
-use super::requests::Requests;
+use super::requests::PrefixRequests;
 use super::revision_offset;
 use super::write_permission::WritePermission;
 use crate::backend::{BackendError, Result, Write, WriteOutcome};
@@ -14,7 +14,7 @@ const TRIES: usize = 5;
 /// A key, and the mod revision that it must have in etcd.
 type Expected = (String, i64);
 
-impl Requests {
+impl PrefixRequests {
     /// Compares and swaps. The outcome is unknown only after an `Unavailable` error.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
         self.space.check(&write)?;
@@ -46,17 +46,18 @@ impl Requests {
 
     /// Tries a write once. Returns `None` if the record of the prefix has changed; the new record is then known.
     async fn attempt(&self, write: &Write) -> Result<Option<WriteOutcome>> {
-        let origin = &self.prefix.origin;
+        let revision_offset = &self.prefix.revision_offset;
         let key = self.prefix.key(&write.key);
         let operation = match &write.value {
             Some(value) => TxnOp::put(key.clone(), value.clone(), None),
             None => TxnOp::delete(key.clone(), None),
         };
-        let expected = (key, write.expected.map_or(0, |at| origin.compared(at)));
+        let expected = (key, write.expected.map_or(0, |at| revision_offset.compared(at)));
         let record = self.permission.as_ref().map(WritePermission::record).transpose()?;
         let record = record.map(|revision| (self.prefix.key(revision_offset::KEY), revision));
         let guard = write.guard.as_ref();
-        let guard = guard.map(|guard| (self.prefix.key(&guard.key), origin.compared(guard.revision)));
+        let guard =
+            guard.map(|guard| (self.prefix.key(&guard.key), revision_offset.compared(guard.revision)));
         let depends: Vec<&Expected> =
             [Some(&expected), record.as_ref(), guard.as_ref()].into_iter().flatten().collect();
         let compares: Vec<_> = depends.iter().map(|at| compare(at)).collect();
@@ -79,7 +80,7 @@ impl Requests {
         if let Some(guard) = &guard
             && !is_at(present.next().flatten().as_ref(), guard)
         {
-            return Ok(Some(WriteOutcome::Guarded));
+            return Ok(Some(WriteOutcome::GuardFailed));
         }
         let written = written.map(|pair| self.prefix.pair(pair)).transpose()?;
         Ok(Some(WriteOutcome::Conflict(written, at)))

@@ -4,13 +4,13 @@ use rusqlite::Connection;
 
 use super::compaction::Compaction;
 use super::queue::size;
-use super::quota::{Effect, Room};
+use super::quota::{Effect, TransactionSpace};
 use super::read;
-use super::row::Row;
+use super::row::LogRow;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
 
 /// The state of a transaction that is not committed yet.
-pub(super) struct Draft {
+pub(super) struct PendingTransaction {
     /// The events to publish after the commit.
     pub events: Vec<BackendEvent>,
     /// The last revision used.
@@ -18,13 +18,13 @@ pub(super) struct Draft {
     /// The compaction boundary.
     pub compaction: Compaction,
     /// The space that the transaction may still use.
-    room: Room,
+    space: TransactionSpace,
 }
 
-impl Draft {
+impl PendingTransaction {
     /// Starts from the committed state.
-    pub fn new(revision: u64, compaction: Compaction, room: Room) -> Self {
-        Self { events: Vec::new(), revision, compaction, room }
+    pub fn new(revision: u64, compaction: Compaction, space: TransactionSpace) -> Self {
+        Self { events: Vec::new(), revision, compaction, space }
     }
 
     /// Compares and swaps. Deleting a key that does not exist writes nothing and uses no revision, as in etcd. If the
@@ -33,7 +33,7 @@ impl Draft {
         if let Some(guard) = &write.guard
             && present(transaction, &guard.key)?.map(|pair| pair.mod_revision) != Some(guard.revision)
         {
-            return Ok(Ok(WriteOutcome::Guarded));
+            return Ok(Ok(WriteOutcome::GuardFailed));
         }
         let present = present(transaction, &write.key)?;
         if present.as_ref().map(|pair| pair.mod_revision) != write.expected {
@@ -43,7 +43,7 @@ impl Draft {
             return Ok(Ok(WriteOutcome::Committed(Revision(self.revision))));
         }
         let effect = Effect::of(write.value.as_deref(), present.as_ref().map(|pair| &*pair.value));
-        if let Err(full) = self.room.take(effect, write.priority, size(&write.key, write.value.as_ref())) {
+        if let Err(full) = self.space.take(effect, write.priority, size(&write.key, write.value.as_ref())) {
             return Ok(Err(full));
         }
         let event = self.next_event(write, present);
@@ -79,7 +79,7 @@ fn present(transaction: &Connection, key: &str) -> Result<Option<KeyValue>> {
 }
 
 fn insert(transaction: &Connection, event: &BackendEvent) -> Result<()> {
-    let row = Row {
+    let row = LogRow {
         revision: event.revision.0,
         key: &event.key,
         create_revision: event.create_revision.0,

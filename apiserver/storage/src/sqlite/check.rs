@@ -7,8 +7,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::error::{named, translate};
-use super::stamp::Stamp;
-use super::{connect, history, schema};
+use super::store_format::StoreFormat;
+use super::{connect, log_check, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
 
@@ -35,7 +35,7 @@ impl fmt::Display for Contents {
     }
 }
 
-/// Checks that SQLite's pages are sound, that the stamp and the tables are those of this store, that the rows of each
+/// Checks that SQLite's pages are sound, that the format and the tables are those of this store, that the rows of each
 /// key fit together, that no revision is missing, and that every value can be decoded. Writes nothing.
 pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
     let connection = connect::to_read(path)?;
@@ -43,13 +43,13 @@ pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
 }
 
 fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
-    Stamp::read(connection)?.is_ours()?;
+    StoreFormat::read(connection)?.is_ours()?;
     let snapshot = connection.unchecked_transaction().map_err(translate)?;
-    progress.tell("checking pages", 0, 0);
+    progress.report("checking pages", 0, 0);
     pages(&snapshot)?;
     tables(&snapshot)?;
-    let bounds = history::Bounds::read(&snapshot)?;
-    let (keys, rows) = history::check(&snapshot, &bounds, progress)?;
+    let bounds = log_check::LogBounds::read(&snapshot)?;
+    let (keys, rows) = log_check::check(&snapshot, &bounds, progress)?;
     let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
     let bytes = snapshot.query_row(pages, [], |row| row.get(0)).map_err(translate)?;
     Ok(Contents { revision: Revision(bounds.newest), oldest: Revision(bounds.compacted), keys, rows, bytes })

@@ -74,7 +74,7 @@ pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
 /// After a failed sync, copies the whole log again, including the parts that were copied before. SQLite reads the log
 /// from its beginning only for a process that has the file exclusively. Does nothing if the lock file records no
 /// failed sync.
-pub(super) fn make_up(path: &Path, lock: &Lock) -> Result<()> {
+pub(super) fn recopy_log(path: &Path, lock: &Lock) -> Result<()> {
     if !lock.is_unsynced().map_err(|error| io(path, &error))? {
         return Ok(());
     }

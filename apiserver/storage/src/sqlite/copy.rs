@@ -9,10 +9,10 @@ use tempfile::TempPath;
 
 use super::check::{self, Contents};
 use super::error::{io, named, translate};
-use super::file::{beside, one_name, private, sync_directory, vacant};
-use super::open::give_log;
-use super::part::part;
-use super::stamp::Stamp;
+use super::file::{create_private, lock_new, one_name, sync_directory, with_suffix};
+use super::open::enable_wal;
+use super::store_format::StoreFormat;
+use super::temporary_backup::temporary_backup;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -30,14 +30,16 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     }
     let source = connect::to_read(from)?;
     one_name(from)?;
-    Stamp::read(&source).and_then(|stamp| stamp.is_ours()).map_err(|error| named(from, error))?;
-    let part = part(to)?;
+    StoreFormat::read(&source)
+        .and_then(|store_format| store_format.is_ours())
+        .map_err(|error| named(from, error))?;
+    let part = temporary_backup(to)?;
     copy(source, part.path(), progress)?;
     let contents = check::check(part.path(), progress)?;
     // The handle is kept until no connection has the file open: closing any handle of a file drops all of this
     // process's SQLite locks on it.
     let (_held, part) = part.into_parts();
-    give_name(part, to)?;
+    rename_into_place(part, to)?;
     Ok(contents)
 }
 
@@ -54,21 +56,21 @@ fn exists(to: &Path) -> BackendError {
 /// instead of waiting for them or receiving other events with the same revisions (etcdctl snapshot restore
 /// --bump-revision --mark-compacted). With a bump of 0 the new store equals the backup, including its history.
 pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result<Contents> {
-    let _lock = vacant(to)?;
+    let _lock = lock_new(to)?;
     check::check(from, progress)?;
     let source = connect::to_read(from)?;
-    let new = beside(to, ".new");
-    private(&new).map_err(|error| io(&new, &error))?;
+    let new = with_suffix(to, ".new");
+    create_private(&new).map_err(|error| io(&new, &error))?;
     let new = TempPath::try_from_path(new).map_err(|error| io(to, &error))?;
     copy(source, &new, progress)?;
     raise(&new, bump)?;
     let contents = check::check(&new, progress)?;
-    give_log(&new)?;
-    give_name(new, to)?;
+    enable_wal(&new)?;
+    rename_into_place(new, to)?;
     Ok(contents)
 }
 
-/// Copies tables, history and stamp into the empty file at `to`. SQLite accepts an empty file, keeps its permissions,
+/// Copies tables, history and format into the empty file at `to`. SQLite accepts an empty file, keeps its permissions,
 /// and does not sync it.
 fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let name = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
@@ -76,7 +78,7 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let (watched, told) = (to.to_owned(), progress.clone());
     let look = move || {
         let done = fs::metadata(&watched).map_or(0, |file| file.len());
-        told.tell("copying", done.min(total), total);
+        told.report("copying", done.min(total), total);
         false
     };
     source.progress_handler(LOOK, Some(look)).map_err(translate)?;
@@ -88,7 +90,7 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
 
 /// Syncs a file, renames it to its final name, and syncs the directory. Fails if the name is taken. A file that does
 /// not get its name is removed.
-pub(super) fn give_name(part: TempPath, to: &Path) -> Result<()> {
+pub(super) fn rename_into_place(part: TempPath, to: &Path) -> Result<()> {
     let synced = File::open(&part).and_then(|file| file.sync_all());
     synced.map_err(|error| io(&part, &error))?;
     let named = part.persist_noclobber(to).map_err(|failed| match failed.error.kind() {

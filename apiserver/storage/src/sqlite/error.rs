@@ -39,7 +39,7 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
 
 /// Logs an `Unavailable` error and returns the outcome. Errors that refuse all writes are logged when the refusal
 /// begins.
-pub(super) fn told<T>(outcome: Result<T>) -> Result<T> {
+pub(super) fn log_unavailable<T>(outcome: Result<T>) -> Result<T> {
     outcome.inspect_err(|error| {
         if let BackendError::Unavailable(why) = error {
             tracing::warn!(why, "the embedded store failed");

@@ -15,21 +15,21 @@ const TAKE: usize = 256;
 const EVENTS: usize = 16_384;
 
 /// Recent events in memory, and the newest revision; a change of it wakes the watches.
-pub(super) struct Feed {
+pub(super) struct EventFeed {
     committed: AtomicU64,
-    ring: Mutex<Ring>,
-    head: watch::Sender<Head>,
+    ring: Mutex<EventRing>,
+    head: watch::Sender<FeedHead>,
 }
 
 /// The state whose change wakes a watch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct FeedHead {
     /// The newest published revision: every event up to it is in the ring or in the log table.
     pub revision: u64,
     /// Counts the progress requests.
     pub round: u64,
     /// The least revision that answers the last progress request.
-    pub wanted: u64,
+    pub progress_revision: u64,
 }
 
 /// Consecutive events of some keys.
@@ -40,18 +40,18 @@ pub(super) struct EventBatch {
     pub upto: u64,
 }
 
-impl Feed {
+impl EventFeed {
     pub fn new(revision: Revision, bytes: usize) -> Self {
         let revision = revision.0;
         Self {
             committed: AtomicU64::new(revision),
-            ring: Mutex::new(Ring {
+            ring: Mutex::new(EventRing {
                 events: VecDeque::new(),
                 next: revision + 1,
                 bytes: 0,
                 max_bytes: bytes,
             }),
-            head: watch::Sender::new(Head { revision, round: 0, wanted: 0 }),
+            head: watch::Sender::new(FeedHead { revision, round: 0, progress_revision: 0 }),
         }
     }
 
@@ -75,15 +75,15 @@ impl Feed {
 
     /// Requests a progress report of every watch.
     pub fn request_progress(&self) {
-        let wanted = self.committed().0;
+        let progress_revision = self.committed().0;
         self.head.send_modify(|head| {
             head.round += 1;
-            head.wanted = wanted;
+            head.progress_revision = progress_revision;
         });
     }
 
-    pub fn subscribe(self: &std::sync::Arc<Self>) -> Subscription {
-        Subscription { feed: std::sync::Arc::downgrade(self), head: self.head.subscribe() }
+    pub fn subscribe(self: &std::sync::Arc<Self>) -> FeedSubscription {
+        FeedSubscription { feed: std::sync::Arc::downgrade(self), head: self.head.subscribe() }
     }
 
     fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
@@ -92,13 +92,13 @@ impl Feed {
 }
 
 /// A watch's subscription to the feed. It does not keep the backend alive.
-pub(super) struct Subscription {
-    feed: std::sync::Weak<Feed>,
+pub(super) struct FeedSubscription {
+    feed: std::sync::Weak<EventFeed>,
     /// Changes with each commit and each progress request; closed when the backend is dropped.
-    pub head: watch::Receiver<Head>,
+    pub head: watch::Receiver<FeedHead>,
 }
 
-impl Subscription {
+impl FeedSubscription {
     /// Returns the next events above `after`; `None` if the ring no longer has them all.
     pub fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
         self.feed.upgrade()?.take(keys, after)
@@ -106,14 +106,14 @@ impl Subscription {
 }
 
 /// The newest events without a gap: their revisions are `next - events.len() .. next`.
-struct Ring {
+struct EventRing {
     events: VecDeque<BackendEvent>,
     next: u64,
     bytes: usize,
     max_bytes: usize,
 }
 
-impl Ring {
+impl EventRing {
     fn push(&mut self, events: Vec<BackendEvent>) {
         for event in events {
             self.bytes += weight(&event);

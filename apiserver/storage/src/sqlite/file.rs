@@ -1,5 +1,5 @@
 //! Checks and prepares the file of a store before SQLite opens it: symbolic and hard links, the lock, files beside
-//! it, and the stamp.
+//! it, and the store format.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::check::damaged;
 use super::error::{io, named};
 use super::lock::Lock;
-use super::stamp::{HEADER, Stamp};
+use super::store_format::{HEADER, StoreFormat};
 use crate::backend::{BackendError, Result};
 
 /// The first bytes of a SQLite file (sqlite.org/fileformat.html).
@@ -19,8 +19,8 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 pub(super) const OWNERS_ALONE: u32 = 0o600;
 
 /// Takes the lock for a new store, and removes the files of an aborted attempt. Fails if there is a store already.
-pub(super) fn vacant(path: &Path) -> Result<Lock> {
-    let path = &real(path)?;
+pub(super) fn lock_new(path: &Path) -> Result<Lock> {
+    let path = &resolve_links(path)?;
     let lock = Lock::take(path)?;
     if fs::exists(path).map_err(|error| io(path, &error))? {
         let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
@@ -33,7 +33,7 @@ pub(super) fn vacant(path: &Path) -> Result<Lock> {
 
 /// Resolves symbolic links. SQLite puts its log, and this crate its lock, beside the resolved file, so that processes
 /// that use other names of it find the same ones. Fails if a link points to a missing file.
-pub(super) fn real(path: &Path) -> Result<PathBuf> {
+pub(super) fn resolve_links(path: &Path) -> Result<PathBuf> {
     match fs::canonicalize(path) {
         Ok(real) => Ok(real),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io(path, &error)),
@@ -48,7 +48,7 @@ pub(super) fn real(path: &Path) -> Result<PathBuf> {
 /// Fails if there is a write-ahead log without its store: SQLite would apply it to any file that gets the store's
 /// name.
 pub(super) fn no_stray_log(path: &Path) -> Result<()> {
-    let log = beside(path, "-wal");
+    let log = with_suffix(path, "-wal");
     match fs::exists(&log).map_err(|error| io(&log, &error))? {
         true => {
             let why =
@@ -86,7 +86,7 @@ pub(super) fn one_name(path: &Path) -> Result<()> {
 }
 
 /// Checks the file's header without SQLite, so that a file of another application is never opened for writing.
-pub(super) fn recognise(path: &Path) -> Result<()> {
+pub(super) fn check_header(path: &Path) -> Result<()> {
     one_name(path)?;
     let mut header = [0; HEADER];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
@@ -96,21 +96,21 @@ pub(super) fn recognise(path: &Path) -> Result<()> {
         }
         Err(error) => return Err(io(path, &error)),
         Ok(()) if !header.starts_with(MAGIC) => damaged("it is not a SQLite file"),
-        Ok(()) => Stamp::of(&header).is_ours(),
+        Ok(()) => StoreFormat::of(&header).is_ours(),
     };
     ours.map_err(|error| named(path, error))
 }
 
 /// Creates an empty file that only its owner can read. SQLite keeps the permissions of an existing file and gives
 /// them to the files beside it.
-pub(super) fn private(path: &Path) -> std::io::Result<()> {
+pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
     File::options().create_new(true).write(true).mode(OWNERS_ALONE).open(path).map(drop)
 }
 
 /// Removes the files that a process left when it stopped while creating the store.
 pub(super) fn recover_creation(path: &Path) -> Result<()> {
     for suffix in [".new", ".new-journal", ".new-wal", ".new-shm"] {
-        match fs::remove_file(beside(path, suffix)) {
+        match fs::remove_file(with_suffix(path, suffix)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(path, &error)),
             _ => {}
         }
@@ -125,7 +125,7 @@ pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
 }
 
 /// Returns the path with a suffix added to the file name.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()

@@ -7,29 +7,29 @@ use rusqlite::{Connection, params};
 use tempfile::TempPath;
 
 use super::check::{self, Contents};
-use super::copy::give_name;
+use super::copy::rename_into_place;
 use super::error::{io, translate};
-use super::file::{beside, vacant};
+use super::file::{lock_new, with_suffix};
 use super::lock::Lock;
-use super::open::{give_log, make};
-use super::row::Row;
+use super::open::{enable_wal, make};
+use super::row::LogRow;
 use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
 
 /// A store that is being filled. It gets its name when it is finished; if it is dropped before, its file is removed.
-pub struct Import {
+pub struct FileImport {
     to: PathBuf,
     new: PathBuf,
     connection: Option<Connection>,
     _lock: Lock,
 }
 
-impl Import {
+impl FileImport {
     /// Begins a store at `to`. Fails if there is a file already.
     pub fn begin(to: &Path) -> Result<Self> {
-        let lock = vacant(to)?;
-        let new = beside(to, ".new");
+        let lock = lock_new(to)?;
+        let new = with_suffix(to, ".new");
         let connection = make(&new)?;
         Ok(Self { to: to.to_owned(), new, connection: Some(connection), _lock: lock })
     }
@@ -41,7 +41,7 @@ impl Import {
         for pair in pairs {
             let (created, modified) = (pair.create_revision.0, pair.mod_revision.0);
             let replaced = if created == modified { 0 } else { created };
-            let row = Row {
+            let row = LogRow {
                 revision: modified,
                 key: &pair.key,
                 create_revision: created,
@@ -63,9 +63,9 @@ impl Import {
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
-        give_log(&self.new)?;
+        enable_wal(&self.new)?;
         let new = TempPath::try_from_path(&self.new).map_err(|error| io(&self.new, &error))?;
-        give_name(new, &self.to)?;
+        rename_into_place(new, &self.to)?;
         Ok(contents)
     }
 }
@@ -77,7 +77,7 @@ pub fn imported(path: &Path, attempt: u64) -> Option<Revision> {
     number.and_then(|_| compaction::newest(&connection).ok())
 }
 
-impl Drop for Import {
+impl Drop for FileImport {
     /// Removes an unfinished file. A finished one has been renamed.
     fn drop(&mut self) {
         self.connection = None;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::error::{io, is_of_a_sync, translate};
-use super::file::{OWNERS_ALONE, beside};
+use super::file::{OWNERS_ALONE, with_suffix};
 use crate::backend::{BackendError, Result};
 
 /// The suffix of the lock file.
@@ -22,7 +22,7 @@ pub(super) struct Lock(File);
 impl Lock {
     /// Takes the lock. Fails if another process holds it.
     pub fn take(path: &Path) -> Result<Self> {
-        let beside = beside(path, SUFFIX);
+        let beside = with_suffix(path, SUFFIX);
         let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
         let file = file.map_err(|error| io(&beside, &error))?;
         match file.try_lock() {

@@ -1,7 +1,7 @@
 //! The embedded backend: one SQLite file, for an API server on one machine.
 //!
 //! ```text
-//!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> Feed ──> answers
+//!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> EventFeed ──> answers
 //!                                    │                               │ ring of recent events, head revision
 //!   get, range ──> Readers ──────────┤ log table                     ▼
 //!                                    └──────── catch-up ───────> one pump per watch ──> channel
@@ -17,26 +17,26 @@ mod checkpoints;
 mod compaction;
 mod connect;
 mod copy;
+mod disk_full;
+mod early_compaction;
 mod error;
 mod feed;
 mod file;
-mod full;
-mod history;
 mod import;
 mod lock;
+mod log_check;
 mod moved;
 mod open;
 mod open_files;
-mod part;
-mod pressure;
 mod queue;
 mod quota;
 mod read;
 mod readers;
 mod row;
 mod schema;
-mod stamp;
 mod store_fault;
+mod store_format;
+mod temporary_backup;
 mod watch;
 mod writer;
 
@@ -51,12 +51,12 @@ use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revis
 use crate::retention::Retention;
 pub use check::{Contents, check};
 pub use copy::{backup, restore};
-use feed::Feed;
+use feed::EventFeed;
 pub(crate) use file::sync_directory;
-pub use import::{Import, imported};
+pub use import::{FileImport, imported};
 pub use moved::reclaim;
 pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
-use queue::Work;
+use queue::WriterCommand;
 use readers::Readers;
 use writer::WriterHandle;
 
@@ -106,7 +106,7 @@ pub struct SqliteBackend {
     /// Dropped before the writer, so that the writer's connection is the last one and copies the log into the file.
     readers: Arc<Readers>,
     writer: WriterHandle,
-    feed: Arc<Feed>,
+    feed: Arc<EventFeed>,
     max_value: usize,
 }
 
@@ -115,7 +115,7 @@ impl SqliteBackend {
     /// is damaged, was created by a newer version, or is in use.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         let opened = open::open(path.as_ref(), &options)?;
-        let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
+        let feed = Arc::new(EventFeed::new(opened.revision, options.recent_bytes));
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
         let writer = WriterHandle::start(opened.writer, opened.lock, opened.files, feed.clone(), &options)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })
@@ -151,7 +151,7 @@ impl Backend for SqliteBackend {
         if write.key.len() + write.value.as_ref().map_or(0, |value| value.len()) > self.max_value {
             return Err(BackendError::TooLarge);
         }
-        error::told(self.writer.ask(Work::Write(write)).await)
+        error::log_unavailable(self.writer.ask(WriterCommand::Write(write)).await)
     }
 
     async fn watch(
@@ -180,6 +180,6 @@ impl Backend for SqliteBackend {
     }
 
     async fn compact(&self, at: Revision) -> Result<()> {
-        self.writer.ask(Work::Compact(at)).await.map(|_| ())
+        self.writer.ask(WriterCommand::Compact(at)).await.map(|_| ())
     }
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::check::damaged;
-use super::checkpoints::make_up;
+use super::checkpoints::recopy_log;
 use super::copy::raise_within;
 use super::error::{named, translate};
-use super::file::{real, recognise};
+use super::file::{check_header, resolve_links};
 use super::lock::Lock;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
-use crate::migrate::{has_moved, leaves};
+use crate::migrate::{has_moved, is_being_moved};
 
 /// Marks a store whose objects are about to be moved. The caller must have the store open.
 pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
@@ -43,8 +43,8 @@ pub(crate) fn undo_move(path: &Path) -> Result<()> {
 
 /// Returns the number of the attempt that was aborted on this store; `None` if it is not marked.
 pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
-    let connection = connect::to_change(&real(path)?)?;
-    match stands(&connection, "moving", schema::MOVING)? {
+    let connection = connect::to_change(&resolve_links(path)?)?;
+    match has_mark(&connection, "moving", schema::MOVING)? {
         false => Ok(None),
         true => {
             let read = connection.query_row("SELECT attempt FROM moving", [], |row| row.get(0));
@@ -55,9 +55,9 @@ pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
 
 /// Fails if the store is marked. With `leaving`, a store that is being moved is accepted.
 pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
-    match (place(connection, "moved", schema::MOVED)?, place(connection, "moving", schema::MOVING)?) {
+    match (target(connection, "moved", schema::MOVED)?, target(connection, "moving", schema::MOVING)?) {
         (Some(place), _) => Err(has_moved(&place)),
-        (None, Some(place)) if !leaving => Err(leaves(&place)),
+        (None, Some(place)) if !leaving => Err(is_being_moved(&place)),
         (None, _) => Ok(()),
     }
 }
@@ -66,10 +66,10 @@ pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
 /// seen revisions of the store that the objects were moved to. Returns the new revision. Fails if the store is not
 /// marked.
 pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
-    let path = &real(path)?;
+    let path = &resolve_links(path)?;
     let lock = Lock::take(path)?;
-    recognise(path)?;
-    make_up(path, &lock)?;
+    check_header(path)?;
+    recopy_log(path, &lock)?;
     change(path, |transaction| {
         if refuse(transaction, false).is_ok() {
             return Err(BackendError::Unavailable(format!("{} has not been moved", path.display())));
@@ -80,8 +80,8 @@ pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
 }
 
 /// Returns where the objects are, or are being moved to, if the store has this mark.
-fn place(connection: &Connection, table: &str, made: &str) -> Result<Option<String>> {
-    match stands(connection, table, made)? {
+fn target(connection: &Connection, table: &str, made: &str) -> Result<Option<String>> {
+    match has_mark(connection, table, made)? {
         false => Ok(None),
         true => {
             let select = format!("SELECT place FROM {table}");
@@ -90,7 +90,7 @@ fn place(connection: &Connection, table: &str, made: &str) -> Result<Option<Stri
     }
 }
 
-fn stands(connection: &Connection, table: &str, made: &str) -> Result<bool> {
+fn has_mark(connection: &Connection, table: &str, made: &str) -> Result<bool> {
     let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
     let found: Option<String> =
         connection.query_row(sql, [table], |row| row.get(0)).optional().map_err(translate)?;
@@ -107,7 +107,7 @@ fn clear(transaction: &Connection) -> Result<()> {
 
 /// Runs `work` in one transaction on a connection of its own.
 fn change<T>(path: &Path, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-    let path = &real(path)?;
+    let path = &resolve_links(path)?;
     let mut connection = connect::to_change(path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = transaction.map_err(translate)?;

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::checkpoints::make_up;
+use super::checkpoints::recopy_log;
 use super::error::{io, named, translate};
-use super::file::{beside, no_stray_log, private, real, recognise, recover_creation, sync_directory};
+use super::file::{
+    check_header, create_private, no_stray_log, recover_creation, resolve_links, sync_directory, with_suffix,
+};
 use super::lock::Lock;
 use super::open_files::OpenFiles;
 use super::{SqliteOptions, compaction, connect, moved, schema};
@@ -31,15 +33,15 @@ pub(super) struct Opened {
 
 /// Opens a store, or makes one if there is no file.
 pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
-    let path = &real(path)?;
+    let path = &resolve_links(path)?;
     let lock = Lock::take(path)?;
     recover_creation(path)?;
     match fs::exists(path) {
-        Ok(true) => recognise(path)?,
+        Ok(true) => check_header(path)?,
         Ok(false) => no_stray_log(path).and_then(|()| create(path))?,
         Err(error) => return Err(io(path, &error)),
     }
-    make_up(path, &lock)?;
+    recopy_log(path, &lock)?;
     let writer = connect::writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
     let revision = validate(&writer, path, options.leaving)?;
     let files = OpenFiles::of(path)?;
@@ -50,16 +52,16 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 
 /// Creates the file under another name and renames it, so that a file of this name is always complete.
 fn create(path: &Path) -> Result<()> {
-    let new = beside(path, ".new");
+    let new = with_suffix(path, ".new");
     drop(make(&new)?);
-    give_log(&new)?;
+    enable_wal(&new)?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
     moved.map_err(|error| io(path, &error))
 }
 
 /// Switches a new store to its write-ahead log before it gets its name. A later switch would use a rollback journal,
 /// whose deletion a power failure may undo; then a process that may only read could not open the file.
-pub(super) fn give_log(new: &Path) -> Result<()> {
+pub(super) fn enable_wal(new: &Path) -> Result<()> {
     let connection = connect::to_change(new)?;
     connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
     connection.close().map_err(|(_, error)| translate(error))
@@ -67,14 +69,14 @@ pub(super) fn give_log(new: &Path) -> Result<()> {
 
 /// Creates an empty store under its temporary name.
 pub(super) fn make(new: &Path) -> Result<Connection> {
-    private(new).map_err(|error| io(new, &error))?;
+    create_private(new).map_err(|error| io(new, &error))?;
     let connection = Connection::open(new).map_err(translate)?;
-    let stamp = format!(
+    let store_format = format!(
         "PRAGMA synchronous = FULL; PRAGMA application_id = {}; PRAGMA user_version = {};",
         schema::APPLICATION_ID,
         schema::VERSION
     );
-    connection.execute_batch(&stamp).map_err(translate)?;
+    connection.execute_batch(&store_format).map_err(translate)?;
     connection.execute_batch(&format!("BEGIN; {} COMMIT;", schema::CREATE)).map_err(translate)?;
     Ok(connection)
 }

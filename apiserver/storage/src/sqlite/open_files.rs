@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::io;
-use super::file::beside;
+use super::file::with_suffix;
 use super::lock;
 use crate::backend::Result;
 
@@ -19,12 +19,12 @@ const OTHERS: u8 = 16;
 /// The file names, and the files that they referred to when the store was opened.
 pub(super) struct OpenFiles {
     /// The store, its log and its lock.
-    named: [(PathBuf, File); 3],
+    named: [(PathBuf, FileId); 3],
     looks: u8,
 }
 
 /// Device and inode.
-type File = (u64, u64);
+type FileId = (u64, u64);
 
 impl OpenFiles {
     /// Looks up the files of a store that is open, in WAL mode, and locked.
@@ -33,7 +33,7 @@ impl OpenFiles {
             Ok(file) => Ok((path, file)),
             Err(error) => Err(io(&path, &error)),
         };
-        let (log, lock) = (beside(path, "-wal"), beside(path, lock::SUFFIX));
+        let (log, lock) = (with_suffix(path, "-wal"), with_suffix(path, lock::SUFFIX));
         Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], looks: 0 })
     }
 
@@ -42,7 +42,7 @@ impl OpenFiles {
     pub fn replaced(&mut self, all: bool) -> Option<&Path> {
         self.looks = (self.looks + 1) % OTHERS;
         let turn = if all || self.looks == 0 { &self.named[..] } else { &self.named[..1] };
-        let is_replaced = |(path, file): &&(PathBuf, File)| match find(path) {
+        let is_replaced = |(path, file): &&(PathBuf, FileId)| match find(path) {
             Ok(found) => found != *file,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         };
@@ -50,6 +50,6 @@ impl OpenFiles {
     }
 }
 
-fn find(path: &Path) -> std::io::Result<File> {
+fn find(path: &Path) -> std::io::Result<FileId> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }

@@ -14,27 +14,27 @@ const BATCH: usize = 512;
 const BATCH_BYTES: usize = 8 << 20;
 
 /// A command, and where its answer goes.
-pub(super) struct Command {
+pub(super) struct QueuedCommand {
     /// The command.
-    pub work: Work,
+    pub command: WriterCommand,
     /// Receives the answer.
     pub reply: oneshot::Sender<Result<WriteOutcome>>,
 }
 
 /// The commands of the writer.
-pub(super) enum Work {
+pub(super) enum WriterCommand {
     /// One compare-and-swap.
     Write(Write),
     /// Compacts to a revision. The answer is that revision, as if it had been committed.
     Compact(Revision),
 }
 
-impl Command {
+impl QueuedCommand {
     /// Bytes of the key and value that it writes.
     pub fn bytes(&self) -> usize {
-        match &self.work {
-            Work::Write(write) => size(&write.key, write.value.as_ref()),
-            Work::Compact(_) => 0,
+        match &self.command {
+            WriterCommand::Write(write) => size(&write.key, write.value.as_ref()),
+            WriterCommand::Compact(_) => 0,
         }
     }
 
@@ -52,7 +52,10 @@ pub(super) fn size(key: &str, value: Option<&Bytes>) -> usize {
 
 /// Returns the queued commands, within the bounds; an empty batch if none arrives within `patience`; `None` when the
 /// queue is closed.
-pub(super) fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) -> Option<Vec<Command>> {
+pub(super) fn next_batch(
+    queue: &Receiver<QueuedCommand>,
+    patience: Option<Duration>,
+) -> Option<Vec<QueuedCommand>> {
     let first = match patience {
         None => queue.recv().ok()?,
         Some(patience) => match queue.recv_timeout(patience) {

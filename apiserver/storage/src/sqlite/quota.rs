@@ -31,7 +31,7 @@ const SMALL: usize = 128;
 
 /// The limits of one store. Its size is that of the pages in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct QuotaLimits {
     quota: u64,
     reserve: u64,
     /// Size beyond which no delete is accepted. A store that was larger than its quota when it was opened gets a
@@ -62,7 +62,7 @@ impl Effect {
     }
 }
 
-impl Limits {
+impl QuotaLimits {
     /// The limits of a store with this quota, which holds `used` bytes when it is opened.
     pub fn new(quota: u64, used: u64) -> Self {
         let reserve = (quota / 16).clamp(RESERVE.0, RESERVE.1);
@@ -103,17 +103,17 @@ impl Limits {
 
 /// What is known of the size of a store; clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Quota {
-    limits: Option<Limits>,
+pub(super) struct StoreQuota {
+    limits: Option<QuotaLimits>,
     used: Arc<AtomicU64>,
     full: Arc<Mutex<Option<String>>>,
 }
 
-impl Quota {
+impl StoreQuota {
     /// Reads the size of a store when it is opened. Without `bytes` no write is refused.
     pub fn open(connection: &Connection, bytes: Option<u64>) -> Result<Self> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
-        let limits = Limits::new(bytes, used(connection)?);
+        let limits = QuotaLimits::new(bytes, used(connection)?);
         let pages = limits.file() / number(connection, "PRAGMA page_size")?.max(1);
         if pages < number(connection, "PRAGMA max_page_count")? {
             connection.execute_batch(&format!("PRAGMA max_page_count = {pages}")).map_err(translate)?;
@@ -143,19 +143,19 @@ impl Quota {
     }
 
     /// Returns the space for the next transaction.
-    pub fn room(&self, connection: &Connection) -> Result<Room> {
-        let Some(limits) = self.limits else { return Ok(Room::default()) };
+    pub fn transaction_space(&self, connection: &Connection) -> Result<TransactionSpace> {
+        let Some(limits) = self.limits else { return Ok(TransactionSpace::default()) };
         let used = used(connection)?;
         self.look(limits, used);
-        Ok(Room { limits: Some(limits), used, closed: self.full.lock().is_some() })
+        Ok(TransactionSpace { limits: Some(limits), used, closed: self.full.lock().is_some() })
     }
 
     /// Reads the size again, after a compaction.
     pub fn recheck(&self, connection: &Connection) -> Result<()> {
-        self.room(connection).map(drop)
+        self.transaction_space(connection).map(drop)
     }
 
-    fn look(&self, limits: Limits, used: u64) {
+    fn look(&self, limits: QuotaLimits, used: u64) {
         self.used.store(used, Ordering::Relaxed);
         let mut full = self.full.lock();
         if full.is_none() && used >= limits.quota {
@@ -171,14 +171,14 @@ impl Quota {
 
 /// The space that one transaction may use.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Room {
-    limits: Option<Limits>,
+pub(super) struct TransactionSpace {
+    limits: Option<QuotaLimits>,
     used: u64,
     /// Whether ordinary creates and growing writes are refused until there is more space.
     closed: bool,
 }
 
-impl Room {
+impl TransactionSpace {
     /// Takes space for a row with `bytes` of key and value. Fails if there is none for a write of this effect and
     /// priority.
     pub fn take(&mut self, effect: Effect, priority: Priority, bytes: usize) -> Result<()> {
@@ -214,7 +214,7 @@ mod tests {
     fn each_part_of_the_reserve_is_kept_from_those_before_it() {
         use Effect::{Deletes, Grows, Shrinks};
         use Priority::{Needed, Ordinary, System};
-        let limits = Limits::new(64 * MIB, 0);
+        let limits = QuotaLimits::new(64 * MIB, 0);
         let all =
             [(Grows, Ordinary), (Shrinks, Ordinary), (Grows, Needed), (Grows, System), (Deletes, Ordinary)];
         let takes = |used: u64| all.map(|(effect, priority)| limits.takes(effect, priority, used));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_store_that_was_larger_already_can_still_be_emptied() {
-        let limits = Limits::new(64 * MIB, 500 * MIB);
+        let limits = QuotaLimits::new(64 * MIB, 500 * MIB);
         let takes = |effect| limits.takes(effect, Priority::System, 500 * MIB);
         assert!(takes(Effect::Deletes) && !takes(Effect::Shrinks));
         assert!(limits.file() > 500 * MIB);
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn it_is_full_from_the_quota_until_well_below_it() {
-        let limits = Limits::new(64 * MIB, 0);
-        let quota = Quota { limits: Some(limits), ..Quota::default() };
+        let limits = QuotaLimits::new(64 * MIB, 0);
+        let quota = StoreQuota { limits: Some(limits), ..StoreQuota::default() };
         for (used, full) in [(64 * MIB - 1, false), (64 * MIB, true), (64 * MIB - 1, true), (63 * MIB, false)]
         {
             quota.look(limits, used);

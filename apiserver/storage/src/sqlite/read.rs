@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::error::translate;
 use super::feed::EventBatch;
-use super::row::Row;
+use super::row::LogRow;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 
@@ -99,13 +99,13 @@ pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u
 }
 
 /// Returns the oldest readable revision and the newest one.
-pub(super) fn oldest(connection: &mut Connection) -> Result<Bounds> {
+pub(super) fn oldest(connection: &mut Connection) -> Result<ReadableRevisions> {
     let snapshot = connection.transaction().map_err(translate)?;
-    bounds(&snapshot).map(|(oldest, newest)| Bounds { oldest, newest })
+    bounds(&snapshot).map(|(oldest, newest)| ReadableRevisions { oldest, newest })
 }
 
 /// The revisions that can be read.
-pub(super) struct Bounds {
+pub(super) struct ReadableRevisions {
     /// The compaction boundary.
     pub oldest: Revision,
     /// The newest revision.
@@ -218,6 +218,6 @@ fn value(
     [value, prev_revision, checksum]: [usize; 3],
 ) -> rusqlite::Result<Bytes> {
     let value = Some(row.get_ref(value)?.as_blob()?);
-    let written = Row { revision, key, create_revision, prev_revision: row.get(prev_revision)?, value };
+    let written = LogRow { revision, key, create_revision, prev_revision: row.get(prev_revision)?, value };
     Ok(written.value_if(row.get(checksum)?))
 }

@@ -8,32 +8,32 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::error::told;
-use super::feed::{EventBatch, Feed};
-use super::read::Bounds;
+use super::error::log_unavailable;
+use super::feed::{EventBatch, EventFeed};
+use super::read::ReadableRevisions;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 
 /// The pool of reading connections.
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
-    feed: Arc<Feed>,
+    feed: Arc<EventFeed>,
 }
 
 /// A result of a read, and the revision of its snapshot.
-pub(super) trait ReadAt {
+pub(super) trait ReadResult {
     /// Returns the newest revision in the snapshot, if the result contains it.
     fn snapshot(&self) -> Option<Revision>;
 }
 
 impl Readers {
-    pub fn new(connections: Vec<Connection>, feed: Arc<Feed>) -> Self {
+    pub fn new(connections: Vec<Connection>, feed: Arc<EventFeed>) -> Self {
         let permits = Arc::new(Semaphore::new(connections.len()));
         Self { idle: Mutex::new(connections), permits, feed }
     }
 
     /// Runs `work` with a connection, waiting for a free one.
-    pub async fn run<T: ReadAt + Send + 'static>(
+    pub async fn run<T: ReadResult + Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -46,12 +46,12 @@ impl Readers {
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             readers.idle.lock().push(connection);
             let result = result.unwrap_or_else(|panic| resume_unwind(panic));
-            if let Some(revision) = result.as_ref().ok().and_then(ReadAt::snapshot) {
+            if let Some(revision) = result.as_ref().ok().and_then(ReadResult::snapshot) {
                 readers.feed.saw(revision);
             }
             result
         };
-        told(tokio::task::spawn_blocking(task).await.map_err(stopped).flatten())
+        log_unavailable(tokio::task::spawn_blocking(task).await.map_err(stopped).flatten())
     }
 }
 
@@ -59,37 +59,37 @@ fn stopped(error: impl std::fmt::Display) -> BackendError {
     BackendError::Unavailable(format!("reading stopped: {error}"))
 }
 
-impl ReadAt for (Option<KeyValue>, Revision) {
+impl ReadResult for (Option<KeyValue>, Revision) {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.1)
     }
 }
 
-impl ReadAt for RangeResult {
+impl ReadResult for RangeResult {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.revision)
     }
 }
 
-impl ReadAt for Vec<KeyValue> {
+impl ReadResult for Vec<KeyValue> {
     fn snapshot(&self) -> Option<Revision> {
         None
     }
 }
 
-impl ReadAt for EventBatch {
+impl ReadResult for EventBatch {
     fn snapshot(&self) -> Option<Revision> {
         self.events.last().map(|event| event.revision)
     }
 }
 
-impl ReadAt for Bounds {
+impl ReadResult for ReadableRevisions {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.newest)
     }
 }
 
-impl ReadAt for () {
+impl ReadResult for () {
     fn snapshot(&self) -> Option<Revision> {
         None
     }
@@ -107,7 +107,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = SqliteOptions { readers: 1, ..SqliteOptions::default() };
         let opened = open::open(&directory.path().join("store.db"), &options).unwrap();
-        let feed = Arc::new(Feed::new(opened.revision, 0));
+        let feed = Arc::new(EventFeed::new(opened.revision, 0));
         let readers = Arc::new(Readers::new(opened.readers, feed));
         for _ in 0..3 {
             let panics = |connection: &mut Connection| -> Result<()> {

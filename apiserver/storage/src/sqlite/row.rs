@@ -9,7 +9,7 @@ use super::schema;
 use crate::backend::Result;
 
 /// The content of a row.
-pub(super) struct Row<'a> {
+pub(super) struct LogRow<'a> {
     /// The revision of the write.
     pub revision: u64,
     /// The key that was written.
@@ -22,7 +22,7 @@ pub(super) struct Row<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-impl Row<'_> {
+impl LogRow<'_> {
     /// Appends the row to the log.
     pub fn insert(&self, transaction: &Connection) -> Result<()> {
         let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
@@ -65,20 +65,20 @@ mod tests {
     #[test]
     fn every_part_of_a_row_is_in_its_checksum() {
         let row =
-            || Row { revision: 7, key: "/a", create_revision: 3, prev_revision: 5, value: Some(b"value") };
+            || LogRow { revision: 7, key: "/a", create_revision: 3, prev_revision: 5, value: Some(b"value") };
         let written = row().checksum();
         assert_eq!(&*row().value_if(written), b"value");
         for other in [
-            Row { revision: 8, ..row() },
-            Row { key: "/b", ..row() },
-            Row { create_revision: 4, ..row() },
-            Row { prev_revision: 6, ..row() },
-            Row { value: Some(b"valuf"), ..row() },
-            Row { value: None, ..row() },
+            LogRow { revision: 8, ..row() },
+            LogRow { key: "/b", ..row() },
+            LogRow { create_revision: 4, ..row() },
+            LogRow { prev_revision: 6, ..row() },
+            LogRow { value: Some(b"valuf"), ..row() },
+            LogRow { value: None, ..row() },
         ] {
             assert!(!other.has(written) && other.value_if(written).is_empty());
         }
-        let empty = Row { value: Some(b""), ..row() };
-        assert!(!empty.has(Row { value: None, ..row() }.checksum()));
+        let empty = LogRow { value: Some(b""), ..row() };
+        assert!(!empty.has(LogRow { value: None, ..row() }.checksum()));
     }
 }

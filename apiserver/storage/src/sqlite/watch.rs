@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::feed::{EventBatch, Head, Subscription};
+use super::feed::{EventBatch, FeedHead, FeedSubscription};
 use super::read;
 use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -18,22 +18,29 @@ const CHANNEL: usize = 4;
 /// Starts a watch of `keys` after a revision.
 pub(super) fn start(
     readers: Arc<Readers>,
-    subscription: Subscription,
+    subscription: FeedSubscription,
     keys: Range<String>,
     after: Revision,
 ) -> mpsc::Receiver<WatchItem> {
     let (items, receiver) = mpsc::channel(CHANNEL);
     let round = subscription.head.borrow().round;
-    let watch =
-        Watch { readers: Arc::downgrade(&readers), subscription, keys, after, cursor: after.0, round, items };
+    let watch = SqliteWatch {
+        readers: Arc::downgrade(&readers),
+        subscription,
+        keys,
+        after,
+        cursor: after.0,
+        round,
+        items,
+    };
     tokio::spawn(watch.run());
     receiver
 }
 
-struct Watch {
+struct SqliteWatch {
     /// Weak, because a running watch must not keep the file open.
     readers: Weak<Readers>,
-    subscription: Subscription,
+    subscription: FeedSubscription,
     keys: Range<String>,
     after: Revision,
     /// Everything up to here has been sent.
@@ -44,9 +51,9 @@ struct Watch {
 }
 
 /// The receiver was dropped.
-struct Gone;
+struct ReceiverDropped;
 
-impl Watch {
+impl SqliteWatch {
     async fn run(mut self) {
         let items = self.items.clone();
         let failure = tokio::select! {
@@ -59,7 +66,7 @@ impl Watch {
     }
 
     /// Runs until the receiver is dropped (`Err`) or the watch has failed.
-    async fn pump(&mut self) -> Result<Result<(), BackendError>, Gone> {
+    async fn pump(&mut self) -> Result<Result<(), BackendError>, ReceiverDropped> {
         if let Err(error) = self.check_start().await {
             return Ok(Err(error));
         }
@@ -91,21 +98,21 @@ impl Watch {
         self.readers()?.run(move |connection| read::events(connection, &keys, cursor)).await
     }
 
-    async fn deliver(&mut self, batch: EventBatch) -> Result<(), Gone> {
+    async fn deliver(&mut self, batch: EventBatch) -> Result<(), ReceiverDropped> {
         if !batch.events.is_empty() {
-            self.items.send(WatchItem::Events(batch.events)).await.map_err(|_| Gone)?;
+            self.items.send(WatchItem::Events(batch.events)).await.map_err(|_| ReceiverDropped)?;
         }
         self.cursor = batch.upto;
         Ok(())
     }
 
     /// Answers a progress request after all events that the caller may know of have been sent.
-    async fn tell_progress(&mut self, head: Head) -> Result<(), Gone> {
-        if head.round == self.round || head.revision < head.wanted.max(self.after.0) {
+    async fn tell_progress(&mut self, head: FeedHead) -> Result<(), ReceiverDropped> {
+        if head.round == self.round || head.revision < head.progress_revision.max(self.after.0) {
             return Ok(());
         }
         self.round = head.round;
-        self.items.send(WatchItem::Progress(Revision(self.cursor))).await.map_err(|_| Gone)
+        self.items.send(WatchItem::Progress(Revision(self.cursor))).await.map_err(|_| ReceiverDropped)
     }
 
     fn readers(&self) -> Result<Arc<Readers>> {

@@ -9,17 +9,17 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::SqliteOptions;
-use super::apply::Draft;
+use super::apply::PendingTransaction;
 use super::checkpoints;
 use super::compaction::{self, Compaction};
+use super::disk_full::DiskFull;
+use super::early_compaction::EarlyCompaction;
 use super::error::translate;
-use super::feed::Feed;
-use super::full::Full;
+use super::feed::EventFeed;
 use super::lock::Lock;
 use super::open_files::OpenFiles;
-use super::pressure::Pressure;
-use super::queue::{Command, Work, next_batch, size};
-use super::quota::Quota;
+use super::queue::{QueuedCommand, WriterCommand, next_batch, size};
+use super::quota::StoreQuota;
 use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result, Revision, WriteOutcome};
 use crate::failpoints;
@@ -34,9 +34,9 @@ fn goes_on(error: BackendError) -> BackendError {
 
 /// The sending end of the queue. Dropping it lets the thread finish the queued commands, and waits for it.
 pub(super) struct WriterHandle {
-    queue: Option<SyncSender<Command>>,
-    full: Full,
-    quota: Quota,
+    queue: Option<SyncSender<QueuedCommand>>,
+    full: DiskFull,
+    quota: StoreQuota,
     fault: StoreFault,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,23 +47,28 @@ impl WriterHandle {
         mut connection: Connection,
         lock: Arc<Lock>,
         files: OpenFiles,
-        feed: Arc<Feed>,
+        feed: Arc<EventFeed>,
         options: &SqliteOptions,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(options.queue);
-        let (full, fault) = (Full::default(), StoreFault::default());
+        let (full, fault) = (DiskFull::default(), StoreFault::default());
         checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), fault.clone())
             .map_err(translate)?;
-        let quota = Quota::open(&connection, options.quota)?;
+        let quota = StoreQuota::open(&connection, options.quota)?;
         let revision = compaction::newest(&connection)?;
-        let writer = Writer {
+        let writer = WriterThread {
             revision: revision.0,
             compaction: Compaction::load(&connection)?,
             connection,
             feed,
             full: full.clone(),
             quota: quota.clone(),
-            pressure: Pressure::new(quota.clone(), options.retention, Instant::now(), revision),
+            early_compaction: EarlyCompaction::new(
+                quota.clone(),
+                options.retention,
+                Instant::now(),
+                revision,
+            ),
             fault: fault.clone(),
             files,
             lock,
@@ -92,13 +97,13 @@ impl WriterHandle {
     }
 
     /// Queues a command and waits for its answer. Fails at once if the queue is full.
-    pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
+    pub async fn ask(&self, command: WriterCommand) -> Result<WriteOutcome> {
         // The thread answers every command that it has begun, so a command without an answer was not carried out.
         let fault = || BackendError::Unavailable("the writer has stopped".to_owned());
         let stopped = || self.fault.refusal().unwrap_or_else(fault);
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.try_send(Command { work, reply }).map_err(|error| match error {
+        queue.try_send(QueuedCommand { command, reply }).map_err(|error| match error {
             TrySendError::Full(_) => BackendError::Overloaded,
             TrySendError::Disconnected(_) => stopped(),
         })?;
@@ -115,14 +120,14 @@ impl Drop for WriterHandle {
     }
 }
 
-struct Writer {
+struct WriterThread {
     connection: Connection,
     revision: u64,
     compaction: Compaction,
-    feed: Arc<Feed>,
-    full: Full,
-    quota: Quota,
-    pressure: Pressure,
+    feed: Arc<EventFeed>,
+    full: DiskFull,
+    quota: StoreQuota,
+    early_compaction: EarlyCompaction,
     fault: StoreFault,
     files: OpenFiles,
     /// Declared after the connection, because fields are dropped in this order: no other process may open the store
@@ -130,8 +135,8 @@ struct Writer {
     lock: Arc<Lock>,
 }
 
-impl Writer {
-    fn run(mut self, queue: &Receiver<Command>) {
+impl WriterThread {
+    fn run(mut self, queue: &Receiver<QueuedCommand>) {
         while !self.fault.is_recorded()
             && let Some(batch) = next_batch(queue, self.patience())
         {
@@ -150,9 +155,9 @@ impl Writer {
     fn between_writes(&mut self) {
         let now = Instant::now();
         self.full.look(&mut self.connection, now);
-        if let Some(mark) = self.pressure.due(now, Revision(self.revision)) {
-            match self.compaction.move_to(&mut self.connection, &self.lock, mark.revision) {
-                Ok(()) => self.pressure.met(mark),
+        if let Some(sample) = self.early_compaction.due(now, Revision(self.revision)) {
+            match self.compaction.move_to(&mut self.connection, &self.lock, sample.revision) {
+                Ok(()) => self.early_compaction.met(sample),
                 Err(error) => tracing::warn!(%error, "history is not given up yet, though space is short"),
             }
         }
@@ -167,22 +172,22 @@ impl Writer {
             true => Some(Duration::ZERO),
             false => {
                 let now = Instant::now();
-                let (full, pressure) = (self.full.patience(now), self.pressure.patience(now));
-                full.into_iter().chain(pressure).min()
+                let (full, early_compaction) = (self.full.patience(now), self.early_compaction.patience(now));
+                full.into_iter().chain(early_compaction).min()
             }
         }
     }
 
     /// Commits all commands of the batch in one durable transaction, or fails all of them.
-    fn commit(&mut self, batch: Vec<Command>) {
-        let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
+    fn commit(&mut self, batch: Vec<QueuedCommand>) {
+        let applied = self.check_files(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
         match applied {
-            Ok((draft, answers)) => {
-                self.compaction = draft.compaction;
-                self.revision = draft.revision;
-                self.pressure.wrote(&draft.events);
-                self.feed.publish(draft.events, draft.revision);
+            Ok((pending, answers)) => {
+                self.compaction = pending.compaction;
+                self.revision = pending.revision;
+                self.early_compaction.wrote(&pending.events);
+                self.feed.publish(pending.events, pending.revision);
                 failpoints::pass("published");
                 batch.into_iter().zip(answers).for_each(|(command, answer)| command.answer(answer));
             }
@@ -193,9 +198,9 @@ impl Writer {
     /// Records a fault, and fails, if a file of the store has lost its name: later writes to it could not be found.
     /// First copies the log into the file, wherever the file is now: it is complete there, and its log can do no harm
     /// to another file of its name.
-    fn stand(&mut self, batch: &[Command]) -> Result<()> {
+    fn check_files(&mut self, batch: &[QueuedCommand]) -> Result<()> {
         // Compactions are queued every few minutes, even without writes.
-        let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
+        let is_compaction = |command: &QueuedCommand| matches!(command.command, WriterCommand::Compact(_));
         let Some(lost) = self.files.replaced(batch.iter().any(is_compaction)) else { return Ok(()) };
         if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
             tracing::error!(%error, "the log is not copied into the file");
@@ -209,36 +214,46 @@ impl Writer {
     }
 
     /// Records whether the transaction found space.
-    fn note(&self, batch: &[Command], applied: &Result<(Draft, Vec<Result<WriteOutcome>>)>) {
+    fn note(
+        &self,
+        batch: &[QueuedCommand],
+        applied: &Result<(PendingTransaction, Vec<Result<WriteOutcome>>)>,
+    ) {
         let bytes = match applied {
             // This runs for every write, so nothing is counted unless the disk is known to be full.
             Ok(_) if !self.full.is_known() => return,
-            Ok((draft, _)) => draft.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum(),
-            Err(_) => batch.iter().map(Command::bytes).sum(),
+            Ok((pending, _)) => {
+                pending.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum()
+            }
+            Err(_) => batch.iter().map(QueuedCommand::bytes).sum(),
         };
         self.full.note(bytes, applied, Instant::now());
     }
 
-    fn apply(&mut self, batch: &[Command]) -> Result<(Draft, Vec<Result<WriteOutcome>>)> {
+    fn apply(&mut self, batch: &[QueuedCommand]) -> Result<(PendingTransaction, Vec<Result<WriteOutcome>>)> {
         failpoints::pass("before-begin");
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
-        let mut draft = Draft::new(self.revision, self.compaction, self.quota.room(&transaction)?);
+        let mut pending = PendingTransaction::new(
+            self.revision,
+            self.compaction,
+            self.quota.transaction_space(&transaction)?,
+        );
         let mut answers = Vec::with_capacity(batch.len());
         for command in batch {
-            answers.push(match &command.work {
-                Work::Write(write) => draft.write(&transaction, write)?,
-                Work::Compact(at) => draft.compact(&transaction, *at)?,
+            answers.push(match &command.command {
+                WriterCommand::Write(write) => pending.write(&transaction, write)?,
+                WriterCommand::Compact(at) => pending.compact(&transaction, *at)?,
             });
         }
         failpoints::pass("applied");
         transaction.commit().map_err(|error| self.lock.note(error))?;
         failpoints::pass("committed");
-        Ok((draft, answers))
+        Ok((pending, answers))
     }
 
     fn compact(&mut self) {
-        let compacted = self.compaction.step(&mut self.connection, &self.lock, self.pressure.rows());
+        let compacted = self.compaction.step(&mut self.connection, &self.lock, self.early_compaction.rows());
         if let Err(error) = compacted.and_then(|()| self.quota.recheck(&self.connection)) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();

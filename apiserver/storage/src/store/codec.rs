@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use drydock_machinery::Object;
 
-use super::sound;
+use super::decodable;
 use crate::backend::{BackendError, Revision};
 use crate::storage::{StorageError, Stored};
 
@@ -24,7 +24,7 @@ pub(super) fn decode_own(bytes: &[u8]) -> Object {
 /// they are damaged.
 pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
     not_empty(key, bytes)?;
-    match sound::has_metadata(bytes) {
+    match decodable::has_metadata(bytes) {
         Err(error) => Err(corrupt(key, &error.to_string())),
         Ok(false) => Err(corrupt(key, "not an object with metadata")),
         Ok(true) => Ok(Arc::new(Stored::of_bytes(key, bytes, revision))),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Store, backend_revision, fresh_enough};
 use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
-use crate::room::{Endless, Room};
+use crate::memory_budget::{MemoryBudget, UnlimitedMemory};
 use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 use crate::work_meter::WorkMeter;
@@ -24,27 +24,27 @@ pub(super) async fn page(
     store: &Store,
     scope: &Scope,
     options: &ListOptions,
-    room: &mut dyn Room,
+    memory: &mut dyn MemoryBudget,
 ) -> Result<Page, StorageError> {
-    Ok(read(Reading::start(store, scope, options, room), options.at).await?.finish())
+    Ok(read(ListReader::start(store, scope, options, memory), options.at).await?.finish())
 }
 
-async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<Reading<'_>, StorageError> {
+async fn read(mut reader: ListReader<'_>, at: ReadAt) -> Result<ListReader<'_>, StorageError> {
     loop {
-        reading.make_room(reading.expected()).await?;
-        let result = reading.batch().await?;
-        reading.fill(&result.items).await?;
-        if reading.revision.is_none() {
+        reader.make_room(reader.expected()).await?;
+        let result = reader.batch().await?;
+        reader.fill(&result.items).await?;
+        if reader.revision.is_none() {
             fresh_enough(at, result.revision)?;
         }
-        reading.pin(result.revision);
-        if reading.take(&result.items, result.count).await? {
-            return Ok(reading);
+        reader.pin(result.revision);
+        if reader.take(&result.items, result.count).await? {
+            return Ok(reader);
         }
     }
 }
 
-struct Reading<'a> {
+struct ListReader<'a> {
     store: &'a Store,
     scope: &'a Scope,
     limit: usize,
@@ -58,16 +58,21 @@ struct Reading<'a> {
     work: WorkMeter,
     /// Average bytes of a pair in the last batch.
     average: usize,
-    room: &'a mut dyn Room,
-    /// Bytes that `room` has granted and that are not used yet.
+    memory: &'a mut dyn MemoryBudget,
+    /// Bytes that `memory` has granted and that are not used yet.
     spare: usize,
     /// Set when a cache is filled: the damaged values, which then do not fail the read. The cache keeps the objects,
     /// so they are packed.
     filling: Option<Damaged>,
 }
 
-impl<'a> Reading<'a> {
-    fn start(store: &'a Store, scope: &'a Scope, options: &ListOptions, room: &'a mut dyn Room) -> Self {
+impl<'a> ListReader<'a> {
+    fn start(
+        store: &'a Store,
+        scope: &'a Scope,
+        options: &ListOptions,
+        memory: &'a mut dyn MemoryBudget,
+    ) -> Self {
         let mut keys = scope.keys(&store.prefix);
         if let Some(start) = &options.start {
             keys.start = keys.start.max(store.absolute(start));
@@ -85,7 +90,7 @@ impl<'a> Reading<'a> {
             remaining: 0,
             work: WorkMeter::default(),
             average: 0,
-            room,
+            memory,
             spare: 0,
             filling: None,
         }
@@ -100,7 +105,7 @@ impl<'a> Reading<'a> {
     /// Requests memory so that `bytes` are available in total.
     async fn make_room(&mut self, bytes: usize) -> Result<(), StorageError> {
         if let Some(missing) = bytes.checked_sub(self.spare).filter(|missing| *missing > 0) {
-            self.room.take(missing).await.map_err(StorageError::Refused)?;
+            self.memory.take(missing).await.map_err(StorageError::Refused)?;
             self.spare = bytes;
         }
         Ok(())
@@ -215,10 +220,11 @@ type Damaged = Vec<(String, String)>;
 /// must not keep all others from being served.
 pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
-    let (scope, mut room) = (Scope::all(), Endless);
-    let reading = Reading { filling: Some(Vec::new()), ..Reading::start(store, &scope, &options, &mut room) };
-    let read = read(reading, options.at).await?;
-    Ok((read.items, read.revision.unwrap_or_default(), read.filling.unwrap_or_default()))
+    let (scope, mut memory) = (Scope::all(), UnlimitedMemory);
+    let reader =
+        ListReader { filling: Some(Vec::new()), ..ListReader::start(store, &scope, &options, &mut memory) };
+    let reader = read(reader, options.at).await?;
+    Ok((reader.items, reader.revision.unwrap_or_default(), reader.filling.unwrap_or_default()))
 }
 
 /// Reads the current objects of a scope at one revision, for the start of a watch.
@@ -228,7 +234,7 @@ pub(crate) async fn everything(
     at: ReadAt,
 ) -> Result<(Vec<Arc<Stored>>, Revision), StorageError> {
     let options = ListOptions { at, limit: 0, start: None };
-    let mut room = Endless;
-    let read = read(Reading::start(store, scope, &options, &mut room), at).await?;
-    Ok((read.items, read.revision.unwrap_or_default()))
+    let mut memory = UnlimitedMemory;
+    let reader = read(ListReader::start(store, scope, &options, &mut memory), at).await?;
+    Ok((reader.items, reader.revision.unwrap_or_default()))
 }

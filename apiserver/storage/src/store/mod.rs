@@ -4,9 +4,9 @@
 //! the revision of the write (Kubernetes: storage/etcd3/store.go).
 
 mod codec;
+mod decodable;
 mod list;
 mod own_writes;
-mod sound;
 mod update;
 mod watch;
 
@@ -21,7 +21,8 @@ use crate::backend::{
     Backend, BackendError, KeyValue, Revision, Write, WriteContext, WriteOutcome, prefix_range,
 };
 use crate::storage::{
-    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
+    Watcher,
 };
 use crate::stored::Interner;
 
@@ -122,7 +123,7 @@ impl Store {
             WriteOutcome::Conflict(now, _) => {
                 Ok(Put::Conflict(now.as_ref().map(|pair| self.decode(pair)).transpose()?))
             }
-            WriteOutcome::Guarded => Err(StorageError::Guarded),
+            WriteOutcome::GuardFailed => Err(StorageError::GuardFailed),
         }
     }
 
@@ -178,9 +179,9 @@ impl Storage for Store {
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
-        list::page(self, scope, options, room).await
+        list::page(self, scope, options, memory).await
     }
 
     async fn update(

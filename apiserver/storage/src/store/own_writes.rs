@@ -23,25 +23,25 @@ const MOST_BYTES: usize = 16 << 20;
 #[derive(Default)]
 pub(crate) struct OwnWrites {
     followed: AtomicBool,
-    pending: Mutex<Pending>,
+    pending: Mutex<WritesByKey>,
 }
 
 #[derive(Default)]
-struct Pending {
+struct WritesByKey {
     /// By key, the oldest first.
-    slots: HashMap<String, VecDeque<Arc<Slot>>>,
+    writes: HashMap<String, VecDeque<Arc<PendingWrite>>>,
     count: usize,
     bytes: usize,
 }
 
 /// A write in flight. Dropping it before it is committed withdraws the announcement.
-pub(super) struct Announced<'a> {
+pub(super) struct AnnouncedWrite<'a> {
     list: &'a OwnWrites,
-    slot: Arc<Slot>,
+    write: Arc<PendingWrite>,
     committed: bool,
 }
 
-struct Slot {
+struct PendingWrite {
     key: String,
     bytes: Bytes,
     known: Mutex<Option<Arc<Stored>>>,
@@ -54,12 +54,12 @@ impl OwnWrites {
     }
 
     /// Announces a write.
-    pub(super) fn announce(&self, key: &str, bytes: Bytes) -> Announced<'_> {
-        let slot = Arc::new(Slot { key: key.to_owned(), bytes, known: Mutex::default() });
+    pub(super) fn announce(&self, key: &str, bytes: Bytes) -> AnnouncedWrite<'_> {
+        let write = Arc::new(PendingWrite { key: key.to_owned(), bytes, known: Mutex::default() });
         if self.followed.load(Ordering::Relaxed) {
-            self.pending.lock().add(&slot);
+            self.pending.lock().add(&write);
         }
-        Announced { list: self, slot, committed: false }
+        AnnouncedWrite { list: self, write, committed: false }
     }
 
     /// Returns the object of the write that caused this event, if it went through this store. Events arrive in order,
@@ -70,62 +70,62 @@ impl OwnWrites {
 
     /// Removes all announced writes: their events will not arrive.
     pub(crate) fn clear(&self) {
-        *self.pending.lock() = Pending::default();
+        *self.pending.lock() = WritesByKey::default();
     }
 }
 
-impl Pending {
-    fn add(&mut self, slot: &Arc<Slot>) {
-        let bytes = self.bytes + slot.bytes.len();
+impl WritesByKey {
+    fn add(&mut self, write: &Arc<PendingWrite>) {
+        let bytes = self.bytes + write.bytes.len();
         if self.count < MOST && bytes <= MOST_BYTES {
             (self.count, self.bytes) = (self.count + 1, bytes);
-            self.slots.entry(slot.key.clone()).or_default().push_back(slot.clone());
+            self.writes.entry(write.key.clone()).or_default().push_back(write.clone());
         }
     }
 
-    fn take(&mut self, key: &str, bytes: &Bytes, revision: Revision) -> Option<Arc<Slot>> {
-        while let Some(slot) = self.remove(key, |slot| slot.revision().is_some_and(|at| at <= revision)) {
-            if slot.revision() == Some(revision) {
-                return Some(slot);
+    fn take(&mut self, key: &str, bytes: &Bytes, revision: Revision) -> Option<Arc<PendingWrite>> {
+        while let Some(write) = self.remove(key, |write| write.revision().is_some_and(|at| at <= revision)) {
+            if write.revision() == Some(revision) {
+                return Some(write);
             }
         }
-        self.remove(key, |slot| slot.revision().is_none() && slot.bytes == *bytes)
+        self.remove(key, |write| write.revision().is_none() && write.bytes == *bytes)
     }
 
-    fn remove(&mut self, key: &str, which: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
-        let slots = self.slots.get_mut(key)?;
-        let found = slots.iter().position(|slot| which(slot)).and_then(|at| slots.remove(at));
-        if slots.is_empty() {
-            self.slots.remove(key);
+    fn remove(&mut self, key: &str, which: impl Fn(&PendingWrite) -> bool) -> Option<Arc<PendingWrite>> {
+        let writes = self.writes.get_mut(key)?;
+        let found = writes.iter().position(|write| which(write)).and_then(|at| writes.remove(at));
+        if writes.is_empty() {
+            self.writes.remove(key);
         }
-        if let Some(slot) = &found {
-            (self.count, self.bytes) = (self.count - 1, self.bytes - slot.bytes.len());
+        if let Some(write) = &found {
+            (self.count, self.bytes) = (self.count - 1, self.bytes - write.bytes.len());
         }
         found
     }
 }
 
-impl Announced<'_> {
+impl AnnouncedWrite<'_> {
     /// Records that the write is durable; its event may or may not have arrived.
     pub(super) fn committed(mut self, revision: Revision) -> Arc<Stored> {
         self.committed = true;
-        self.slot.known_at(revision)
+        self.write.known_at(revision)
     }
 }
 
-impl Drop for Announced<'_> {
-    /// If an event of another write with the same bytes took this slot, removes the slot of that write instead.
+impl Drop for AnnouncedWrite<'_> {
+    /// If an event of another write with the same bytes took this one, removes that of the other write instead.
     fn drop(&mut self) {
         if !self.committed {
-            let (key, slot) = (&self.slot.key, &*self.slot);
+            let (key, write) = (&self.write.key, &*self.write);
             let mut pending = self.list.pending.lock();
-            let own = pending.remove(key, |other| std::ptr::eq(other, slot));
-            own.or_else(|| pending.remove(key, |other| other.bytes == slot.bytes));
+            let own = pending.remove(key, |other| std::ptr::eq(other, write));
+            own.or_else(|| pending.remove(key, |other| other.bytes == write.bytes));
         }
     }
 }
 
-impl Slot {
+impl PendingWrite {
     /// Returns the revision of the write, once it is known.
     fn revision(&self) -> Option<Revision> {
         self.known.lock().as_ref().map(|stored| stored.revision)
@@ -148,7 +148,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Regression: the event took the loser's slot, and the winner's slot stayed until another event of the key
+    /// Regression: the event took the loser's entry, and the winner's entry stayed until another event of the key
     /// arrived; after a deletion that was never.
     #[test]
     fn of_two_writes_with_equal_bytes_nothing_is_left_whichever_lost() {
@@ -161,7 +161,7 @@ mod tests {
             drop(writes[loser].take());
             writes.into_iter().flatten().for_each(|won| drop(won.committed(Revision(5))));
             let pending = list.pending.lock();
-            assert_eq!((pending.slots.len(), pending.count, pending.bytes), (0, 0, 0), "{loser}");
+            assert_eq!((pending.writes.len(), pending.count, pending.bytes), (0, 0, 0), "{loser}");
         }
     }
 
@@ -176,8 +176,8 @@ mod tests {
                 drop(list.announce("a", bytes).committed(Revision(revision)));
             }
             let pending = list.pending.lock();
-            let held: usize = pending.slots.values().flatten().map(|slot| slot.bytes.len()).sum();
-            assert_eq!((pending.slots["a"].len(), pending.count), (most, most));
+            let held: usize = pending.writes.values().flatten().map(|write| write.bytes.len()).sum();
+            assert_eq!((pending.writes["a"].len(), pending.count), (most, most));
             assert_eq!((held, pending.bytes), (most * length, most * length));
         }
     }
@@ -199,7 +199,7 @@ mod tests {
         assert!(list.take("a", &all[2].1, Revision(3)).is_some());
     }
 
-    /// Regression: the event of one write arrived before its response and took the slot of the other, which has the
+    /// Regression: the event of one write arrived before its response and took the entry of the other, which has the
     /// same bytes.
     #[test]
     fn equal_bytes_that_were_written_twice_are_each_found_and_nothing_is_left() {

@@ -7,21 +7,21 @@ use drydock_machinery::Object;
 
 use super::{Put, Store, codec};
 use crate::backend::{WriteContext, WriteOutcome};
-use crate::storage::{Change, StorageError, Stored, Updater};
+use crate::storage::{StorageError, Stored, UpdateDecision, Updater};
 
 /// The state that an updater sees.
-struct Seen {
+struct BaseState {
     stored: Option<Arc<Stored>>,
     /// Whether it was read from the backend during this update; then an error or a "nothing to do" that is based on
     /// it is final.
     live: bool,
 }
 
-/// The outcome of one try. An object that encodes to the stored bytes is not written, and keeps its resourceVersion
+/// The outcome of one attempt. An object that encodes to the stored bytes is not written, and keeps its resourceVersion
 /// (Kubernetes: etcd3/store.go, GuaranteedUpdate compares the encoded bytes too).
-enum Tried {
+enum Attempt {
     Done(Arc<Stored>, bool),
-    Retry(Seen),
+    Retry(BaseState),
 }
 
 impl Store {
@@ -34,15 +34,15 @@ impl Store {
         context: WriteContext<'_>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError> {
-        let mut seen = match cached {
-            Some(stored) => Seen { stored: Some(stored), live: false },
+        let mut base = match cached {
+            Some(stored) => BaseState { stored: Some(stored), live: false },
             None => self.live(key).await?,
         };
         // The loop ends when a write succeeds, the updater fails, or the caller drops this future at its deadline.
         loop {
-            match self.try_once(key, seen, context, updater).await? {
-                Tried::Done(stored, written) => return Ok((stored, written)),
-                Tried::Retry(newer) => seen = newer,
+            match self.try_once(key, base, context, updater).await? {
+                Attempt::Done(stored, written) => return Ok((stored, written)),
+                Attempt::Retry(newer) => base = newer,
             }
         }
     }
@@ -50,24 +50,28 @@ impl Store {
     async fn try_once(
         &self,
         key: &str,
-        seen: Seen,
+        base: BaseState,
         context: WriteContext<'_>,
         updater: Updater<'_>,
-    ) -> Result<Tried, StorageError> {
-        let change = match updater(seen.stored.as_deref()) {
+    ) -> Result<Attempt, StorageError> {
+        let change = match updater(base.stored.as_deref()) {
             Ok(change) => change,
-            Err(refusal) => return self.confirm(key, seen, Err(StorageError::Refused(refusal))).await,
+            Err(refusal) => return self.confirm(key, base, Err(StorageError::Refused(refusal))).await,
         };
-        match (change, &seen.stored) {
-            (Change::Write(object), stored) => {
+        match (change, &base.stored) {
+            (UpdateDecision::Write(object), stored) => {
                 let encoded = codec::encode(object);
                 match stored.as_deref().is_some_and(|stored| stored.is_of_bytes(&encoded)) {
-                    true => self.confirm_state(key, seen).await,
-                    false => self.write(key, seen, encoded, context).await,
+                    true => self.confirm_state(key, base).await,
+                    false => self.write(key, base, encoded, context).await,
                 }
             }
-            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object, context).await,
-            (Change::Delete(_), None) | (Change::Keep, _) => self.confirm_state(key, seen).await,
+            (UpdateDecision::Delete(object), Some(stored)) => {
+                self.remove(key, stored.clone(), object, context).await
+            }
+            (UpdateDecision::Delete(_), None) | (UpdateDecision::Keep, _) => {
+                self.confirm_state(key, base).await
+            }
         }
     }
 
@@ -76,34 +80,34 @@ impl Store {
     async fn confirm(
         &self,
         key: &str,
-        seen: Seen,
+        base: BaseState,
         answer: Result<Arc<Stored>, StorageError>,
-    ) -> Result<Tried, StorageError> {
-        if seen.live {
-            return Ok(Tried::Done(answer?, false));
+    ) -> Result<Attempt, StorageError> {
+        if base.live {
+            return Ok(Attempt::Done(answer?, false));
         }
         let live = self.live(key).await?;
-        if live.revision() == seen.revision() {
-            return Ok(Tried::Done(answer?, false));
+        if live.revision() == base.revision() {
+            return Ok(Attempt::Done(answer?, false));
         }
-        Ok(Tried::Retry(live))
+        Ok(Attempt::Retry(live))
     }
 
-    async fn confirm_state(&self, key: &str, seen: Seen) -> Result<Tried, StorageError> {
-        let answer = seen.stored.clone().ok_or(StorageError::NotFound);
-        self.confirm(key, seen, answer).await
+    async fn confirm_state(&self, key: &str, base: BaseState) -> Result<Attempt, StorageError> {
+        let answer = base.stored.clone().ok_or(StorageError::NotFound);
+        self.confirm(key, base, answer).await
     }
 
     async fn write(
         &self,
         key: &str,
-        seen: Seen,
+        base: BaseState,
         encoded: Bytes,
         context: WriteContext<'_>,
-    ) -> Result<Tried, StorageError> {
-        Ok(match self.put(key, seen.revision(), encoded, context).await? {
-            Put::Committed(stored) => Tried::Done(stored, true),
-            Put::Conflict(stored) => Tried::Retry(Seen { stored, live: true }),
+    ) -> Result<Attempt, StorageError> {
+        Ok(match self.put(key, base.revision(), encoded, context).await? {
+            Put::Committed(stored) => Attempt::Done(stored, true),
+            Put::Conflict(stored) => Attempt::Retry(BaseState { stored, live: true }),
         })
     }
 
@@ -113,27 +117,27 @@ impl Store {
         stored: Arc<Stored>,
         last: Object,
         context: WriteContext<'_>,
-    ) -> Result<Tried, StorageError> {
+    ) -> Result<Attempt, StorageError> {
         let write = self.write_of(key, Some(stored.revision), None, context);
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => {
-                Ok(Tried::Done(Arc::new(Stored::new(key.to_owned(), last, revision)), true))
+                Ok(Attempt::Done(Arc::new(Stored::new(key.to_owned(), last, revision)), true))
             }
             WriteOutcome::Conflict(now, _) => {
                 let stored = now.as_ref().map(|pair| self.decode(pair)).transpose()?;
-                Ok(Tried::Retry(Seen { stored, live: true }))
+                Ok(Attempt::Retry(BaseState { stored, live: true }))
             }
-            WriteOutcome::Guarded => Err(StorageError::Guarded),
+            WriteOutcome::GuardFailed => Err(StorageError::GuardFailed),
         }
     }
 
-    async fn live(&self, key: &str) -> Result<Seen, StorageError> {
+    async fn live(&self, key: &str) -> Result<BaseState, StorageError> {
         let (stored, _) = self.read(key, None).await?;
-        Ok(Seen { stored, live: true })
+        Ok(BaseState { stored, live: true })
     }
 }
 
-impl Seen {
+impl BaseState {
     fn revision(&self) -> Option<crate::backend::Revision> {
         self.stored.as_ref().map(|stored| stored.revision)
     }

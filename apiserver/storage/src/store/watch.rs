@@ -20,34 +20,34 @@ pub(super) struct StoreWatcher {
     store: Store,
     scope: Scope,
     items: mpsc::Receiver<WatchItem>,
-    initial: Option<Initial>,
+    initial: Option<UnsentObjects>,
     /// Events up to this revision are not delivered (again).
-    told: Revision,
-    /// As `told`, but never ahead of what the backend has committed.
+    sent_upto: Revision,
+    /// As `sent_upto`, but never ahead of what the backend has committed.
     progress: Revision,
     over: bool,
 }
 
 /// The objects that are still to be sent, and their number.
-struct Initial {
+struct UnsentObjects {
     objects: Arc<Fetched>,
     left: usize,
 }
 
 impl StoreWatcher {
     pub(super) async fn open(store: &Store, scope: Scope, from: WatchFrom) -> Result<Self, StorageError> {
-        let (initial, told, progress) = match from {
+        let (initial, sent_upto, progress) = match from {
             WatchFrom::After(revision) => {
                 (None, revision, revision.min(store.backend.current_revision().await?))
             }
             WatchFrom::InitialEvents(at) => {
                 let (items, revision) = list::everything(store, &scope, at).await?;
                 let left = items.len();
-                (Some(Initial { objects: Arc::new(Fetched::new(items)), left }), revision, revision)
+                (Some(UnsentObjects { objects: Arc::new(Fetched::new(items)), left }), revision, revision)
             }
         };
-        let items = store.backend.watch(scope.keys(&store.prefix), told).await?;
-        Ok(Self { store: store.clone(), scope, items, initial, told, progress, over: false })
+        let items = store.backend.watch(scope.keys(&store.prefix), sent_upto).await?;
+        Ok(Self { store: store.clone(), scope, items, initial, sent_upto, progress, over: false })
     }
 
     /// Appends the events of the backend's next delivery, possibly none. Returns `false` when the watch has ended.
@@ -64,14 +64,14 @@ impl StoreWatcher {
         Poll::Ready(true)
     }
 
-    fn initial_events(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) {
+    fn initial_events(&mut self, mut initial: UnsentObjects, events: &mut VecDeque<WatchEvent>) {
         let next = initial.objects.next(INITIAL_BATCH);
         if initial.left == 0 {
-            return events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
+            return events.push_back(WatchEvent::Bookmark { revision: self.sent_upto, initial: true });
         }
         if next.is_empty() {
             // The objects were released, and this watcher cannot make them again.
-            let (requested, oldest) = (self.told.0, self.told.0);
+            let (requested, oldest) = (self.sent_upto.0, self.sent_upto.0);
             let expired = self.fail(StorageError::Expired { requested, oldest });
             return events.push_back(expired);
         }
@@ -94,8 +94,8 @@ impl StoreWatcher {
 
     fn translate(&mut self, batch: Vec<BackendEvent>) -> Vec<WatchEvent> {
         let mut events = Vec::with_capacity(batch.len());
-        let told = self.told;
-        for event in batch.into_iter().filter(|event| event.revision > told) {
+        let sent_upto = self.sent_upto;
+        for event in batch.into_iter().filter(|event| event.revision > sent_upto) {
             match self.seen_from_scope(&event) {
                 Ok(seen) => events.extend(seen),
                 Err(error) => {
@@ -109,7 +109,7 @@ impl StoreWatcher {
     }
 
     fn reached(&mut self, revision: Revision) {
-        self.told = self.told.max(revision);
+        self.sent_upto = self.sent_upto.max(revision);
         self.progress = self.progress.max(revision);
     }
 
@@ -122,7 +122,7 @@ impl StoreWatcher {
         if previous.is_none() && !created {
             // Without the previous state it is unknown whether the object left the selection.
             let oldest = event.revision.0;
-            return Err(StorageError::Expired { requested: self.told.0, oldest });
+            return Err(StorageError::Expired { requested: self.sent_upto.0, oldest });
         }
         Ok(transition(&self.scope, current.as_ref(), previous.as_ref(), |last| {
             Arc::new(last.stamped(event.revision))

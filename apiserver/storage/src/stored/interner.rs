@@ -31,11 +31,11 @@ pub(super) struct Interned(Arc<Box<[u8]>>);
 /// The interned texts.
 #[derive(Default)]
 pub(crate) struct Interner {
-    known: Mutex<Known>,
+    texts: Mutex<InternedTexts>,
 }
 
 #[derive(Default)]
-struct Known {
+struct InternedTexts {
     runs: HashSet<Interned>,
     refused: u32,
 }
@@ -43,21 +43,21 @@ struct Known {
 impl Interner {
     /// Interns a text. Returns `None` if too many others are interned.
     pub(super) fn intern(&self, text: &[u8]) -> Option<Interned> {
-        let mut known = self.known.lock();
-        if let Some(run) = known.runs.get(text) {
+        let mut texts = self.texts.lock();
+        if let Some(run) = texts.runs.get(text) {
             return Some(run.clone());
         }
-        if known.runs.len() >= MOST {
-            if known.refused.is_multiple_of(PATIENCE) {
-                known.runs.retain(|run| Arc::strong_count(&run.0) > 1);
+        if texts.runs.len() >= MOST {
+            if texts.refused.is_multiple_of(PATIENCE) {
+                texts.runs.retain(|run| Arc::strong_count(&run.0) > 1);
             }
-            if known.runs.len() >= MOST {
-                known.refused = known.refused.wrapping_add(1);
+            if texts.runs.len() >= MOST {
+                texts.refused = texts.refused.wrapping_add(1);
                 return None;
             }
         }
         let run = Interned(Arc::new(text.into()));
-        known.runs.insert(run.clone());
+        texts.runs.insert(run.clone());
         Some(run)
     }
 }

@@ -1,9 +1,9 @@
 //! Stores a text for a long time in as little memory as possible.
 //!
 //! ```text
-//!   own:  [ first block          |  rest ]      bytes that only this object has
-//!            ▲        ▲
-//!   cuts:  run A    run B                       bytes shared with other objects, inserted at these positions
+//!   own:          [ first block          |  rest ]      bytes that only this object has
+//!                    ▲        ▲
+//!   shared_runs:  run A    run B                       bytes shared with other objects, inserted at these positions
 //! ```
 //!
 //! Allocators return blocks of a few sizes, four between a power of two and the next (mimalloc's page-queue.c,
@@ -23,12 +23,12 @@ const WORTH: usize = 96;
 pub(super) struct Packed {
     first: Box<[u8]>,
     rest: Box<[u8]>,
-    cuts: SmallVec<[Cut; 2]>,
+    shared_runs: SmallVec<[SharedRun; 2]>,
 }
 
 /// A shared run, and the number of own bytes before it.
 #[derive(Debug)]
-struct Cut {
+struct SharedRun {
     at: u32,
     run: Interned,
 }
@@ -36,7 +36,7 @@ struct Cut {
 impl Packed {
     /// Packs a text.
     pub fn of(text: &[u8], interner: &Interner) -> Self {
-        let (mut own, mut cuts, mut done) = (Vec::with_capacity(text.len()), SmallVec::new(), 0);
+        let (mut own, mut shared_runs, mut done) = (Vec::with_capacity(text.len()), SmallVec::new(), 0);
         for range in common(text) {
             let start = own.len() + range.start - done;
             let (Ok(at), Some(run)) = (u32::try_from(start), interner.intern(&text[range.clone()])) else {
@@ -44,17 +44,17 @@ impl Packed {
             };
             own.extend_from_slice(&text[done..range.start]);
             done = range.end;
-            cuts.push(Cut { at, run });
+            shared_runs.push(SharedRun { at, run });
         }
         own.extend_from_slice(&text[done..]);
-        cuts.shrink_to_fit();
+        shared_runs.shrink_to_fit();
         let (first, rest) = own.split_at(block(own.len()));
-        Self { first: first.into(), rest: rest.into(), cuts }
+        Self { first: first.into(), rest: rest.into(), shared_runs }
     }
 
     /// Length of the text in bytes.
     pub fn len(&self) -> usize {
-        self.own() + self.cuts.iter().map(|cut| cut.run.len()).sum::<usize>()
+        self.own() + self.shared_runs.iter().map(|shared| shared.run.len()).sum::<usize>()
     }
 
     fn own(&self) -> usize {
@@ -64,13 +64,13 @@ impl Packed {
     /// Appends the text.
     pub fn write(&self, out: &mut BytesMut) {
         out.reserve(self.len());
-        self.write_from(&self.cuts, out);
+        self.write_from(&self.shared_runs, out);
     }
 
     /// Appends the text without its prefix `head`. Returns `false`, and appends nothing, if it does not begin with
     /// `head`.
-    pub fn write_behind(&self, head: &[u8], out: &mut BytesMut) -> bool {
-        if let [Cut { at: 0, run }, others @ ..] = &*self.cuts
+    pub fn write_without_prefix(&self, head: &[u8], out: &mut BytesMut) -> bool {
+        if let [SharedRun { at: 0, run }, others @ ..] = &*self.shared_runs
             && **run == *head
         {
             self.write_from(others, out);
@@ -82,9 +82,9 @@ impl Packed {
     }
 
     /// Appends the own bytes with these runs inserted.
-    fn write_from(&self, cuts: &[Cut], out: &mut BytesMut) {
+    fn write_from(&self, shared_runs: &[SharedRun], out: &mut BytesMut) {
         let mut done = 0;
-        for Cut { at, run } in cuts {
+        for SharedRun { at, run } in shared_runs {
             self.write_own(done, *at as usize, out);
             out.put_slice(run);
             done = *at as usize;
@@ -142,7 +142,7 @@ mod tests {
         assert!(one.1.own() < 64 && one.1.len() == one.0.len());
         assert_eq!(written(&one.1), one.0.as_bytes());
         assert_eq!(written(&two.1), two.0.as_bytes());
-        assert!(std::ptr::eq(&*one.1.cuts[0].run, &*two.1.cuts[0].run));
+        assert!(std::ptr::eq(&*one.1.shared_runs[0].run, &*two.1.shared_runs[0].run));
     }
 
     proptest! {
@@ -161,7 +161,7 @@ mod tests {
             prop_assert_eq!(written(&packed), text.as_bytes());
             for head in ["", "{", parts.first().map_or("x", String::as_str)] {
                 let mut out = BytesMut::new();
-                let found = packed.write_behind(head.as_bytes(), &mut out);
+                let found = packed.write_without_prefix(head.as_bytes(), &mut out);
                 prop_assert_eq!(found.then_some(&*out), text.as_bytes().strip_prefix(head.as_bytes()));
             }
         }

@@ -1,6 +1,6 @@
 //! What compaction removes, and what it keeps.
 
-use drydock_storage::backend::{BackendError, Revision, Turn, WatchItem};
+use drydock_storage::backend::{BackendError, CompactionTurn, Revision, WatchItem};
 
 use crate::harness::*;
 
@@ -116,7 +116,7 @@ pub async fn a_running_watch_loses_nothing_to_compaction(store: Store) {
 
 pub async fn two_replicas_take_turns_and_keep_an_interval(store: Store) {
     let first = create(&store, "/a", "1").await;
-    let mine = store.compaction_turn(Turn::default()).await.unwrap();
+    let mine = store.compaction_turn(CompactionTurn::default()).await.unwrap();
     assert_eq!(text(&store, "/a", Some(first)).await.as_deref(), Some("1"), "the first turn forgets nothing");
     let second = update(&store, "/a", first, "2").await;
     let mine = store.compaction_turn(mine).await.unwrap();

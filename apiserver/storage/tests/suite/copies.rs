@@ -266,7 +266,7 @@ async fn a_file_with_a_journal_to_undo_is_not_read_and_told_what_to_do_with() {
     assert_eq!(sqlite::check(&path, &Progress::silent()).unwrap().keys, 50);
 }
 
-/// Regression: the first server on it switched it to WAL with a rollback journal (see above, and `open::give_log`).
+/// Regression: the first server on it switched it to WAL with a rollback journal (see above, and `open::enable_wal`).
 #[tokio::test]
 async fn a_restored_store_has_its_log_from_the_beginning() {
     let (directory, path) = place();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use drydock_storage::backend::{BackendError, Revision, Turn, WatchItem, Write};
+use drydock_storage::backend::{BackendError, CompactionTurn, Revision, WatchItem, Write};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
 use tempfile::TempDir;
 
@@ -230,7 +230,7 @@ async fn of_two_replicas_one_compacts_and_the_other_takes_over() {
     let etcd = Etcd::start();
     let (one, other) = (etcd.backend("/suite").await, etcd.backend("/suite").await);
     let first = create(&one, "/a", "1").await;
-    let mut turns = [Turn::default(), Turn::default()];
+    let mut turns = [CompactionTurn::default(), CompactionTurn::default()];
     turns[0] = one.compaction_turn(turns[0]).await.unwrap();
     turns[1] = other.compaction_turn(turns[1]).await.unwrap();
     assert_eq!((turns[0].time, turns[1].time), (1, 1), "the other takes note of the first one's turn");

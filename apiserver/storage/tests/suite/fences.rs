@@ -23,10 +23,10 @@ pub async fn a_write_is_made_only_while_its_guard_stands(store: Store) {
     // The guard holds and the write itself fails: that is another outcome.
     assert!(matches!(guarded(&store, "/a", &guard).await, WriteOutcome::Conflict(Some(_), _)));
     let moved = update(&store, "/guard", first, "2").await;
-    assert!(matches!(guarded(&store, "/b", &guard).await, WriteOutcome::Guarded));
+    assert!(matches!(guarded(&store, "/b", &guard).await, WriteOutcome::GuardFailed));
     assert_eq!((text(&store, "/b", None).await, store.current_revision().await.unwrap()), (None, moved));
     delete(&store, "/guard", moved).await;
-    assert!(matches!(guarded(&store, "/b", &guard).await, WriteOutcome::Guarded));
+    assert!(matches!(guarded(&store, "/b", &guard).await, WriteOutcome::GuardFailed));
 }
 
 pub async fn a_newer_term_ends_the_older_one_on_every_replica(store: Store) {
@@ -36,7 +36,7 @@ pub async fn a_newer_term_ends_the_older_one_on_every_replica(store: Store) {
     let new = other.enter("leader", 6).await.unwrap();
     // This replica still remembers the old term; its write is refused all the same.
     let late = one.enter("leader", 5).await.unwrap();
-    assert!(matches!(guarded(&store, "/a", &late).await, WriteOutcome::Guarded));
+    assert!(matches!(guarded(&store, "/a", &late).await, WriteOutcome::GuardFailed));
     one.forget("leader");
     let refused = one.enter("leader", 5).await.unwrap_err();
     assert!(matches!(refused, FenceError::Over { term: 5, newest: 6 }), "{refused:?}");

@@ -40,7 +40,7 @@ pub fn committed(outcome: WriteOutcome) -> Revision {
     match outcome {
         WriteOutcome::Committed(revision) => revision,
         WriteOutcome::Conflict(present, at) => panic!("conflict with {present:?} at {at:?}"),
-        WriteOutcome::Guarded => panic!("the guard has moved"),
+        WriteOutcome::GuardFailed => panic!("the guard has moved"),
     }
 }
 

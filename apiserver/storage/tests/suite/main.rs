@@ -7,13 +7,13 @@ mod durability;
 mod fences;
 mod files;
 mod harness;
-mod lossy;
-mod lost_names;
+mod lossy_proxy;
 mod migration;
 mod migration_ends;
 mod migration_guards;
 mod migration_marks;
 mod reads;
+mod replaced_files;
 mod watches;
 mod writes;
 
@@ -42,10 +42,10 @@ macro_rules! behaviours {
 mod etcd;
 mod members;
 mod outages;
+mod proxy;
 mod quota;
 mod space;
 mod sqlite;
-mod way;
 
 #[macro_use]
 mod storage_suite;

@@ -12,7 +12,7 @@ use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
 
 use crate::etcd::Etcd;
 use crate::harness::*;
-use crate::way::Way;
+use crate::proxy::Proxy;
 
 async fn connect(servers: &[&str]) -> Store {
     let servers = servers.iter().map(|url| (*url).to_owned()).collect();
@@ -21,9 +21,9 @@ async fn connect(servers: &[&str]) -> Store {
 }
 
 /// Returns two proxies to one running etcd, and a backend that uses the first one.
-async fn two_ways(etcd: &Etcd) -> (Way, Way, Store) {
+async fn two_proxies(etcd: &Etcd) -> (Proxy, Proxy, Store) {
     etcd.backend("/suite").await;
-    let (one, other) = (Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await);
+    let (one, other) = (Proxy::to(etcd.client_port()).await, Proxy::to(etcd.client_port()).await);
     // Whichever it tries first, it ends with the one that answers.
     other.shut();
     let store = connect(&[&one.url, &other.url]).await;
@@ -64,7 +64,7 @@ async fn a_server_says_that_etcd_is_gone_until_it_is_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
     let etcd = Etcd::start();
-    let (one, other, store) = two_ways(&etcd).await;
+    let (one, other, store) = two_proxies(&etcd).await;
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
     let first = create(&store, "/a", "1").await;
@@ -90,7 +90,7 @@ async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_not_answered_is_not_sent_again() {
     let etcd = Etcd::start();
-    let (one, _other, store) = two_ways(&etcd).await;
+    let (one, _other, store) = two_proxies(&etcd).await;
     create(&store, "/warm", "1").await;
     one.shut();
     let write = drydock_storage::backend::Write {
@@ -114,10 +114,10 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked() {
     let etcd = Etcd::start();
-    let (one, other, store) = two_ways(&etcd).await;
+    let (one, other, store) = two_proxies(&etcd).await;
     create(&store, "/a", "1").await;
-    for way in [&one, &other] {
-        way.answer_after(Duration::from_secs(5));
+    for proxy in [&one, &other] {
+        proxy.answer_after(Duration::from_secs(5));
     }
     assert_eq!(text(&store, "/a", None).await.as_deref(), Some("1"));
 }
@@ -129,26 +129,27 @@ async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked()
 async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
     let etcd = Etcd::start();
     etcd.backend("/suite").await;
-    let ways = [Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await];
+    let proxies = [Proxy::to(etcd.client_port()).await, Proxy::to(etcd.client_port()).await];
     for servers in [1, 2] {
-        let store = connect(&ways[..servers].iter().map(|way| way.url.as_str()).collect::<Vec<_>>()).await;
+        let store =
+            connect(&proxies[..servers].iter().map(|proxy| proxy.url.as_str()).collect::<Vec<_>>()).await;
         let start = create(&store, &format!("/w/{servers}"), "1").await;
         let mut watch = Watch::start(&store, "/w/", Revision(start.0 - 1)).await;
         assert_eq!(watch.event().await.revision, start);
         create(&store, &format!("/elsewhere/{servers}"), "1").await;
-        let connections = || ways.iter().map(Way::connections).sum::<usize>();
+        let connections = || proxies.iter().map(Proxy::connections).sum::<usize>();
         let before = connections();
-        ways.iter().for_each(Way::mute);
+        proxies.iter().for_each(Proxy::mute);
         store.request_progress().await.unwrap();
         // Progress is requested ten times a second.
         tokio::select! {
-            () = ways[0].until_muted(50) => {}
-            () = ways[1].until_muted(50) => {}
+            () = proxies[0].until_muted(50) => {}
+            () = proxies[1].until_muted(50) => {}
         }
         assert_eq!(connections(), before, "no stream was opened beside the first");
         let next = create(&store, &format!("/w/{servers}/next"), "1").await;
         assert_eq!(watch.event().await.revision, next);
-        ways.iter().for_each(Way::unmute);
+        proxies.iter().for_each(Proxy::unmute);
         assert!(watch.until_progress(&store, next).await.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Moves of objects from the embedded store to etcd, and back.
 
-use drydock_storage::backend::{BackendError, Revision, Turn, Write, WriteOutcome};
-use drydock_storage::etcd::{EtcdBackend, EtcdConfig, Import};
+use drydock_storage::backend::{BackendError, CompactionTurn, Revision, Write, WriteOutcome};
+use drydock_storage::etcd::{EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite;
@@ -71,7 +71,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
         guard: Some(guard),
         priority: Default::default(),
     };
-    assert!(matches!(there.write(write).await.unwrap(), WriteOutcome::Guarded));
+    assert!(matches!(there.write(write).await.unwrap(), WriteOutcome::GuardFailed));
     // The prefix works like any other: ordered events, compaction, a second server.
     let mut watch = Watch::start(&there, "/", current).await;
     let other = etcd.backend("/moved").await;
@@ -79,7 +79,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
     let event = watch.event().await;
     assert_eq!((event.revision, event.create_revision), (next, next));
     assert!(watch.until_progress(&there, next).await.is_empty());
-    let turn = there.compaction_turn(Turn::default()).await.unwrap();
+    let turn = there.compaction_turn(CompactionTurn::default()).await.unwrap();
     update(&there, "/new", next, "2").await;
     there.compaction_turn(turn).await.unwrap();
     is_gone(&there, Revision(current.0 - 1)).await;
@@ -166,7 +166,7 @@ async fn a_move_that_was_broken_off_lets_no_server_start_and_is_made_again() {
     let before = values(&store).await;
     let pairs = all(&store, None).await;
     drop(store);
-    let mut broken = Import::begin(&config, Revision(5)).await.unwrap();
+    let mut broken = PrefixImport::begin(&config, Revision(5)).await.unwrap();
     broken.add(pairs[..5].to_vec()).await.unwrap();
     let error = EtcdBackend::connect(&config).await.err().unwrap().to_string();
     assert!(error.contains("/moved") && error.contains("run it again"), "{error}");

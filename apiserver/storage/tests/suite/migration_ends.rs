@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drydock_storage::backend::{BackendError, Write, WriteOutcome};
-use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, Import};
+use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
@@ -127,13 +127,13 @@ async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     let (etcd, (_directory, path)) = (Etcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
     fill(&there, 3).await;
-    let broken = etcd::Source::look(&config).await.unwrap().close("/some/where").await.unwrap();
+    let broken = etcd::MoveSource::inspect(&config).await.unwrap().close("/some/where").await.unwrap();
     let error = EtcdBackend::connect(&config).await.err().unwrap().to_string();
     assert!(error.contains("being moved to /some/where") && error.contains("run it again"), "{error}");
     let moved = to_embedded(&config, &path).await.unwrap();
     assert_eq!((moved.keys, moved.unmarked), (3, None));
     // The aborted move still runs, and gets the error that it is over.
-    assert!(broken.stands().await.is_err());
+    assert!(broken.check_unchanged().await.is_err());
     assert!(broken.done("/some/where").await.is_err());
     assert_eq!(values(&open(&path)).await, values(&there).await);
 }
@@ -169,7 +169,7 @@ async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     fill(&store, 20).await;
     let (before, last) = (all(&store, None).await, store.current_revision().await.unwrap());
     drop(store);
-    let mut broken = Import::begin(&config, last).await.unwrap();
+    let mut broken = PrefixImport::begin(&config, last).await.unwrap();
     broken.add(before[..5].to_vec()).await.unwrap();
     mark(&path, broken.attempt());
     let refusal = SqliteBackend::open(&path, SqliteOptions::default()).err().unwrap().to_string();

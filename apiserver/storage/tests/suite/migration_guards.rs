@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drydock_storage::backend::{Guard, Revision, Write, WriteOutcome};
-use drydock_storage::etcd::Import;
+use drydock_storage::etcd::PrefixImport;
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::copies::{all, key, object};
 use crate::etcd::Etcd;
 use crate::harness::*;
-use crate::lossy::Lossy;
+use crate::lossy_proxy::LossyProxy;
 
 const SILENT: fn() -> Progress = Progress::silent;
 
@@ -99,7 +99,7 @@ async fn a_move_whose_last_answer_is_lost_is_done() {
     for times in [1, 2] {
         let (_directory, path) = filled(20).await;
         let prefix = format!("/moved-{times}");
-        let lossy = Lossy::start(etcd.client_port(), r#""floor":"#, times).await;
+        let lossy = LossyProxy::start(etcd.client_port(), r#""floor":"#, times).await;
         let mut config = etcd.config(&prefix);
         config.servers = vec![format!("http://127.0.0.1:{}", lossy.port)];
         let moved = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_move_whose_last_answer_is_lost_is_done() {
 async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
     let etcd = Etcd::start();
     let config = etcd.config("/moved");
-    Import::begin(&config, Revision(100)).await.unwrap().finish().await.unwrap();
+    PrefixImport::begin(&config, Revision(100)).await.unwrap().finish().await.unwrap();
     let record = client(&etcd).await.get("/moved/origin", None).await.unwrap();
     let record: serde_json::Value = serde_json::from_slice(record.kvs()[0].value()).unwrap();
     let offset = Revision(record["offset"].as_u64().filter(|offset| *offset > 0).unwrap());
@@ -129,7 +129,7 @@ async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
             priority: Default::default(),
         })
         .await;
-    assert!(matches!(outcome, Ok(WriteOutcome::Guarded)), "{outcome:?}");
+    assert!(matches!(outcome, Ok(WriteOutcome::GuardFailed)), "{outcome:?}");
     assert_eq!(text(&there, "/a", None).await, None);
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_storage::backend::{BackendError, Priority, Revision, Turn, Write};
+use drydock_storage::backend::{BackendError, CompactionTurn, Priority, Revision, Write};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
 use drydock_storage::retention::Retention;
 use tokio_util::task::AbortOnDropHandle;
@@ -67,7 +67,7 @@ async fn an_etcd_without_space_is_compacted() {
         }
     };
     assert!(matches!(full, BackendError::NoSpace(_)), "{full:?}");
-    let turn = store.compaction_turn(Turn::default()).await.unwrap();
+    let turn = store.compaction_turn(CompactionTurn::default()).await.unwrap();
     store.compaction_turn(turn).await.unwrap();
     assert!(matches!(store.get("/a", Some(first)).await, Err(BackendError::Compacted { .. })));
     assert!(store.get("/a", Some(at)).await.unwrap().0.is_some());

@@ -10,8 +10,8 @@ use drydock_machinery::Object;
 use drydock_storage::backend::{Revision, WriteContext};
 use drydock_storage::cache::Cache;
 use drydock_storage::storage::{
-    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchEvent, WatchFrom,
-    Watcher,
+    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchEvent,
+    WatchFrom, Watcher,
 };
 use tokio::sync::watch;
 
@@ -101,7 +101,7 @@ impl Storage for Shaky {
         &self,
         scope: &Scope,
         options: &ListOptions,
-        room: &mut dyn Room,
+        room: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         self.cache.list(scope, options, room).await
     }

@@ -6,7 +6,7 @@ use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision};
 use drydock_storage::cache::{Cache, Config as CacheConfig};
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
-use drydock_storage::storage::{Change, Storage, Stored};
+use drydock_storage::storage::{Storage, Stored, UpdateDecision};
 use drydock_storage::store::Store;
 use drydock_stream::{Config, StatusStream};
 use serde_json::{Value, json};
@@ -105,14 +105,14 @@ async fn put(
     let mut write = |seen: Option<&Stored>| {
         let mut object = seen.map_or_else(|| new.clone(), |seen| seen.object().to_value());
         change(&mut object);
-        Ok(Change::Write(Object::from(object.as_object().unwrap().clone())))
+        Ok(UpdateDecision::Write(Object::from(object.as_object().unwrap().clone())))
     };
     storage.update(key, Default::default(), &mut write).await.unwrap().0.revision
 }
 
 async fn delete(storage: &dyn Storage, key: &str) -> Option<Revision> {
     let mut delete = |seen: Option<&Stored>| {
-        Ok(seen.map_or(Change::Keep, |seen| Change::Delete(Object::clone(&seen.object()))))
+        Ok(seen.map_or(UpdateDecision::Keep, |seen| UpdateDecision::Delete(Object::clone(&seen.object()))))
     };
     storage.update(key, Default::default(), &mut delete).await.ok().map(|(stored, _)| stored.revision)
 }

@@ -16,9 +16,9 @@ const UID: &str = "u";
 /// An expression about an object of each kind: it comes to a value or an error, within its budget.
 pub fn cel(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let compiled = stack::deep(|| Expression::compile(text, &["object", "oldObject", "variables"]));
+    let compiled = stack::on_large_stack(|| Expression::compile(text, &["object", "oldObject", "variables"]));
     let Ok(expression) = compiled.expect("compiling does not panic") else { return };
-    let evaluated = stack::deep(|| {
+    let evaluated = stack::on_large_stack(|| {
         let objects = kinds::samples().map(|sample| of_json(&sample.into_value()));
         let variables = ["object", "oldObject"].into_iter().zip(objects).collect();
         let mut activation = Activation::new(variables, Arc::new([]), BUDGET).expect("an environment");

@@ -1,6 +1,6 @@
 //! Whole objects, in each of the formats that a body comes in.
 
-use drydock_machinery::decode::{Format, conform, decode, decode_value};
+use drydock_machinery::decode::{Format, decode, decode_patched, decode_value};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::{Object, meta, names, protobuf as wire};
 use serde_json::Value;
@@ -76,7 +76,7 @@ fn in_protobuf(kind: &dyn Kind, object: &Object) {
     let trip = |object: &Object| {
         let read = wire::decode(&wire::encode(object, kind.schema()), kind.schema());
         let mut read = read.unwrap_or_else(|e| panic!("{}: {object:?}", e.status.message));
-        conform(&mut read, kind.names(), kind.schema())
+        decode_patched(&mut read, kind.names(), kind.schema())
             .unwrap_or_else(|e| panic!("{}: {object:?}", e.status.message));
         read
     };

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use drydock_machinery::Object;
-use drydock_machinery::decode::{Format, conform, decode_value, restore};
+use drydock_machinery::decode::{Format, decode_patched, decode_value, from_unstructured};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::managed_fields::{FieldManager, Set};
 use drydock_machinery::patch::{json_patch, merge_patch, strategic_merge_patch};
@@ -35,7 +35,7 @@ pub fn strategic(data: &[u8]) {
         }
         let length = |map: &serde_json::Map<String, Value>| Value::Object(map.clone()).to_string().len();
         assert!(length(&document) <= length(&before) + length(&patch), "a patch adds more than it is long");
-        if let Ok((new, _)) = restore(Value::Object(document), kind.names(), kind.schema()) {
+        if let Ok((new, _)) = from_unstructured(Value::Object(document), kind.names(), kind.schema()) {
             tracked(kind, &sample, new);
         }
     }
@@ -59,7 +59,7 @@ fn with_kind<E>(data: &[u8], patch: impl Fn(&dyn Kind, &Value) -> Result<Value, 
 
 /// What fits the schema is tracked without a panic, and tracking it again changes nothing.
 fn tracked(kind: &dyn Kind, old: &Object, mut new: Object) {
-    if conform(&mut new, kind.names(), kind.schema()).is_err() {
+    if decode_patched(&mut new, kind.names(), kind.schema()).is_err() {
         return;
     }
     with_manager(kind, |manager| {
@@ -78,7 +78,7 @@ pub fn apply(data: &[u8]) {
                 manager.apply(live, Object::raw(config.clone()), "fuzz", force, kinds::now())
             };
             let restored = |new: Object| {
-                restore(new.into_value(), kind.names(), kind.schema()).map(|(object, _)| object)
+                from_unstructured(new.into_value(), kind.names(), kind.schema()).map(|(object, _)| object)
             };
             let _ = applied(&sample, false);
             let Ok(Some(Ok(once))) = applied(&sample, true).map(|new| new.map(restored)) else { return };

@@ -95,7 +95,7 @@ impl BytesClient<'_> {
                 stood = Some((present, at.0));
                 RecordedOutcome::Conflict(Present::Version(version))
             }
-            Some(Ok(WriteOutcome::Guarded)) => RecordedOutcome::Guarded,
+            Some(Ok(WriteOutcome::GuardFailed)) => RecordedOutcome::Guarded,
             Some(Err(error)) => self.failed(&error),
         };
         let key = write.key.clone();

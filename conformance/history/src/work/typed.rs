@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
-use drydock_storage::room::Endless;
-use drydock_storage::storage::{Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored};
+use drydock_storage::memory_budget::UnlimitedMemory;
+use drydock_storage::storage::{
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision,
+};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -109,7 +111,7 @@ impl TypedClient<'_> {
             StorageError::AlreadyExists => RecordedOutcome::Conflict(Present::Something),
             StorageError::Refused(_) => RecordedOutcome::Conflict(Present::Version(seen)),
             StorageError::NotFound => RecordedOutcome::Conflict(Present::Version(None)),
-            StorageError::Guarded => RecordedOutcome::Guarded,
+            StorageError::GuardFailed => RecordedOutcome::Guarded,
             _ => {
                 self.context.recorder.count("writes that failed");
                 RecordedOutcome::Unknown
@@ -174,14 +176,15 @@ impl TypedClient<'_> {
         let called = self.context.recorder.stamp();
         let mut found = Vec::new();
         let (revision, whole) = loop {
-            let page = match self.server.ask(rng, self.storage.list(&scope, &options, &mut Endless)).await {
-                Some(Ok(page)) => page,
-                Some(Err(error)) => {
-                    let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };
-                    return self.refused(called, asked, &error);
-                }
-                None => return,
-            };
+            let page =
+                match self.server.ask(rng, self.storage.list(&scope, &options, &mut UnlimitedMemory)).await {
+                    Some(Ok(page)) => page,
+                    Some(Err(error)) => {
+                        let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };
+                        return self.refused(called, asked, &error);
+                    }
+                    None => return,
+                };
             found.extend(page.items.iter().map(|stored| pair_of(&stored)));
             self.count_of(&page);
             match page.next {
@@ -218,15 +221,15 @@ impl TypedClient<'_> {
 }
 
 impl UpdatePlan {
-    fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<Change, ApiError> {
+    fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<UpdateDecision, ApiError> {
         let found = stored.map(|stored| stored.revision.0);
         if self.insists.is_some_and(|expected| expected != found) {
             return Err(ApiError::conflict("test.example", "widgets", name, "another version stands there"));
         }
         Ok(match (self.value, stored) {
-            (Some(value), _) => Change::Write(object(name, value)),
-            (None, Some(stored)) => Change::Delete(Object::clone(&stored.object())),
-            (None, None) => Change::Keep,
+            (Some(value), _) => UpdateDecision::Write(object(name, value)),
+            (None, Some(stored)) => UpdateDecision::Delete(Object::clone(&stored.object())),
+            (None, None) => UpdateDecision::Keep,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_storage::backend::{Revision, prefix_range};
-use drydock_storage::storage::{ReadAt, Scope, Term, WatchFrom, Watcher as TypedWatcher};
+use drydock_storage::storage::{ReadAt, RequiredField, Scope, WatchFrom, Watcher as TypedWatcher};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -141,7 +141,7 @@ fn scope(rng: &mut StdRng) -> (Scope, Range<String>, bool) {
             // The same by a label, which watchers are woken by.
             if let Some(selection) = scope.matches.as_mut().filter(|_| rng.random()) {
                 let path = ["metadata", "labels", object::PARITY].map(str::to_owned).into();
-                selection.requires = Some(Term { path, value: object::EVEN.to_owned() });
+                selection.requires = Some(RequiredField { path, value: object::EVEN.to_owned() });
             }
             (scope, keys, true)
         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::blocked::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
-use drydock_api::eviction_request::refusal::by_budget;
+use drydock_api::eviction_request::refusal::budget_refusal;
 use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
 use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
 
@@ -92,13 +92,13 @@ fn obstacle(budget: &PodDisruptionBudget, pod: &Pod) -> Option<(&'static str, St
     if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::Unknown {
         let why =
             "has an unhealthyPodEvictionPolicy that this version does not know: pods that are not ready stay";
-        return Some((KEEPS_UNHEALTHY, by_budget(name, why)));
+        return Some((KEEPS_UNHEALTHY, budget_refusal(name, why)));
     }
     if !pod.ready && is_met(budget) {
         return None;
     }
     if !budget.is_observed() {
-        return Some((NOT_OBSERVED, by_budget(name, "is still being processed")));
+        return Some((NOT_OBSERVED, budget_refusal(name, "is still being processed")));
     }
     if *disruptions_allowed > 0 {
         return None;
@@ -114,10 +114,10 @@ fn obstacle(budget: &PodDisruptionBudget, pod: &Pod) -> Option<(&'static str, St
             "; the pod itself is not ready, but unhealthyPodEvictionPolicy IfHealthyBudget keeps it \
              until the budget is met (AlwaysAllow would let it go)",
         );
-        return Some((KEEPS_UNHEALTHY, by_budget(name, &why)));
+        return Some((KEEPS_UNHEALTHY, budget_refusal(name, &why)));
     }
     let never = desired_healthy >= &budget.expected_pods && *desired_healthy > 0;
-    Some((if never { NEVER_ALLOWS } else { SHORT_NOW }, by_budget(name, &why)))
+    Some((if never { NEVER_ALLOWS } else { SHORT_NOW }, budget_refusal(name, &why)))
 }
 
 /// Whether a budget lets pods go that are not ready, as they count for nothing.

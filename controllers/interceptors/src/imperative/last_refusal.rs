@@ -4,7 +4,7 @@ use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, MAX_NAME, OTHER, POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS, SHORT_NOW,
 };
-use drydock_api::eviction_request::refusal::{self, RefusedBy};
+use drydock_api::eviction_request::refusal::{self, RefusalSource};
 use drydock_runtime::ObjectKey;
 
 use super::budget_check::BudgetCheck;
@@ -64,22 +64,22 @@ impl LastRefusal {
     }
 
     /// Who refuses, and in which words: of the same budgets as [`LastRefusal::blocked`] names.
-    fn why(&self, check: &BudgetCheck) -> (RefusedBy, String) {
+    fn why(&self, check: &BudgetCheck) -> (RefusalSource, String) {
         match (&self.result, check) {
-            (EvictionResult::Admission(words), _) => (RefusedBy::Admission, words.clone()),
-            (EvictionResult::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
-            (_, BudgetCheck::Several(budgets)) => (RefusedBy::Budget, several(Some(budgets))),
+            (EvictionResult::Admission(words), _) => (RefusalSource::Admission, words.clone()),
+            (EvictionResult::Refused(words), _) => (RefusalSource::ApiServer, words.clone()),
+            (_, BudgetCheck::Several(budgets)) => (RefusalSource::Budget, several(Some(budgets))),
             (EvictionResult::Budget(words), BudgetCheck::Refuses { budget, why, .. }) => {
                 let same = self.why.as_ref().filter(|(key, _)| *key == budget.key).map(|(_, why)| why);
                 let by_host = Some(words).filter(|words| named_budget(words) == &*budget.key.name);
-                (RefusedBy::Budget, same.or(by_host).unwrap_or(why).clone())
+                (RefusalSource::Budget, same.or(by_host).unwrap_or(why).clone())
             }
             (EvictionResult::Budget(words), _) => {
-                (RefusedBy::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
+                (RefusalSource::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
             }
             // The one that is left.
-            (_, BudgetCheck::Refuses { why, .. }) => (RefusedBy::Budget, why.clone()),
-            _ => (RefusedBy::Budget, several(self.several.as_ref())),
+            (_, BudgetCheck::Refuses { why, .. }) => (RefusalSource::Budget, why.clone()),
+            _ => (RefusalSource::Budget, several(self.several.as_ref())),
         }
     }
 
@@ -115,5 +115,5 @@ fn joined([first, second]: &[ObjectKey; 2]) -> String {
 }
 
 fn several(budgets: Option<&[ObjectKey; 2]>) -> String {
-    refusal::by_several(budgets.map(|[first, second]| (&*first.name, &*second.name)))
+    refusal::several_budgets_refusal(budgets.map(|[first, second]| (&*first.name, &*second.name)))
 }

@@ -1,6 +1,6 @@
 //! What Drained=False says beside the number of pods.
 
-use drydock_api::eviction_request::refusal::{self, RefusedBy};
+use drydock_api::eviction_request::refusal::{self, RefusalSource};
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn a_drain_that_a_webhook_blocks_for_long_writes_nothing_as_the_retries_rise() {
     sim.settle();
     let retry = |sim: &mut Sim, retries| {
         let words = "admission webhook \"w\" denied the request: no";
-        let message = refusal::message(retries, RefusedBy::Admission, words);
+        let message = refusal::message(retries, RefusalSource::Admission, words);
         refuse(sim, "one", "AdmissionWebhook", &message);
     };
     retry(&mut sim, 1);

@@ -15,74 +15,74 @@ use super::{argument, opaque};
 use crate::cel::value::Variable;
 
 /// Authorizes an action of a user. Implementations may block.
-pub trait Ask: Send + Sync + 'static {
+pub trait BlockingAuthorizer: Send + Sync + 'static {
     /// Returns whether the action is allowed and why, or an error if the check failed.
-    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
+    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
 }
 
 /// A user and the authorizer to ask, shared by all values that an expression derives from it.
 #[derive(Clone)]
-pub struct Asker {
+pub struct UserAuthorizer {
     user: Arc<User>,
-    asks: Arc<dyn Ask>,
+    authorizer: Arc<dyn BlockingAuthorizer>,
 }
 
-impl Asker {
-    /// Creates an asker for `user`.
-    pub fn new(user: Arc<User>, asks: Arc<dyn Ask>) -> Self {
-        Self { user, asks }
+impl UserAuthorizer {
+    /// Creates the authorizer of `user`.
+    pub fn new(user: Arc<User>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
+        Self { user, authorizer }
     }
 }
 
-impl fmt::Debug for Asker {
+impl fmt::Debug for UserAuthorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asker").field("user", &self.user.name).finish_non_exhaustive()
+        f.debug_struct("UserAuthorizer").field("user", &self.user.name).finish_non_exhaustive()
     }
 }
 
-impl PartialEq for Asker {
+impl PartialEq for UserAuthorizer {
     fn eq(&self, other: &Self) -> bool {
         self.user == other.user
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Authorizer(Asker);
+struct AuthorizerValue(UserAuthorizer);
 
 #[derive(Clone, Debug, PartialEq)]
-struct PathCheck(Asker, String);
+struct PathCheck(UserAuthorizer, String);
 
 #[derive(Clone, Debug, PartialEq)]
-struct GroupCheck(Asker, String);
+struct GroupCheck(UserAuthorizer, String);
 
 /// A resource check that an expression is building.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Check {
-    asker: Asker,
+pub struct ResourceCheck {
+    user_authorizer: UserAuthorizer,
     about: Attributes,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Decision {
+struct DecisionValue {
     allowed: bool,
     reason: String,
     error: Option<String>,
 }
 
-opaque!(Authorizer, AUTHORIZER_TYPE, "kubernetes.authorization.Authorizer");
+opaque!(AuthorizerValue, AUTHORIZER_TYPE, "kubernetes.authorization.Authorizer");
 opaque!(PathCheck, PATH_CHECK_TYPE, "kubernetes.authorization.PathCheck");
 opaque!(GroupCheck, GROUP_CHECK_TYPE, "kubernetes.authorization.GroupCheck");
-opaque!(Check, RESOURCE_CHECK_TYPE, "kubernetes.authorization.ResourceCheck");
-opaque!(Decision, DECISION_TYPE, "kubernetes.authorization.Decision");
+opaque!(ResourceCheck, RESOURCE_CHECK_TYPE, "kubernetes.authorization.ResourceCheck");
+opaque!(DecisionValue, DECISION_TYPE, "kubernetes.authorization.Decision");
 
 /// Returns the variable `authorizer`.
-pub fn authorizer(asker: Asker) -> Variable {
-    Box::new(Authorizer(asker))
+pub fn authorizer(user_authorizer: UserAuthorizer) -> Variable {
+    Box::new(AuthorizerValue(user_authorizer))
 }
 
 /// Returns the variable `authorizer.requestResource`.
-pub fn request_resource(asker: Asker, about: Attributes) -> Variable {
-    Box::new(Check { asker, about: Attributes { version: "*".to_owned(), ..about } })
+pub fn request_resource(user_authorizer: UserAuthorizer, about: Attributes) -> Variable {
+    Box::new(ResourceCheck { user_authorizer, about: Attributes { version: "*".to_owned(), ..about } })
 }
 
 fn type_of<T: StaticVal>() -> Type {
@@ -92,13 +92,13 @@ fn type_of<T: StaticVal>() -> Type {
 /// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let text = || vec![STRING_TYPE];
-    env.add_member_overload("path", "authorizer_path", type_of::<Authorizer>(), text(), |args| {
+    env.add_member_overload("path", "authorizer_path", type_of::<AuthorizerValue>(), text(), |args| {
         let path = not_empty(text_of(&args, 1)?, "path")?;
-        Ok(CowVal::owned(PathCheck(argument::<Authorizer>(&args, 0)?.0.clone(), path)))
+        Ok(CowVal::owned(PathCheck(argument::<AuthorizerValue>(&args, 0)?.0.clone(), path)))
     })?;
-    env.add_member_overload("group", "authorizer_group", type_of::<Authorizer>(), text(), |args| {
+    env.add_member_overload("group", "authorizer_group", type_of::<AuthorizerValue>(), text(), |args| {
         Ok(CowVal::owned(GroupCheck(
-            argument::<Authorizer>(&args, 0)?.0.clone(),
+            argument::<AuthorizerValue>(&args, 0)?.0.clone(),
             text_of(&args, 1)?.to_owned(),
         )))
     })?;
@@ -106,40 +106,44 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload(
         "serviceAccount",
         "authorizer_serviceaccount",
-        type_of::<Authorizer>(),
+        type_of::<AuthorizerValue>(),
         names,
         account,
     )?;
     env.add_member_overload("resource", "groupcheck_resource", type_of::<GroupCheck>(), text(), |args| {
-        let GroupCheck(asker, group) = argument::<GroupCheck>(&args, 0)?.clone();
+        let GroupCheck(user_authorizer, group) = argument::<GroupCheck>(&args, 0)?.clone();
         let resource = not_empty(text_of(&args, 1)?, "resource")?;
         let about = Attributes { group, version: "*".to_owned(), resource, ..Attributes::default() };
-        Ok(CowVal::owned(Check { asker, about }))
+        Ok(CowVal::owned(ResourceCheck { user_authorizer, about }))
     })?;
     env.add_member_overload(
         "subresource",
         "resourcecheck_subresource",
-        type_of::<Check>(),
+        type_of::<ResourceCheck>(),
         text(),
         |args| with(&args, |about, text| about.subresource = text),
     )?;
-    env.add_member_overload("namespace", "resourcecheck_namespace", type_of::<Check>(), text(), |args| {
-        with(&args, |about, text| about.namespace = text)
-    })?;
-    env.add_member_overload("name", "resourcecheck_name", type_of::<Check>(), text(), |args| {
+    env.add_member_overload(
+        "namespace",
+        "resourcecheck_namespace",
+        type_of::<ResourceCheck>(),
+        text(),
+        |args| with(&args, |about, text| about.namespace = text),
+    )?;
+    env.add_member_overload("name", "resourcecheck_name", type_of::<ResourceCheck>(), text(), |args| {
         with(&args, |about, text| about.name = text)
     })?;
     env.add_member_overload(
         "fieldSelector",
         "authorizer_fieldselector",
-        type_of::<Check>(),
+        type_of::<ResourceCheck>(),
         text(),
         |args| with(&args, |about, text| about.field_selector = Some(text).filter(|text| !text.is_empty())),
     )?;
     env.add_member_overload(
         "labelSelector",
         "authorizer_labelselector",
-        type_of::<Check>(),
+        type_of::<ResourceCheck>(),
         text(),
         |args| with(&args, |about, text| about.label_selector = Some(text).filter(|text| !text.is_empty())),
     )?;
@@ -148,27 +152,35 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn declare_decisions(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@check", "pathcheck_check", vec![type_of::<PathCheck>(), STRING_TYPE], |args| {
-        let PathCheck(asker, path) = argument::<PathCheck>(&args, 0)?;
+        let PathCheck(user_authorizer, path) = argument::<PathCheck>(&args, 0)?;
         let verb = text_of(&args, 1)?.to_owned();
-        Ok(CowVal::owned(decide(asker, &Attributes { path: path.clone(), verb, ..Attributes::default() })))
+        Ok(CowVal::owned(decide(
+            user_authorizer,
+            &Attributes { path: path.clone(), verb, ..Attributes::default() },
+        )))
     })?;
-    env.add_overload("@check", "resourcecheck_check", vec![type_of::<Check>(), STRING_TYPE], |args| {
-        let Check { asker, about } = argument::<Check>(&args, 0)?;
-        let verb = text_of(&args, 1)?.to_owned();
-        Ok(CowVal::owned(decide(asker, &Attributes { verb, ..about.clone() })))
-    })?;
-    let decision = type_of::<Decision>;
+    env.add_overload(
+        "@check",
+        "resourcecheck_check",
+        vec![type_of::<ResourceCheck>(), STRING_TYPE],
+        |args| {
+            let ResourceCheck { user_authorizer, about } = argument::<ResourceCheck>(&args, 0)?;
+            let verb = text_of(&args, 1)?.to_owned();
+            Ok(CowVal::owned(decide(user_authorizer, &Attributes { verb, ..about.clone() })))
+        },
+    )?;
+    let decision = type_of::<DecisionValue>;
     env.add_member_overload("allowed", "decision_allowed", decision(), vec![], |args| {
-        Ok(CowVal::owned(CelBool::from(argument::<Decision>(&args, 0)?.allowed)))
+        Ok(CowVal::owned(CelBool::from(argument::<DecisionValue>(&args, 0)?.allowed)))
     })?;
     env.add_member_overload("reason", "decision_reason", decision(), vec![], |args| {
-        Ok(CowVal::owned(CelString::from(argument::<Decision>(&args, 0)?.reason.clone())))
+        Ok(CowVal::owned(CelString::from(argument::<DecisionValue>(&args, 0)?.reason.clone())))
     })?;
     env.add_member_overload("errored", "decision_errored", decision(), vec![], |args| {
-        Ok(CowVal::owned(CelBool::from(argument::<Decision>(&args, 0)?.error.is_some())))
+        Ok(CowVal::owned(CelBool::from(argument::<DecisionValue>(&args, 0)?.error.is_some())))
     })?;
     env.add_member_overload("error", "decision_error", decision(), vec![], |args| {
-        let error = argument::<Decision>(&args, 0)?.error.clone();
+        let error = argument::<DecisionValue>(&args, 0)?.error.clone();
         Ok(CowVal::owned(CelString::from(error.unwrap_or_default())))
     })
 }
@@ -190,23 +202,23 @@ fn account<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executio
         uid: String::new(),
         extra: BTreeMap::new(),
     };
-    let asks = argument::<Authorizer>(&args, 0)?.0.asks.clone();
-    Ok(CowVal::owned(Authorizer(Asker::new(Arc::new(user), asks))))
+    let authorizer = argument::<AuthorizerValue>(&args, 0)?.0.authorizer.clone();
+    Ok(CowVal::owned(AuthorizerValue(UserAuthorizer::new(Arc::new(user), authorizer))))
 }
 
 fn with<'b, 'v>(
     args: &[CowVal<'_, '_>],
     set: fn(&mut Attributes, String),
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let mut check = argument::<Check>(args, 0)?.clone();
+    let mut check = argument::<ResourceCheck>(args, 0)?.clone();
     set(&mut check.about, text_of(args, 1)?.to_owned());
     Ok(CowVal::owned(check))
 }
 
-fn decide(asker: &Asker, about: &Attributes) -> Decision {
-    match asker.asks.ask(&asker.user, about) {
-        Ok((allowed, reason)) => Decision { allowed, reason, error: None },
-        Err(why) => Decision { allowed: false, reason: String::new(), error: Some(why) },
+fn decide(user_authorizer: &UserAuthorizer, about: &Attributes) -> DecisionValue {
+    match user_authorizer.authorizer.authorize(&user_authorizer.user, about) {
+        Ok((allowed, reason)) => DecisionValue { allowed, reason, error: None },
+        Err(why) => DecisionValue { allowed: false, reason: String::new(), error: Some(why) },
     }
 }
 

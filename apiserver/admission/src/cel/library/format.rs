@@ -9,15 +9,15 @@ use drydock_machinery::names;
 use super::{argument, opaque, texts, url};
 
 /// Returns the errors of a text.
-type Rule = fn(&str) -> Vec<String>;
+type FormatRule = fn(&str) -> Vec<String>;
 
 /// A format, by name.
 #[derive(Clone, Debug, PartialEq)]
-struct Format(&'static str);
+struct StringFormat(&'static str);
 
-opaque!(Format, FORMAT_TYPE, "kubernetes.NamedFormat");
+opaque!(StringFormat, FORMAT_TYPE, "kubernetes.NamedFormat");
 
-const FORMATS: [(&str, Rule); 13] = [
+const FORMATS: [(&str, FormatRule); 13] = [
     ("dns1123Label", |text| names::name_is_dns_label(text, false)),
     ("dns1123Subdomain", |text| names::name_is_dns_subdomain(text, false)),
     ("dns1035Label", |text| dns1035_label(text, false)),
@@ -39,10 +39,10 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         let wanted = argument::<CelString>(&args, 0)?.inner();
         let found = FORMATS.iter().find(|(name, _)| *name == wanted);
         Ok(CowVal::owned(
-            found.map_or_else(CelOptional::none, |(name, _)| CelOptional::of(Box::new(Format(name)))),
+            found.map_or_else(CelOptional::none, |(name, _)| CelOptional::of(Box::new(StringFormat(name)))),
         ))
     })?;
-    let format = Format::cel_type().to_owned();
+    let format = StringFormat::cel_type().to_owned();
     env.add_member_overload("validate", "format-validate", format, vec![STRING_TYPE], validate)?;
     constants(env)
 }
@@ -52,7 +52,7 @@ fn constants(env: &mut Env) -> Result<(), DeclarationError> {
     macro_rules! constant {
         ($($name:literal),*) => {
             $(env.add_overload(concat!("format.", $name), concat!("format.", $name), vec![], |_| {
-                Ok(CowVal::owned(Format($name)))
+                Ok(CowVal::owned(StringFormat($name)))
             })?;)*
         };
     }
@@ -71,7 +71,7 @@ fn constants(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn validate<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let (format, text) = (argument::<Format>(&args, 0)?, argument::<CelString>(&args, 1)?);
+    let (format, text) = (argument::<StringFormat>(&args, 0)?, argument::<CelString>(&args, 1)?);
     let rule = FORMATS.iter().find(|(name, _)| *name == format.0).map(|(_, rule)| rule);
     let errors = rule.map(|rule| rule(text.inner())).unwrap_or_default();
     Ok(CowVal::owned(if errors.is_empty() {

@@ -23,7 +23,7 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("max", "list_max", LIST_TYPE, vec![], |args| {
         extreme(&args, "max", Ordering::Less)
     })?;
-    env.add_overload("@distinct", "priced_distinct", vec![LIST_TYPE], distinct)?;
+    env.add_overload("@distinct", "charged_distinct", vec![LIST_TYPE], distinct)?;
     env.add_overload("@indexOf", "list_a_index_of_int", vec![LIST_TYPE, DYN_TYPE], |args| {
         position(&args, |items, wanted| items.iter().position(|item| item.equals(wanted)))
     })?;

@@ -12,7 +12,7 @@ mod sets;
 pub mod strings;
 mod url;
 
-pub use authorizer::{Ask, Asker, Check, authorizer, request_resource};
+pub use authorizer::{BlockingAuthorizer, ResourceCheck, UserAuthorizer, authorizer, request_resource};
 
 use cel::common::types::{CelList, CelString};
 use cel::common::value::{CowVal, Val};

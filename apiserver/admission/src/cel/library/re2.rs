@@ -9,7 +9,8 @@ const MOST: u32 = 1000;
 
 /// Returns the equivalent pattern for `regex`. Fails with Go's message.
 pub fn translate(pattern: &str) -> Result<String, String> {
-    let mut reader = Reader { rest: pattern.chars().peekable(), out: String::with_capacity(pattern.len()) };
+    let mut reader =
+        PatternReader { rest: pattern.chars().peekable(), out: String::with_capacity(pattern.len()) };
     let mut repeated = false;
     while let Some(sign) = reader.rest.next() {
         let repeats = match sign {
@@ -38,12 +39,12 @@ pub fn translate(pattern: &str) -> Result<String, String> {
     Ok(reader.out)
 }
 
-struct Reader<'a> {
+struct PatternReader<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     /// Translates what follows a `\`. Returns `false`: it is never a repetition.
     fn escape(&mut self, in_set: bool) -> Result<bool, String> {
         let sign = self.rest.next().ok_or("trailing backslash at end of expression")?;

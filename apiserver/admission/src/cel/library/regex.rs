@@ -24,33 +24,33 @@ const COST: i64 = 2_000;
 
 thread_local! {
     /// The compiled patterns of one evaluation, which has a thread of its own.
-    static MADE: RefCell<HashMap<String, Regex>> = RefCell::default();
+    static COMPILED: RefCell<HashMap<String, Regex>> = RefCell::default();
 }
 
 /// Returns the cost of a search (cel-go checker/cost.go, MatchesString), plus that of compiling the pattern if it is
 /// not compiled yet.
-pub fn price(args: &[CowVal<'_, '_>]) -> i64 {
+pub fn cost(args: &[CowVal<'_, '_>]) -> i64 {
     let length = |index| argument::<CelString>(args, index).map_or(0, |it| value::length(it.inner().len()));
     let search = (length(0) / 10 + 1).saturating_mul(length(1) / 4 + 1);
-    let known =
-        argument::<CelString>(args, 1).is_ok_and(|it| MADE.with_borrow(|made| made.contains_key(it.inner())));
+    let known = argument::<CelString>(args, 1)
+        .is_ok_and(|it| COMPILED.with_borrow(|made| made.contains_key(it.inner())));
     if known { search } else { search.saturating_add(COST).saturating_add(length(1).saturating_mul(10)) }
 }
 
 /// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let two = || vec![STRING_TYPE, STRING_TYPE];
-    env.add_overload("@matches", "priced_matches", two(), |args| {
+    env.add_overload("@matches", "charged_matches", two(), |args| {
         let found = pattern(&args)?.is_match(argument::<CelString>(&args, 0)?.inner());
         Ok(CowVal::owned(CelBool::from(found)))
     })?;
-    env.add_overload("@find", "priced_find", two(), |args| {
+    env.add_overload("@find", "charged_find", two(), |args| {
         let pattern = pattern(&args)?;
         let found = pattern.find(argument::<CelString>(&args, 0)?.inner()).map_or("", |found| found.as_str());
         Ok(CowVal::owned(CelString::from(found.to_owned())))
     })?;
-    env.add_overload("@findAll", "priced_find_all", two(), find_all)?;
-    env.add_overload("@findAll", "priced_find_all_int", vec![STRING_TYPE, STRING_TYPE, INT_TYPE], find_all)
+    env.add_overload("@findAll", "charged_find_all", two(), find_all)?;
+    env.add_overload("@findAll", "charged_find_all_int", vec![STRING_TYPE, STRING_TYPE, INT_TYPE], find_all)
 }
 
 fn find_all<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
@@ -64,7 +64,7 @@ fn find_all<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
 /// Returns the compiled pattern. Clones share the compiled expression.
 fn pattern(args: &[CowVal<'_, '_>]) -> Result<Regex, ExecutionError> {
     let pattern = argument::<CelString>(args, 1)?.inner();
-    if let Some(made) = MADE.with_borrow(|made| made.get(pattern).cloned()) {
+    if let Some(made) = COMPILED.with_borrow(|made| made.get(pattern).cloned()) {
         return Ok(made);
     }
     let illegal =
@@ -72,7 +72,7 @@ fn pattern(args: &[CowVal<'_, '_>]) -> Result<Regex, ExecutionError> {
     let translated = re2::translate(pattern).map_err(|why| illegal(&why))?;
     let builder = RegexBuilder::new(&translated).size_limit(LARGEST).dfa_size_limit(SEARCHING).build();
     let made = builder.map_err(|why| illegal(&why))?;
-    MADE.with_borrow_mut(|all| {
+    COMPILED.with_borrow_mut(|all| {
         if all.len() >= KEPT {
             all.clear();
         }

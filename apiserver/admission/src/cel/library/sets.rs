@@ -6,7 +6,7 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::argument;
 
-type Items<'a, 'v> = &'a [Box<dyn Val + 'v>];
+type SetItems<'a, 'v> = &'a [Box<dyn Val + 'v>];
 
 /// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
@@ -24,16 +24,16 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn compare<'b, 'v>(
     args: &[CowVal<'_, 'v>],
-    holds: fn(Items<'_, 'v>, Items<'_, 'v>) -> bool,
+    holds: fn(SetItems<'_, 'v>, SetItems<'_, 'v>) -> bool,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let (a, b) = (argument::<CelList>(args, 0)?.inner(), argument::<CelList>(args, 1)?.inner());
     Ok(CowVal::owned(CelBool::from(holds(a, b))))
 }
 
-fn has_all(all: Items<'_, '_>, wanted: Items<'_, '_>) -> bool {
+fn has_all(all: SetItems<'_, '_>, wanted: SetItems<'_, '_>) -> bool {
     wanted.iter().all(|item| has(all, item.as_ref()))
 }
 
-fn has(all: Items<'_, '_>, wanted: &dyn Val) -> bool {
+fn has(all: SetItems<'_, '_>, wanted: &dyn Val) -> bool {
     all.iter().any(|item| item.equals(wanted))
 }

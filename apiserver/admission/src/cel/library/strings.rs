@@ -18,12 +18,12 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         types.push(INT_TYPE);
         types
     };
-    env.add_overload("@join", "priced_join", vec![LIST_TYPE], join)?;
-    env.add_overload("@join", "priced_join_string", vec![LIST_TYPE, STRING_TYPE], join)?;
-    env.add_overload("@replace", "priced_replace", three(), replace)?;
-    env.add_overload("@replace", "priced_replace_int", limited(three()), replace)?;
-    env.add_overload("@split", "priced_split", two(), split)?;
-    env.add_overload("@split", "priced_split_int", limited(two()), split)?;
+    env.add_overload("@join", "charged_join", vec![LIST_TYPE], join)?;
+    env.add_overload("@join", "charged_join_string", vec![LIST_TYPE, STRING_TYPE], join)?;
+    env.add_overload("@replace", "charged_replace", three(), replace)?;
+    env.add_overload("@replace", "charged_replace_int", limited(three()), replace)?;
+    env.add_overload("@split", "charged_split", two(), split)?;
+    env.add_overload("@split", "charged_split_int", limited(two()), split)?;
     env.add_overload("@indexOf", "string_index_of", two(), index_of)?;
     env.add_overload("@indexOf", "string_index_of_int", limited(two()), index_of)?;
     env.add_overload("@lastIndexOf", "string_last_index_of", two(), last_index_of)?;

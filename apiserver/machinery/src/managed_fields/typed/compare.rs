@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::list::item_element;
-use super::{Form, form, is_empty};
+use super::{Decomposition, decomposition, is_empty};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;
@@ -86,22 +86,26 @@ pub(in crate::managed_fields) fn compare_without(
 }
 
 fn walk(old: Option<&Value>, new: Option<&Value>, schema: &Schema) -> (Option<Mark>, Comparison) {
-    let form = form(schema);
+    let decomposition = decomposition(schema);
     let mark = match (old, new) {
         (None, Some(_)) => Some(Mark::Added),
         (Some(_), None) => Some(Mark::Removed),
-        (Some(old), Some(new)) if matches!(form, Form::Leaf) && old != new => Some(Mark::Modified),
+        (Some(old), Some(new)) if matches!(decomposition, Decomposition::Leaf) && old != new => {
+            Some(Mark::Modified)
+        }
         _ => None,
     };
-    let below = match form {
-        Form::Leaf => Comparison::default(),
+    let below = match decomposition {
+        Decomposition::Leaf => Comparison::default(),
         // Two empty values are leaves: null and {} differ.
         _ if is_empty(old) && is_empty(new) => {
             let differ = old.is_some() && new.is_some() && old != new;
             return (mark.or(differ.then_some(Mark::Modified)), Comparison::default());
         }
-        Form::Fields => fields(old.and_then(Value::as_object), new.and_then(Value::as_object), schema),
-        Form::Items(items, keys) => list_items(old, new, items, keys),
+        Decomposition::Fields => {
+            fields(old.and_then(Value::as_object), new.and_then(Value::as_object), schema)
+        }
+        Decomposition::Items(items, keys) => list_items(old, new, items, keys),
     };
     (mark, below)
 }
@@ -181,12 +185,12 @@ fn list_items(old: Option<&Value>, new: Option<&Value>, items: &Schema, keys: &[
     out
 }
 
-type Item<'a> = (PathElement, &'a Value);
+type ListItem<'a> = (PathElement, &'a Value);
 
 /// Returns the items by their element; duplicates keep their list order.
-fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -> Vec<Item<'a>> {
+fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -> Vec<ListItem<'a>> {
     let list = list.and_then(Value::as_array);
-    let mut out: Vec<Item<'a>> = list
+    let mut out: Vec<ListItem<'a>> = list
         .into_iter()
         .flatten()
         .filter_map(|v| item_element(v, items, keys).ok().map(|e| (e, v)))
@@ -195,12 +199,18 @@ fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -
     out
 }
 
-fn run<'a, 'b>(items: &'b [Item<'a>], element: &PathElement) -> &'b [Item<'a>] {
+fn run<'a, 'b>(items: &'b [ListItem<'a>], element: &PathElement) -> &'b [ListItem<'a>] {
     let len = items.iter().take_while(|(e, _)| e == element).count();
     &items[..len]
 }
 
-fn same_key(out: &mut Comparison, element: &PathElement, old: &[Item<'_>], new: &[Item<'_>], items: &Schema) {
+fn same_key(
+    out: &mut Comparison,
+    element: &PathElement,
+    old: &[ListItem<'_>],
+    new: &[ListItem<'_>],
+    items: &Schema,
+) {
     let (first_old, first_new) = (old.first().map(|(_, v)| *v), new.first().map(|(_, v)| *v));
     let (mark, below) = match (old.len(), new.len()) {
         (0 | 1, 0 | 1) => return pair(out, || element.clone(), first_old, first_new, items),

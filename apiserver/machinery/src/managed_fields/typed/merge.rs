@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::list::item_element;
 use super::to_set::descend;
-use super::{Form, form, is_empty};
+use super::{Decomposition, decomposition, is_empty};
 use crate::managed_fields::path::PathElement;
 use crate::object::Object;
 use crate::schema::Schema;
@@ -28,18 +28,18 @@ fn merge_fields(live: &mut Map<String, Value>, config: Map<String, Value>, schem
 }
 
 fn merge_values(live: &mut Value, config: Value, schema: &Schema) {
-    let form = form(schema);
-    if matches!(form, Form::Leaf) || (is_empty(Some(live)) && is_empty(Some(&config))) {
+    let decomposition = decomposition(schema);
+    if matches!(decomposition, Decomposition::Leaf) || (is_empty(Some(live)) && is_empty(Some(&config))) {
         *live = config;
         return;
     }
-    match (form, config) {
+    match (decomposition, config) {
         (_, Value::Null) => {}
-        (Form::Fields, Value::Object(config)) => match live {
+        (Decomposition::Fields, Value::Object(config)) => match live {
             Value::Object(live) => merge_fields(live, config, schema),
             other => *other = Value::Object(config),
         },
-        (Form::Items(items, keys), Value::Array(config)) => {
+        (Decomposition::Items(items, keys), Value::Array(config)) => {
             let old = match live.take() {
                 Value::Array(old) => old,
                 _ => Vec::new(),

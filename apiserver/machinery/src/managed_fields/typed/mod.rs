@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::schema::{ListType, Schema, Shape};
 
 /// How managed fields split a value.
-pub(super) enum Form<'a> {
+pub(super) enum Decomposition<'a> {
     /// Not at all.
     Leaf,
     /// By struct field or map entry.
@@ -33,13 +33,13 @@ pub(super) enum Form<'a> {
 }
 
 /// Returns how the values of a schema are split.
-pub(super) fn form(schema: &Schema) -> Form<'_> {
+pub(super) fn decomposition(schema: &Schema) -> Decomposition<'_> {
     match &schema.shape {
-        Shape::Object(object) if object.atomic => Form::Leaf,
-        Shape::Object(_) | Shape::Map(_) => Form::Fields,
-        Shape::List(items, ListType::Set) => Form::Items(items, &[]),
-        Shape::List(items, ListType::Map(keys)) => Form::Items(items, keys),
-        _ => Form::Leaf,
+        Shape::Object(object) if object.atomic => Decomposition::Leaf,
+        Shape::Object(_) | Shape::Map(_) => Decomposition::Fields,
+        Shape::List(items, ListType::Set) => Decomposition::Items(items, &[]),
+        Shape::List(items, ListType::Map(keys)) => Decomposition::Items(items, keys),
+        _ => Decomposition::Leaf,
     }
 }
 

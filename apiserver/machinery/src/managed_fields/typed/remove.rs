@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::list::item_element;
 use super::to_set::descend;
-use super::{Form, form};
+use super::{Decomposition, decomposition};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;
@@ -33,9 +33,9 @@ fn extract_fields(map: &Map<String, Value>, set: &Set, schema: &Schema) -> Map<S
 }
 
 fn extract(value: &Value, set: &Set, schema: &Schema) -> Value {
-    match (form(schema), value) {
-        (Form::Fields, Value::Object(map)) => Value::Object(extract_fields(map, set, schema)),
-        (Form::Items(items, keys), Value::Array(list)) => {
+    match (decomposition(schema), value) {
+        (Decomposition::Fields, Value::Object(map)) => Value::Object(extract_fields(map, set, schema)),
+        (Decomposition::Items(items, keys), Value::Array(list)) => {
             let extract = |item: &Value| {
                 let element = item_element(item, items, keys).ok()?;
                 match below(set, &element) {
@@ -51,17 +51,17 @@ fn extract(value: &Value, set: &Set, schema: &Schema) -> Value {
 
 /// Returns a member by itself: a leaf, or a struct or list of which nothing else is covered.
 fn member(value: &Value, schema: &Schema) -> Value {
-    match (form(schema), value) {
-        (Form::Fields, Value::Object(_)) => Value::Object(Map::new()),
+    match (decomposition(schema), value) {
+        (Decomposition::Fields, Value::Object(_)) => Value::Object(Map::new()),
         _ => value.clone(),
     }
 }
 
 /// Removes the paths of `set` below a value. Returns whether anything is left.
 fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
-    match (form(schema), value) {
-        (Form::Fields, Value::Object(map)) => remove_fields(map, set, schema),
-        (Form::Items(items, keys), Value::Array(list)) => {
+    match (decomposition(schema), value) {
+        (Decomposition::Fields, Value::Object(map)) => remove_fields(map, set, schema),
+        (Decomposition::Items(items, keys), Value::Array(list)) => {
             list.retain_mut(|item| {
                 let Ok(element) = item_element(item, items, keys) else { return true };
                 !set.has_member(&element)
@@ -69,7 +69,7 @@ fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
             });
             !list.is_empty()
         }
-        (Form::Leaf, Value::Object(_) | Value::Array(_)) => false,
+        (Decomposition::Leaf, Value::Object(_) | Value::Array(_)) => false,
         _ => true,
     }
 }

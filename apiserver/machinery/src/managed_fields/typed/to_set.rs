@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::list::item_element;
-use super::{Form, form};
+use super::{Decomposition, decomposition};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;
@@ -29,10 +29,10 @@ impl Walked {
 }
 
 fn walk(value: &Value, schema: &Schema) -> Walked {
-    match (form(schema), value) {
-        (Form::Leaf, _) => Walked::leaf(),
-        (Form::Fields, Value::Object(map)) => fields(map, schema),
-        (Form::Items(items, keys), Value::Array(list)) => list_items(list, items, keys),
+    match (decomposition(schema), value) {
+        (Decomposition::Leaf, _) => Walked::leaf(),
+        (Decomposition::Fields, Value::Object(map)) => fields(map, schema),
+        (Decomposition::Items(items, keys), Value::Array(list)) => list_items(list, items, keys),
         _ => Walked::default(),
     }
 }

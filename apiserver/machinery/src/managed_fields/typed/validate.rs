@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::list::item_element;
 use super::to_set::descend;
-use super::{Form, form};
+use super::{Decomposition, decomposition};
 use crate::field::{SHOWN_MAX, beginning};
 use crate::go_format::{plain, syntax, type_name};
 use crate::managed_fields::path::PathElement;
@@ -59,7 +59,8 @@ fn walk_list(
     path: &mut String,
     errors: &mut Vec<String>,
 ) {
-    let keys: &[&'static str] = if let Form::Items(_, keys) = form(schema) { keys } else { &[] };
+    let keys: &[&'static str] =
+        if let Decomposition::Items(_, keys) = decomposition(schema) { keys } else { &[] };
     let mut seen = BTreeSet::new();
     for (index, item) in list.iter().enumerate() {
         if errors.len() >= MAX_ERRORS {

@@ -10,29 +10,29 @@ use crate::go_format::type_name;
 
 /// The position of each item by the value of its key, or by the item itself if the list has no key.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct Positions {
     first: HashMap<Value, usize>,
     lists: bool,
     maps: bool,
 }
 
-impl Places {
+impl Positions {
     /// Returns the first position of each identity; items without an identity have no position.
     pub(super) fn of<'v>(identities: impl Iterator<Item = Option<&'v Value>>) -> Self {
-        let mut places = Self::default();
-        for (place, identity) in identities.enumerate() {
+        let mut positions = Self::default();
+        for (position, identity) in identities.enumerate() {
             if let Some(identity) = identity {
-                places.add(identity, place);
+                positions.add(identity, position);
             }
         }
-        places
+        positions
     }
 
     /// Records the position of an item, unless an equal one is before it.
-    pub(super) fn add(&mut self, identity: &Value, place: usize) {
+    pub(super) fn add(&mut self, identity: &Value, position: usize) {
         self.lists |= identity.is_array();
         self.maps |= identity.is_object();
-        self.first.entry(identity.clone()).or_insert(place);
+        self.first.entry(identity.clone()).or_insert(position);
     }
 
     /// Returns the position of an item. Fails if two lists or two maps would be compared, which Go cannot do.

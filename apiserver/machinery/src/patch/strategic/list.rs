@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::error::{Error, Result};
-use super::keys::{ItemKind, Places, item_kind, key_of, map};
+use super::keys::{ItemKind, Positions, item_kind, key_of, map};
 use super::lookup::{ListMeta, kind};
 use super::{DIRECTIVE, merge, order};
 use crate::schema::Schema;
@@ -91,7 +91,7 @@ fn follow_directives<'p>(
 }
 
 fn delete_items(original: &mut Vec<Value>, gone: &[Value], key: &str) -> Result<()> {
-    let (gone, mut kept) = (Places::of(gone.iter().map(Some)), Vec::with_capacity(original.len()));
+    let (gone, mut kept) = (Positions::of(gone.iter().map(Some)), Vec::with_capacity(original.len()));
     for item in std::mem::take(original) {
         let found = match map(&item)?.get(key) {
             Some(identity) => gone.find(identity)?.is_some(),
@@ -113,11 +113,11 @@ fn merge_items(
     items: &Schema,
 ) -> Result<Vec<Value>> {
     let mut merged = original.to_vec();
-    let mut places = Places::of(original.iter().map(|item| item.get(key)));
+    let mut positions = Positions::of(original.iter().map(|item| item.get(key)));
     for item in patch {
         let identity = key_of(item, key)?;
-        let Some(place) = places.find(identity)? else {
-            places.add(identity, merged.len());
+        let Some(place) = positions.find(identity)? else {
+            positions.add(identity, merged.len());
             merged.push((**item).clone());
             continue;
         };

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{BAD_ORDER, Error, INCOMPARABLE, Result};
-use super::keys::{ItemKind, Places, has_directive, item_kind, key_of, keys_of, map};
+use super::keys::{ItemKind, Positions, has_directive, item_kind, key_of, keys_of, map};
 use super::lookup::ListMeta;
 use super::{DIRECTIVE, SET_ORDER, list, lookup, merge};
 use crate::schema::Schema;
@@ -60,10 +60,12 @@ fn overwrite_deleted(live: &mut [Value], patch: &[Value], key: &str) {
     if patch.iter().any(|item| has_directive(item, "replace")) {
         return;
     }
-    let gone = Places::of(patch.iter().map(|item| item.get(key).filter(|_| has_directive(item, "delete"))));
-    let known = Places::of(live.iter().map(|item| item.get(key)));
-    let is_in =
-        |places: &Places, item: &Value| item.get(key).is_some_and(|v| matches!(places.find(v), Ok(Some(_))));
+    let gone =
+        Positions::of(patch.iter().map(|item| item.get(key).filter(|_| has_directive(item, "delete"))));
+    let known = Positions::of(live.iter().map(|item| item.get(key)));
+    let is_in = |positions: &Positions, item: &Value| {
+        item.get(key).is_some_and(|v| matches!(positions.find(v), Ok(Some(_))))
+    };
     let is_new =
         |item: &&Value| item.get(DIRECTIVE).is_none() && (!is_in(&known, item) || is_in(&gone, item));
     let (mut kept, deleted): (Vec<Value>, Vec<Value>) =
@@ -153,10 +155,10 @@ pub(super) fn arrange(
         keys_of(wanted, key)?;
         keys_of(live, key)?;
     }
-    let standing = Places::of(live.iter().map(|item| key.map_or(Some(item), |key| item.get(key))));
-    let place = |places: &Places, item: &Value| {
+    let standing = Positions::of(live.iter().map(|item| key.map_or(Some(item), |key| item.get(key))));
+    let place = |positions: &Positions, item: &Value| {
         let identity = key.map_or(Some(item), |key| item.get(key));
-        identity.and_then(|identity| places.find(identity).ok().flatten())
+        identity.and_then(|identity| positions.find(identity).ok().flatten())
     };
     let of_patch = sorted(of_patch, |item| place(&named, item));
     let of_server = sorted(of_server, |item| place(&standing, item));
@@ -164,14 +166,14 @@ pub(super) fn arrange(
 }
 
 /// Returns the position that the patch gives to each item.
-fn named(wanted: &[Value], merged: &[Value], key: Option<&str>) -> Result<Places> {
+fn named(wanted: &[Value], merged: &[Value], key: Option<&str>) -> Result<Positions> {
     let Some(key) = key else {
         let incomparable = wanted.iter().chain(merged).any(|item| item.is_array() || item.is_object());
-        return if incomparable { Err(INCOMPARABLE) } else { Ok(Places::of(wanted.iter().map(Some))) };
+        return if incomparable { Err(INCOMPARABLE) } else { Ok(Positions::of(wanted.iter().map(Some))) };
     };
     match wanted.iter().position(|item| !item.is_object()) {
         Some(place) if !merged.is_empty() => Err(Error::Other(format!("value for key {place} is not a map"))),
-        _ => Ok(Places::of(wanted.iter().map(|item| item.get(key)))),
+        _ => Ok(Positions::of(wanted.iter().map(|item| item.get(key)))),
     }
 }
 

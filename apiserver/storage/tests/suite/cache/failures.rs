@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use drydock_storage::backend::{Backend, BackendError, Revision, Write};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ReadAt, Scope, Storage, StorageError, WatchFrom};
 
 use super::{cache_over, gated, setup, small};
@@ -64,7 +64,7 @@ async fn an_unfilled_cache_refuses_what_it_cannot_serve_and_recovers() {
     assert!(!setup.cache.ready());
     setup.fixture.create("a/1", 1).await;
     assert_eq!(read_value(&setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap().object()), 1);
-    let listed = setup.fixture.storage.list(&Scope::all(), &all(ReadAt::Latest), &mut Endless).await;
+    let listed = setup.fixture.storage.list(&Scope::all(), &all(ReadAt::Latest), &mut UnlimitedMemory).await;
     assert!(matches!(listed, Err(StorageError::NotReady)));
     let watched = setup.fixture.storage.watch(Scope::all(), WatchFrom::After(Revision(1))).await;
     assert!(matches!(watched.err(), Some(StorageError::NotReady)));
@@ -113,7 +113,8 @@ async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
 
     for (scope, key) in [(Scope::all(), "a/0"), (Scope::namespace("b"), "b/1"), (Scope::object("b/1"), "b/1")]
     {
-        let listed = setup.fixture.storage.list(&scope, &all(ReadAt::Latest), &mut Endless).await.map(|_| ());
+        let listed =
+            setup.fixture.storage.list(&scope, &all(ReadAt::Latest), &mut UnlimitedMemory).await.map(|_| ());
         assert!(names(&listed, key), "{key}: {listed:?}");
         let watched = setup.fixture.storage.watch(scope, WatchFrom::InitialEvents(ReadAt::Latest)).await;
         assert!(names(&watched.map(|_| ()), key));
@@ -144,7 +145,7 @@ async fn a_read_waits_no_longer_than_its_time_whatever_it_waits_for() {
         let watch = storage.watch(Scope::all(), WatchFrom::InitialEvents(ReadAt::Latest));
         let ends = [
             storage.get("a/1", ReadAt::Latest).await.err(),
-            storage.list(&scope, &all(ReadAt::Latest), &mut Endless).await.err(),
+            storage.list(&scope, &all(ReadAt::Latest), &mut UnlimitedMemory).await.err(),
             watch.await.err(),
             storage.current_revision().await.err(),
         ];

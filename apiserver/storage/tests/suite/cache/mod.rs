@@ -1,12 +1,12 @@
 //! What the cache guarantees beyond the behaviour of any storage.
 
 mod failures;
-mod gate;
+mod gated_backend;
 mod pins;
 mod reads;
 mod resumed;
-mod sleepers;
 mod steps;
+mod wakeups;
 mod watchers;
 
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::{Cache, Config};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::store::Store;
 use tempfile::TempDir;
 
 use crate::storage_suite::Fixture;
-use gate::Gate;
+use gated_backend::GatedBackend;
 
 /// A cache over a gate over SQLite, or over the backend that `alive` keeps running.
 struct Setup<A = TempDir> {
     cache: Arc<Cache>,
-    gate: Arc<Gate>,
+    gate: Arc<GatedBackend>,
     fixture: Fixture,
     _alive: A,
 }
@@ -34,12 +34,12 @@ fn small() -> Config {
     Config { freshness: Duration::from_millis(200), ..Config::default() }
 }
 
-async fn gated() -> (Arc<Gate>, TempDir) {
+async fn gated() -> (Arc<GatedBackend>, TempDir) {
     let (backend, directory) = crate::sqlite::start().await;
-    (Arc::new(Gate::new(backend)), directory)
+    (Arc::new(GatedBackend::new(backend)), directory)
 }
 
-fn cache_over<A>(gate: Arc<Gate>, alive: A, config: Config) -> Setup<A> {
+fn cache_over<A>(gate: Arc<GatedBackend>, alive: A, config: Config) -> Setup<A> {
     let cache = Arc::new(Cache::start(Store::new(gate.clone(), "test.example", "widgets"), config));
     let fixture = Fixture { storage: cache.clone(), backend: gate.clone() };
     Setup { cache, gate, fixture, _alive: alive }
@@ -59,7 +59,11 @@ impl<A> Setup<A> {
         while self
             .fixture
             .storage
-            .list(&Scope::all(), &crate::storage_suite::all(ReadAt::NotOlderThan(revision)), &mut Endless)
+            .list(
+                &Scope::all(),
+                &crate::storage_suite::all(ReadAt::NotOlderThan(revision)),
+                &mut UnlimitedMemory,
+            )
             .await
             .is_err()
         {}

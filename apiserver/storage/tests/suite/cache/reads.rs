@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
-use drydock_storage::room::Endless;
-use drydock_storage::storage::{Items, ListOptions, ReadAt, Room, Scope, Storage, StorageError};
+use drydock_storage::memory_budget::UnlimitedMemory;
+use drydock_storage::storage::{Items, ListOptions, MemoryBudget, ReadAt, Scope, Storage, StorageError};
 use futures::future::{join_all, poll_immediate};
 
 use super::{setup, small};
@@ -56,10 +56,11 @@ async fn a_list_shows_the_snapshot_that_it_was_asked_for_however_late_it_is_read
         setup.fixture.create(key, 1).await;
     }
     let mut options = all(ReadAt::Latest);
-    let page = setup.fixture.storage.list(&Scope::namespace("b"), &options, &mut Endless).await.unwrap();
+    let page =
+        setup.fixture.storage.list(&Scope::namespace("b"), &options, &mut UnlimitedMemory).await.unwrap();
     options.start = Some("b/064".to_owned());
     let from_there =
-        setup.fixture.storage.list(&Scope::namespace("b"), &options, &mut Endless).await.unwrap();
+        setup.fixture.storage.list(&Scope::namespace("b"), &options, &mut UnlimitedMemory).await.unwrap();
     for value in 0..200 {
         setup.fixture.set(&format!("b/{value:03}"), 1000).await;
     }
@@ -114,15 +115,18 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
     let read = setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap();
     assert_eq!((read_value(&read.object()), read.revision), (2, written));
     assert_eq!(read_value(&setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items[0].object()), 2);
-    assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 2);
+    assert_eq!(setup.metric(|metrics| &metrics.answered_by_store), 2);
     let seen_elsewhere = setup.fixture.list(&Scope::all(), ReadAt::NotOlderThan(written)).await;
     assert_eq!((read_value(&seen_elsewhere.items[0].object()), seen_elsewhere.revision), (2, written));
     let exact = setup.fixture.storage.get("a/1", ReadAt::Exact(written)).await.unwrap();
     assert_eq!(read_value(&exact.object()), 2);
-    assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 4);
+    assert_eq!(setup.metric(|metrics| &metrics.answered_by_store), 4);
     let next = Revision(written.0 + 1);
-    let not_yet =
-        setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(next)), &mut Endless).await;
+    let not_yet = setup
+        .fixture
+        .storage
+        .list(&Scope::all(), &all(ReadAt::NotOlderThan(next)), &mut UnlimitedMemory)
+        .await;
     let Err(StorageError::TooLarge { requested, current }) = not_yet else { panic!("not refused") };
     assert_eq!((requested, current), (next.0, written.0));
     // Revision 0 accepts any state.
@@ -158,7 +162,7 @@ struct Bounded {
 }
 
 #[async_trait]
-impl Room for Bounded {
+impl MemoryBudget for Bounded {
     async fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
         let left = self.left.checked_sub(bytes).ok_or_else(|| ApiError::too_many_requests("no room", 1))?;
         (self.left, self.taken) = (left, self.taken + bytes);
@@ -168,7 +172,7 @@ impl Room for Bounded {
 
 /// Regression: the list was read completely before any memory was requested.
 #[tokio::test]
-async fn a_list_that_is_not_in_memory_is_read_as_there_is_room_for_it() {
+async fn a_list_that_is_not_in_memory_is_read_as_its_memory_budget_allows() {
     // With a ring of one event, older states are read from the store.
     let setup = setup(Config { ring_events: 1, ..small() }).await;
     let mut past = Revision::default();
@@ -181,13 +185,13 @@ async fn a_list_that_is_not_in_memory_is_read_as_there_is_room_for_it() {
         setup.seen(last).await;
     }
     let list = async |scope: &Scope, objects: usize| {
-        let (mut room, reads) = (Bounded { left: objects * each, taken: 0 }, setup.gate.reads.load(SeqCst));
-        let listed = setup.fixture.storage.list(scope, &all(ReadAt::Exact(past)), &mut room).await;
-        (listed.map(|page| page.items.iter().count()), room.taken, setup.gate.reads.load(SeqCst) - reads)
+        let (mut memory, reads) = (Bounded { left: objects * each, taken: 0 }, setup.gate.reads.load(SeqCst));
+        let listed = setup.fixture.storage.list(scope, &all(ReadAt::Exact(past)), &mut memory).await;
+        (listed.map(|page| page.items.iter().count()), memory.taken, setup.gate.reads.load(SeqCst) - reads)
     };
     let (refused, _, reads) = list(&Scope::all(), 100).await;
     assert!(matches!(refused, Err(StorageError::Refused(error)) if error.code() == 429));
-    assert_eq!(reads, 1, "nothing more is read than there is room for");
+    assert_eq!(reads, 1, "nothing more is read than the memory budget allows");
     let (listed, taken, reads) = list(&Scope::all(), 500).await;
     assert_eq!(listed.unwrap(), 400);
     assert!((300 * each..=500 * each).contains(&taken) && reads > 3, "{taken} bytes in {reads} batches");

@@ -9,19 +9,19 @@ use drydock_storage::storage::{ReadAt, Scope, StorageError, WatchFrom};
 use drydock_storage::store::Store;
 use futures::FutureExt;
 
-use super::gate::Gate;
+use super::gated_backend::GatedBackend;
 use super::{Setup, cache_over, gated, setup, small};
 use crate::storage_suite::Fixture;
 
 /// Returns a fixture that writes before there is a cache.
-fn before(gate: &Arc<Gate>) -> Fixture {
+fn before(gate: &Arc<GatedBackend>) -> Fixture {
     let store = Store::new(gate.clone(), "test.example", "widgets");
     Fixture { storage: Arc::new(store), backend: gate.clone() }
 }
 
 /// Starts a cache after an object was created, changed 19 times and deleted. Returns it with the revision of the
 /// creation.
-async fn restarted<A>(gate: Arc<Gate>, alive: A, config: Config) -> (Setup<A>, Revision) {
+async fn restarted<A>(gate: Arc<GatedBackend>, alive: A, config: Config) -> (Setup<A>, Revision) {
     let before = before(&gate);
     let start = before.create("a/1", 0).await;
     for value in 1..20 {
@@ -36,7 +36,7 @@ async fn restarted<A>(gate: Arc<Gate>, alive: A, config: Config) -> (Setup<A>, R
 
 /// Regression: each watch had a backend watch of its own: a task that read megabytes ahead, whether its client read
 /// or not, and with etcd a connection.
-async fn many_resume<A>(gate: Arc<Gate>, alive: A) {
+async fn many_resume<A>(gate: Arc<GatedBackend>, alive: A) {
     let (setup, start) = restarted(gate, alive, small()).await;
     let mut watchers = Vec::new();
     for _ in 0..100 {
@@ -69,7 +69,7 @@ async fn a_hundred_watches_that_resume_on_sqlite_are_one_watch_of_it() {
 #[tokio::test]
 async fn a_hundred_watches_that_resume_on_etcd_are_one_watch_of_it() {
     let (backend, etcd) = crate::etcd::start().await;
-    many_resume(Arc::new(Gate::new(backend)), etcd).await;
+    many_resume(Arc::new(GatedBackend::new(backend)), etcd).await;
 }
 
 #[tokio::test]

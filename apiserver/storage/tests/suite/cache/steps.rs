@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ReadAt, Scope, WatchEvent, WatchFrom};
 use drydock_storage::work_meter::STEP;
 use futures::poll;
@@ -55,8 +55,8 @@ async fn while_a_list_is_made() {
     setup.seen(last).await;
     for at in [ReadAt::Latest, ReadAt::Exact(past)] {
         let ((scope, decoded), options, mut most) = (with_value(7), all(at), 0);
-        let mut room = Endless;
-        let mut list = pin!(setup.fixture.storage.list(&scope, &options, &mut room));
+        let mut memory = UnlimitedMemory;
+        let mut list = pin!(setup.fixture.storage.list(&scope, &options, &mut memory));
         let page = loop {
             let before = decoded.load(SeqCst);
             let polled = poll!(list.as_mut());

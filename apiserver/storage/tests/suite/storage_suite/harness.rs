@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision, Write, WriteOutcome};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{
-    Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, WatchEvent, WatchFrom, Watcher,
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision, WatchEvent, WatchFrom,
+    Watcher,
 };
 use serde_json::json;
 
@@ -74,12 +75,14 @@ impl Fixture {
     }
 
     pub async fn set(&self, key: &str, value: u64) -> Revision {
-        let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object(), value)));
+        let mut set =
+            |seen: Option<&Stored>| Ok(UpdateDecision::Write(set_value(&seen.unwrap().object(), value)));
         self.storage.update(key, Default::default(), &mut set).await.unwrap().0.revision
     }
 
     pub async fn delete(&self, key: &str) -> Revision {
-        let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(Object::clone(&seen.unwrap().object())));
+        let mut delete =
+            |seen: Option<&Stored>| Ok(UpdateDecision::Delete(Object::clone(&seen.unwrap().object())));
         self.storage.update(key, Default::default(), &mut delete).await.unwrap().0.revision
     }
 
@@ -88,7 +91,7 @@ impl Fixture {
     }
 
     pub async fn page(&self, scope: &Scope, options: &ListOptions) -> Listed {
-        self.storage.list(scope, options, &mut Endless).await.unwrap().into()
+        self.storage.list(scope, options, &mut UnlimitedMemory).await.unwrap().into()
     }
 
     pub async fn follow(&self, scope: Scope, from: WatchFrom) -> Follower {
@@ -110,7 +113,7 @@ impl Fixture {
         };
         match self.backend.write(write).await.unwrap() {
             WriteOutcome::Committed(revision) => revision,
-            WriteOutcome::Conflict(..) | WriteOutcome::Guarded => panic!("{key} exists"),
+            WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed => panic!("{key} exists"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drydock_storage::backend::Revision;
-use drydock_storage::storage::{Change, ReadAt, Scope, Stored, WatchFrom};
+use drydock_storage::storage::{ReadAt, Scope, Stored, UpdateDecision, WatchFrom};
 
 use super::harness::{Fixture, even, object, read_value, set_value};
 
@@ -65,9 +65,9 @@ async fn write(fixture: Arc<Fixture>, mut choices: Choices) {
         let key = format!("{namespace}/{}", choices.below(8));
         let (value, delete) = (choices.below(100), choices.below(4) == 0);
         let mut change = |seen: Option<&Stored>| match seen {
-            None => Ok(Change::Write(object(&key, value))),
-            Some(seen) if delete => Ok(Change::Delete((*seen.object()).clone())),
-            Some(seen) => Ok(Change::Write(set_value(&seen.object(), value))),
+            None => Ok(UpdateDecision::Write(object(&key, value))),
+            Some(seen) if delete => Ok(UpdateDecision::Delete((*seen.object()).clone())),
+            Some(seen) => Ok(UpdateDecision::Write(set_value(&seen.object(), value))),
         };
         fixture.storage.update(&key, Default::default(), &mut change).await.unwrap();
     }

@@ -1,7 +1,7 @@
 //! Reads of one object.
 
 use drydock_storage::backend::{BackendError, Revision};
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ReadAt, Scope, StorageError};
 
 use super::harness::{Fixture, all, read_value};
@@ -14,7 +14,7 @@ pub async fn damaged_bytes_are_an_error_and_not_a_panic(fixture: Fixture) {
         fixture.write_bytes(&format!("/registry/test.example/widgets/a/{name}"), bytes).await;
         let read = fixture.storage.get(&format!("a/{name}"), ReadAt::Latest).await;
         assert!(is_corrupt(&read), "{read:?}");
-        let listed = fixture.storage.list(&Scope::all(), &all(ReadAt::Latest), &mut Endless).await;
+        let listed = fixture.storage.list(&Scope::all(), &all(ReadAt::Latest), &mut UnlimitedMemory).await;
         // A cache reports that it cannot be filled; in either case no client gets an incomplete list.
         assert!(listed.is_err());
     }
@@ -45,7 +45,7 @@ pub async fn a_revision_from_the_future_is_too_large(fixture: Fixture) {
     for at in [ReadAt::NotOlderThan(future), ReadAt::Exact(future)] {
         let read = fixture.storage.get("a/one", at).await;
         assert!(matches!(read, Err(StorageError::TooLarge { .. })), "{read:?}");
-        let listed = fixture.storage.list(&Scope::all(), &all(at), &mut Endless).await;
+        let listed = fixture.storage.list(&Scope::all(), &all(at), &mut UnlimitedMemory).await;
         assert!(matches!(listed, Err(StorageError::TooLarge { .. })));
     }
 }

@@ -1,7 +1,7 @@
 //! Watches: ordered, unique, reliable, resumable, bookmarkable (Kubernetes and etcd: the watch guarantees).
 
 use drydock_storage::backend::Revision;
-use drydock_storage::room::Endless;
+use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{ReadAt, Scope, StorageError, WatchFrom};
 
 use super::harness::{Fixture, all, even};
@@ -145,8 +145,12 @@ pub async fn other_resources_move_progress_but_send_nothing(fixture: Fixture) {
 pub async fn a_change_whose_state_before_is_compacted_ends_a_watch(fixture: Fixture) {
     let before = fixture.create("a/1", 1).await;
     let last = fixture.set("a/1", 2).await;
-    while fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(last)), &mut Endless).await.is_err() {
-    }
+    while fixture
+        .storage
+        .list(&Scope::all(), &all(ReadAt::NotOlderThan(last)), &mut UnlimitedMemory)
+        .await
+        .is_err()
+    {}
     fixture.backend.compact(last).await.unwrap();
     let mut follower = fixture.follow(Scope::all(), WatchFrom::After(before)).await;
     match follower.next().await {
@@ -165,8 +169,12 @@ pub async fn a_compacted_start_is_expired(fixture: Fixture) {
     let last = fixture.set("a/1", 3).await;
     // If compaction overtakes a cache, the cache has to be filled again and ends its watchers. Periodic compactions
     // are minutes apart, so this does not happen.
-    while fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(last)), &mut Endless).await.is_err() {
-    }
+    while fixture
+        .storage
+        .list(&Scope::all(), &all(ReadAt::NotOlderThan(last)), &mut UnlimitedMemory)
+        .await
+        .is_err()
+    {}
     fixture.backend.compact(last).await.unwrap();
     let mut follower = fixture.follow(Scope::all(), WatchFrom::After(Revision(early.0 - 1))).await;
     match follower.next().await {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drydock_machinery::ApiError;
-use drydock_storage::storage::{Change, ReadAt, Scope, StorageError, Stored};
+use drydock_storage::storage::{ReadAt, Scope, StorageError, Stored, UpdateDecision};
 
 use super::harness::{Fixture, object, read_value, set_value};
 
@@ -27,7 +27,7 @@ pub async fn an_update_sees_the_present_state(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
     let mut double = |seen: Option<&Stored>| {
         let seen = seen.unwrap();
-        Ok(Change::Write(set_value(&seen.object(), read_value(&seen.object()) + 10)))
+        Ok(UpdateDecision::Write(set_value(&seen.object(), read_value(&seen.object()) + 10)))
     };
     let (stored, written) = fixture.storage.update("a/one", Default::default(), &mut double).await.unwrap();
     assert!(written && stored.revision > created);
@@ -39,7 +39,7 @@ pub async fn an_equal_object_is_not_written(fixture: Fixture) {
     let mut same = |seen: Option<&Stored>| {
         let mut object = (*seen.unwrap().object()).clone();
         object.set_resource_version("");
-        Ok(Change::Write(object))
+        Ok(UpdateDecision::Write(object))
     };
     let (stored, written) = fixture.storage.update("a/one", Default::default(), &mut same).await.unwrap();
     assert!(!written);
@@ -49,14 +49,14 @@ pub async fn an_equal_object_is_not_written(fixture: Fixture) {
 pub async fn keep_writes_nothing(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
     let (stored, written) =
-        fixture.storage.update("a/one", Default::default(), &mut |_| Ok(Change::Keep)).await.unwrap();
+        fixture.storage.update("a/one", Default::default(), &mut |_| Ok(UpdateDecision::Keep)).await.unwrap();
     assert_eq!((stored.revision, written), (created, false));
 }
 
 pub async fn an_update_of_nothing_may_create(fixture: Fixture) {
     let mut create = |seen: Option<&Stored>| {
         assert!(seen.is_none());
-        Ok(Change::Write(object("a/one", 7)))
+        Ok(UpdateDecision::Write(object("a/one", 7)))
     };
     let (stored, written) = fixture.storage.update("a/one", Default::default(), &mut create).await.unwrap();
     assert!(written);
@@ -64,7 +64,7 @@ pub async fn an_update_of_nothing_may_create(fixture: Fixture) {
 }
 
 pub async fn keeping_nothing_is_not_found(fixture: Fixture) {
-    let kept = fixture.storage.update("a/none", Default::default(), &mut |_| Ok(Change::Keep)).await;
+    let kept = fixture.storage.update("a/none", Default::default(), &mut |_| Ok(UpdateDecision::Keep)).await;
     assert!(matches!(kept, Err(StorageError::NotFound)), "{kept:?}");
     let read = fixture.storage.get("a/none", ReadAt::Latest).await;
     assert!(matches!(read, Err(StorageError::NotFound)), "{read:?}");
@@ -79,7 +79,7 @@ pub async fn a_refusal_is_returned(fixture: Fixture) {
 
 pub async fn a_delete_leaves_nothing_and_returns_the_last_state(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
-    let mut delete = |seen: Option<&Stored>| Ok(Change::Delete((*seen.unwrap().object()).clone()));
+    let mut delete = |seen: Option<&Stored>| Ok(UpdateDecision::Delete((*seen.unwrap().object()).clone()));
     let (last, written) = fixture.storage.update("a/one", Default::default(), &mut delete).await.unwrap();
     assert!(written && last.revision > created);
     assert_eq!(read_value(&last.object()), 1);
@@ -95,7 +95,7 @@ pub async fn racing_updates_lose_nothing(fixture: Fixture) {
             for _ in 0..10 {
                 let mut increment = |seen: Option<&Stored>| {
                     let seen = seen.unwrap();
-                    Ok(Change::Write(set_value(&seen.object(), read_value(&seen.object()) + 1)))
+                    Ok(UpdateDecision::Write(set_value(&seen.object(), read_value(&seen.object()) + 1)))
                 };
                 storage.update("a/one", Default::default(), &mut increment).await.unwrap();
             }

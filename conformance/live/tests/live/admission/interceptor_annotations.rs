@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 use drydock_api::eviction_request::interceptor_annotations::PREFIX;
-use drydock_api::eviction_request::interceptors::{AllowedNames, BUILT_IN, PodFacts, select};
+use drydock_api::eviction_request::interceptors::{
+    AllowedNames, BUILT_IN, PodProperties, select_interceptors,
+};
 use drydock_conformance::host::repository;
 use drydock_conformance::wait::retry;
 use http::Method;
@@ -117,8 +119,8 @@ async fn names_the_first_beyond(namespace: &Namespace) -> Result<()> {
     for (name, value) in [("a", "50/controller"), ("z", "50/interceptor"), ("b", "49/interceptor")] {
         given.insert(format!("{PREFIX}priority_{name}.example.com"), value.to_owned());
     }
-    let facts = PodFacts { annotations: Some(&given), ..PodFacts::default() };
-    let by_controller = select(&facts, &AllowedNames::default()).warnings;
+    let facts = PodProperties { annotations: Some(&given), ..PodProperties::default() };
+    let by_controller = select_interceptors(&facts, &AllowedNames::default()).warnings;
     let first = by_controller.first().map(String::as_str).unwrap_or_default();
     ensure!(first.contains("priority_a.example.com is ignored"), "{by_controller:?}");
     let by_policy = warnings(namespace, &objects(&given)[0]).await?;
@@ -171,8 +173,8 @@ async fn compare(
     annotations: &BTreeMap<String, String>,
     words: &[&str],
 ) -> Result<()> {
-    let facts = PodFacts { annotations: Some(annotations), ..PodFacts::default() };
-    let by_controller = select(&facts, &AllowedNames::default()).warnings;
+    let facts = PodProperties { annotations: Some(annotations), ..PodProperties::default() };
+    let by_controller = select_interceptors(&facts, &AllowedNames::default()).warnings;
     let agrees = words.iter().all(|words| by_controller.iter().any(|warning| warning.contains(words)))
         && by_controller.iter().all(|warning| words.iter().any(|words| warning.contains(words)));
     ensure!(agrees, "{annotations:?}: {words:?} by the policy, {by_controller:?} by the controller");

@@ -71,7 +71,7 @@ impl Item {
             }
             Transform::None => {
                 out.put_u8(b'{');
-                if stored.write_behind(&self.prefix, out) {
+                if stored.write_without_prefix(&self.prefix, out) {
                     return 0;
                 }
                 out.truncate(out.len() - 1);

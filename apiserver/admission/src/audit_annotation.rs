@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 /// Returns the value as JSON text.
-pub fn json(note: &impl Serialize) -> String {
+pub fn json(value: &impl Serialize) -> String {
     // A struct of strings and numbers always serializes.
-    let text = serde_json::to_string(note).unwrap_or_default();
+    let text = serde_json::to_string(value).unwrap_or_default();
     text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 

@@ -11,9 +11,9 @@ use crate::backend::Revision;
 
 /// Watchers that are concerned by the same changes. Marking a change takes the same time for any number of them.
 #[derive(Default)]
-pub(super) struct Group {
-    members: Mutex<Members>,
-    marks: Mutex<Marks>,
+pub(super) struct WatcherGroup {
+    members: Mutex<GroupMembers>,
+    marks: Mutex<ChangeMarks>,
     /// Whether the group is queued to be woken, and whether it must then be woken once more; [`super::wake_queue`]
     /// maintains both.
     pub(super) waits: AtomicBool,
@@ -22,38 +22,38 @@ pub(super) struct Group {
 
 /// The watchers, each at an index that does not change while it is registered.
 #[derive(Default)]
-struct Members {
-    places: Vec<Option<Arc<WakeFlag>>>,
+struct GroupMembers {
+    slots: Vec<Option<Arc<WakeFlag>>>,
     free: Vec<usize>,
 }
 
 /// The revisions of the changes that concern the group, as far back as the ring.
 #[derive(Default)]
-struct Marks {
+struct ChangeMarks {
     revisions: VecDeque<Revision>,
     /// The newest revision that was removed.
     forgotten: Revision,
 }
 
 /// A watcher's membership in its group.
-pub(super) struct Member {
-    pub(super) group: Arc<Group>,
+pub(super) struct Membership {
+    pub(super) group: Arc<WatcherGroup>,
     pub(super) wake_flag: Arc<WakeFlag>,
-    place: usize,
+    slot: usize,
 }
 
-impl Group {
+impl WatcherGroup {
     /// Adds a watcher.
-    pub(super) fn join(self: &Arc<Self>) -> Member {
+    pub(super) fn join(self: &Arc<Self>) -> Membership {
         let (group, wake_flag) = (self.clone(), Arc::<WakeFlag>::default());
         let mut members = self.members.lock();
-        let place = members.free.pop().unwrap_or(members.places.len());
-        match members.places.get_mut(place) {
+        let slot = members.free.pop().unwrap_or(members.slots.len());
+        match members.slots.get_mut(slot) {
             Some(free) => *free = Some(wake_flag.clone()),
-            None => members.places.push(Some(wake_flag.clone())),
+            None => members.slots.push(Some(wake_flag.clone())),
         }
         drop(members);
-        Member { group, wake_flag, place }
+        Membership { group, wake_flag, slot }
     }
 
     /// Whether the group has no watchers.
@@ -94,9 +94,9 @@ impl Group {
     /// Wakes the watchers at `most` indexes from `from` on. Returns the next index, if there is one.
     pub(super) fn wake(&self, from: usize, most: usize) -> Option<usize> {
         let members = self.members.lock();
-        let end = members.places.len().min(from.saturating_add(most));
-        let flags: Vec<_> = members.places.get(from..end)?.iter().flatten().cloned().collect();
-        let next = (end < members.places.len()).then_some(end);
+        let end = members.slots.len().min(from.saturating_add(most));
+        let flags: Vec<_> = members.slots.get(from..end)?.iter().flatten().cloned().collect();
+        let next = (end < members.slots.len()).then_some(end);
         // Wake without holding the lock, because waking runs other code.
         drop(members);
         flags.iter().for_each(|wake_flag| wake_flag.wake());
@@ -104,21 +104,21 @@ impl Group {
     }
 }
 
-impl Members {
+impl GroupMembers {
     fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 }
 
-impl Member {
+impl Membership {
     /// Removes the watcher. Returns whether the group is now empty.
     pub(super) fn leave(&self) -> bool {
         let mut members = self.group.members.lock();
-        members.places[self.place] = None;
-        members.free.push(self.place);
+        members.slots[self.slot] = None;
+        members.free.push(self.slot);
         let is_last = members.count() == 0;
         if is_last {
-            *members = Members::default();
+            *members = GroupMembers::default();
         }
         is_last
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_behind_and_what_came_since_is_found() {
-        let group = Group::default();
+        let group = WatcherGroup::default();
         let mark = |since, revision, floor| group.mark(Revision(since), Revision(revision), Revision(floor));
         let first_after = |read| group.first_after(Revision(read)).map(|first| first.0);
         assert!(mark(5, 5, 0));
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn places_are_used_again_and_an_empty_group_has_none() {
-        let group = Arc::<Group>::default();
+        let group = Arc::<WatcherGroup>::default();
         let mut members: Vec<_> = (0..1000).map(|_| group.join()).collect();
         assert!(!members.swap_remove(10).leave());
         members.push(group.join());
-        assert_eq!((group.len(), group.members.lock().places.len()), (1000, 1000));
-        let last: Vec<_> = members.iter().map(Member::leave).collect();
+        assert_eq!((group.len(), group.members.lock().slots.len()), (1000, 1000));
+        let last: Vec<_> = members.iter().map(Membership::leave).collect();
         assert_eq!(last.iter().position(|last| *last), Some(999));
-        assert!(group.is_empty() && group.members.lock().places.is_empty());
+        assert!(group.is_empty() && group.members.lock().slots.is_empty());
     }
 }

@@ -14,35 +14,36 @@ use super::members::Members;
 use crate::backend::{BackendError, Result};
 
 /// After this long without a linearizable answer, reads should be sent to another replica.
-const LOST: Duration = Duration::from_secs(10);
-/// After this long without an answer, a probe read is sent. The rest of the time until [`LOST`] is for its answer.
-const QUIET: Duration = Duration::from_secs(5);
+const UNREADY_AFTER: Duration = Duration::from_secs(10);
+/// After this long without an answer, a probe read is sent. The rest of the time until
+/// [`UNREADY_AFTER`] is for its answer.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// The pause after a probe that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is known of etcd's answers; clones share it.
 #[derive(Clone)]
-pub(super) struct Contact(Arc<Mutex<Known>>);
+pub(super) struct QuorumContact(Arc<Mutex<ContactState>>);
 
-struct Known {
+struct ContactState {
     /// When the last linearizable answer came.
     answered: Instant,
     /// Why the last request failed; `None` once a request has been answered.
     silence: Option<String>,
     /// Whether the log has reported that etcd does not answer.
-    told: bool,
+    logged: bool,
     /// Whether requests have switched to another member since the last answer.
-    turned: bool,
+    switched: bool,
     /// Whether the log has reported that etcd has no space.
     full: bool,
 }
 
-impl Contact {
+impl QuorumContact {
     /// Starts as if an answer had just arrived.
     pub fn new() -> Self {
         let answered = Instant::now();
-        let known = Known { answered, silence: None, told: false, turned: false, full: false };
-        Self(Arc::new(Mutex::new(known)))
+        let state = ContactState { answered, silence: None, logged: false, switched: false, full: false };
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// Records a failed attempt at a request that is still being retried.
@@ -54,18 +55,18 @@ impl Contact {
 
     /// Records the outcome of a linearizable request. Logs only when etcd stops answering and when it answers again.
     pub fn ended<T>(&self, outcome: &Result<T>) {
-        let mut known = self.0.lock();
+        let mut state = self.0.lock();
         match outcome {
             Ok(_) | Err(BackendError::Compacted { .. } | BackendError::FutureRevision { .. }) => {
-                let silent = known.answered.elapsed();
-                (known.answered, known.silence, known.turned) = (Instant::now(), None, false);
-                if std::mem::take(&mut known.told) {
+                let silent = state.answered.elapsed();
+                (state.answered, state.silence, state.switched) = (Instant::now(), None, false);
+                if std::mem::take(&mut state.logged) {
                     tracing::info!(?silent, "etcd answers again");
                 }
             }
             Err(BackendError::Unavailable(why)) => {
-                known.silence = Some(why.clone());
-                if !std::mem::replace(&mut known.told, true) {
+                state.silence = Some(why.clone());
+                if !std::mem::replace(&mut state.logged, true) {
                     tracing::warn!(why, "etcd does not answer; it is told when it does");
                 }
             }
@@ -81,8 +82,8 @@ impl Contact {
             Err(BackendError::NoSpace(_)) => true,
             Err(_) => return,
         };
-        let mut known = self.0.lock();
-        match (std::mem::replace(&mut known.full, full), outcome) {
+        let mut state = self.0.lock();
+        match (std::mem::replace(&mut state.full, full), outcome) {
             (false, Err(why)) => tracing::error!(%why, "writes are refused, reads go on"),
             (true, Ok(_)) => tracing::info!("etcd has space again: writes are taken"),
             _ => {}
@@ -96,21 +97,22 @@ impl Contact {
 
     /// Returns why no linearizable answer has arrived for 10 s; `None` if one has.
     pub fn lost(&self) -> Option<String> {
-        let known = self.0.lock();
-        let silent = known.answered.elapsed();
-        let why = known.silence.as_deref().unwrap_or("no answer yet to what was asked");
-        (silent >= LOST).then(|| format!("etcd has given no answer for {} s: {why}", silent.as_secs()))
+        let state = self.0.lock();
+        let silent = state.answered.elapsed();
+        let why = state.silence.as_deref().unwrap_or("no answer yet to what was asked");
+        (silent >= UNREADY_AFTER)
+            .then(|| format!("etcd has given no answer for {} s: {why}", silent.as_secs()))
     }
 
     /// Records a switch to another member. Returns whether it is the first since the last answer.
-    pub fn turns(&self) -> bool {
-        !std::mem::replace(&mut self.0.lock().turned, true)
+    pub fn record_switch(&self) -> bool {
+        !std::mem::replace(&mut self.0.lock().switched, true)
     }
 
     /// Sends a probe read whenever no answer has arrived for a while. Never returns.
-    pub async fn keep(self, members: Members, key: String) {
+    pub async fn probe(self, members: Members, key: String) {
         loop {
-            let quiet = self.0.lock().answered + QUIET;
+            let quiet = self.0.lock().answered + PROBE_AFTER;
             if quiet > Instant::now() {
                 tokio::time::sleep_until(quiet).await;
                 continue;

@@ -26,29 +26,29 @@ pub const OUT_OF_BUDGET: &str =
 
 /// Name of the variable with the meter. Expressions cannot contain this name.
 pub const METER: &str = "@meter";
-/// `@walk(meter, range, weight)`: returns the range after charging `weight` for each of its elements.
-pub const WALK: &str = "@walk";
-/// `@paid(meter, value)`: returns the value after charging for its size.
-pub const PAID: &str = "@paid";
+/// `@charge_range(meter, range, weight)`: returns the range after charging `weight` for each of its elements.
+pub const CHARGE_RANGE: &str = "@charge_range";
+/// `@charged(meter, value)`: returns the value after charging for its size.
+pub const CHARGED: &str = "@charged";
 
 /// The cost that may still be spent; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<AtomicI64>);
+pub struct CostMeter(Arc<AtomicI64>);
 
 /// The panic payload that ends an evaluation over its limit.
-struct Overdrawn;
+struct CostLimitExceeded;
 /// The panic payload that ends the thread of an evaluation whose caller no longer waits.
-struct Abandoned;
+struct EvaluationCanceled;
 
-opaque!(Meter, METER_TYPE, "@meter");
+opaque!(CostMeter, METER_TYPE, "@meter");
 
-impl PartialEq for Meter {
+impl PartialEq for CostMeter {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Meter {
+impl CostMeter {
     /// Sets the remaining cost budget.
     pub fn fill(&self, amount: i64) {
         self.0.store(amount, Ordering::Relaxed);
@@ -64,31 +64,31 @@ impl Meter {
         let left = self.left().saturating_sub(amount.max(0));
         self.0.store(left, Ordering::Relaxed);
         if left < 0 {
-            resume_unwind(Box::new(Overdrawn));
+            resume_unwind(Box::new(CostLimitExceeded));
         }
-        if stack::is_abandoned() {
-            resume_unwind(Box::new(Abandoned));
+        if stack::is_canceled() {
+            resume_unwind(Box::new(EvaluationCanceled));
         }
     }
 }
 
 /// Runs an evaluation; `None` if it exceeded its limit.
-pub fn within_means<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
+pub fn with_limit<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(evaluate)) {
         Ok(value) => Some(value),
-        Err(why) if why.is::<Overdrawn>() => None,
+        Err(why) if why.is::<CostLimitExceeded>() => None,
         Err(why) => resume_unwind(why),
     }
 }
 
 /// Declares the functions.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
-    let meter = || Meter::cel_type().to_owned();
-    env.add_overload(WALK, "walk", vec![meter(), DYN_TYPE, INT_TYPE], walk)?;
-    env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)
+    let meter = || CostMeter::cel_type().to_owned();
+    env.add_overload(CHARGE_RANGE, "charge_range", vec![meter(), DYN_TYPE, INT_TYPE], charge_range)?;
+    env.add_overload(CHARGED, "charged", vec![meter(), DYN_TYPE], charged)
 }
 
-fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+fn charge_range<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let weight = args.pop().and_then(|w| w.downcast_ref::<CelInt>().map(|w| *w.inner())).unwrap_or(1);
     let range = taken(&mut args)?;
     let count = range.as_sizer().map_or(1, |sized: &dyn Sizer| *sized.size().inner());
@@ -97,7 +97,7 @@ fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     Ok(range)
 }
 
-fn paid<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+fn charged<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let value = taken(&mut args)?;
     meter(&args)?.spend(value::size(value.as_ref()));
     Ok(value)
@@ -107,7 +107,7 @@ fn taken<'b, 'v>(args: &mut Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execu
     args.pop().ok_or(ExecutionError::MissingArgumentOrTarget)
 }
 
-fn meter<'a>(args: &'a [CowVal<'_, '_>]) -> Result<&'a Meter, ExecutionError> {
-    let meter = args.first().and_then(|meter| meter.as_ref().downcast_ref::<Meter>());
+fn meter<'a>(args: &'a [CowVal<'_, '_>]) -> Result<&'a CostMeter, ExecutionError> {
+    let meter = args.first().and_then(|meter| meter.as_ref().downcast_ref::<CostMeter>());
     meter.ok_or(ExecutionError::MissingArgumentOrTarget)
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::Context;
 
 use drydock_machinery::Object;
-use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::field_mask::FieldMask;
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
-use drydock_storage::storage::{Scope, Selection, Term, WatchFrom};
+use drydock_storage::storage::{RequiredField, Scope, Selection, WatchFrom};
 use futures::FutureExt;
 use futures::task::{ArcWake, waker};
 
@@ -83,12 +83,14 @@ async fn a_watcher_that_was_woken_and_does_not_read_is_expired() {
 
 /// Returns the same scope with and without an index; `parity` is a label.
 fn of_parity(parity: &'static str) -> [Scope; 2] {
-    let requires =
-        Term { path: ["metadata", "labels", "parity"].map(str::to_owned).into(), value: parity.to_owned() };
+    let requires = RequiredField {
+        path: ["metadata", "labels", "parity"].map(str::to_owned).into(),
+        value: parity.to_owned(),
+    };
     let accepts = move |object: &Object| label(object) == parity;
     [Some(requires), None].map(|requires| Scope {
         matches: Some(Selection {
-            looks_at: Arc::new(Excerpt::of(["metadata.labels"])),
+            reads: Arc::new(FieldMask::of(["metadata.labels"])),
             requires,
             bytes: 0,
             accepts: Arc::new(accepts),
@@ -109,8 +111,8 @@ fn labelled(key: &str, value: u64) -> Object {
 }
 
 async fn put(setup: &Setup, key: &str, value: u64) -> Revision {
-    use drydock_storage::storage::Change;
-    let mut put = |_: Option<&_>| Ok(Change::Write(labelled(key, value)));
+    use drydock_storage::storage::UpdateDecision;
+    let mut put = |_: Option<&_>| Ok(UpdateDecision::Write(labelled(key, value)));
     setup.fixture.storage.update(key, Default::default(), &mut put).await.unwrap().0.revision
 }
 

@@ -11,16 +11,16 @@ use crate::field::Error;
 /// The items that defaults inserted into a list. They are stored beside the object: they are not encoded, and objects
 /// that differ only in them are equal.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Inserted(Option<Arc<Items>>);
+pub(super) struct DefaultedItems(Option<Arc<ItemIndexes>>);
 
 #[derive(Debug)]
-struct Items {
+struct ItemIndexes {
     list: &'static str,
     /// Their indexes, ascending.
     at: Vec<usize>,
 }
 
-impl PartialEq for Inserted {
+impl PartialEq for DefaultedItems {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
@@ -28,12 +28,12 @@ impl PartialEq for Inserted {
 
 impl Object {
     /// Records that defaults inserted the items at these indexes, in ascending order, into the list at a dotted path.
-    pub fn note_inserted(&mut self, list: &'static str, at: Vec<usize>) {
-        self.2 = Inserted((!at.is_empty()).then(|| Arc::new(Items { list, at })));
+    pub fn record_defaulted(&mut self, list: &'static str, at: Vec<usize>) {
+        self.2 = DefaultedItems((!at.is_empty()).then(|| Arc::new(ItemIndexes { list, at })));
     }
 
     /// Copies the record of `before`, from which this object was made, if the list is unchanged.
-    pub fn keep_inserted(&mut self, before: &Self) {
+    pub fn keep_defaulted(&mut self, before: &Self) {
         if let Some(items) = &before.2.0
             && self.list(items.list) == before.list(items.list)
         {
@@ -80,7 +80,7 @@ mod tests {
         let path = Path::new("spec").child("items");
         let mut changed = object(json!([0, 1, 2, 3]));
         assert_eq!(numbered(&changed, path.index(3)), "spec.items[3]");
-        changed.note_inserted("spec.items", vec![0, 2]);
+        changed.record_defaulted("spec.items", vec![0, 2]);
         assert_eq!(numbered(&changed, path.index(1).child("name")), "spec.items[0].name");
         assert_eq!(numbered(&changed, path.index(3)), "spec.items[1]");
         for other in [path.clone(), path.key("x"), Path::new("spec").child("itemsets").index(3)] {
@@ -91,13 +91,13 @@ mod tests {
     #[test]
     fn the_note_is_no_part_of_the_object_and_goes_with_its_list() {
         let mut noted = object(json!([0, 1]));
-        noted.note_inserted("spec.items", vec![0]);
+        noted.record_defaulted("spec.items", vec![0]);
         assert_eq!(noted, object(json!([0, 1])));
         assert_eq!(noted.to_json(), object(json!([0, 1])).to_json());
         let at = || Path::new("spec").child("items").index(1);
         for (items, index) in [(json!([0, 1]), "spec.items[0]"), (json!([1, 0]), "spec.items[1]")] {
             let mut patched = object(items);
-            patched.keep_inserted(&noted);
+            patched.keep_defaulted(&noted);
             assert_eq!(numbered(&patched, at()), index);
         }
     }

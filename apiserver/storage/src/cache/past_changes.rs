@@ -15,8 +15,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::follow::Backoff;
-use super::ring::Change;
+use super::follow::FollowBackoff;
+use super::ring::CachedChange;
 use super::state::State;
 use super::{Config, Shared};
 use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
@@ -24,7 +24,7 @@ use crate::storage::{StorageError, Stored};
 use crate::store::{Store, decode};
 use crate::work_meter::WorkMeter;
 
-/// How many revisions before the filling are read. Other writers of the same etcd account for most of them.
+/// How many revisions before the fill are read. Other writers of the same etcd account for most of them.
 const LOOK_BACK: u64 = 65_536;
 /// If the changes take more than this many times a ring's bytes, reading is aborted: clients that list again cost
 /// less.
@@ -32,27 +32,27 @@ const LARGEST: usize = 16;
 /// How long the changes are kept. The backend compacts its own history after 5 to 10 minutes.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// The changes before one filling of the cache, once a watch has asked for them.
+/// The changes before one fill of the cache, once a watch has asked for them.
 #[derive(Default)]
-pub(super) struct Past(Mutex<Option<Slot>>);
+pub(super) struct PastChangesCache(Mutex<Option<PastChangesEntry>>);
 
-/// Identifies one filling of the cache.
+/// Identifies one fill of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Filling {
+struct CacheFill {
     epoch: u64,
     revision: Revision,
 }
 
-/// The changes before a filling, or the task that reads them.
-struct Slot {
-    of: Filling,
+/// The changes before a fill, or the task that reads them.
+struct PastChangesEntry {
+    of: CacheFill,
     /// `None` while they are being read.
     changes: Option<Arc<PastChanges>>,
     _reading: AbortOnDropHandle<()>,
 }
 
 /// The answer to a watcher whose next change is older than the ring.
-pub(super) enum Look {
+pub(super) enum Lookup {
     /// The changes are being read, or the cache is being filled: all watchers are woken when that is done.
     Waits,
     /// The changes.
@@ -61,46 +61,47 @@ pub(super) enum Look {
     Gone,
 }
 
-impl Past {
+impl PastChangesCache {
     /// Returns the changes after a revision below the ring's floor. Starts to read them if no caller has.
-    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Look {
+    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, sent_upto: Revision) -> Lookup {
         if !state.ready {
-            return Look::Waits;
+            return Lookup::Waits;
         }
         if !state.is_whole() {
-            return Look::Gone;
+            return Lookup::Gone;
         }
-        let of = Filling { epoch: state.snapshot.epoch, revision: state.floor() };
-        let mut slot = self.0.lock();
-        if let Some(slot) = slot.as_ref().filter(|slot| slot.of == of) {
-            return match &slot.changes {
-                None => Look::Waits,
-                Some(changes) if told >= changes.start => Look::Found(changes.clone()),
-                Some(_) => Look::Gone,
+        let of = CacheFill { epoch: state.snapshot.epoch, revision: state.floor() };
+        let mut entry = self.0.lock();
+        if let Some(entry) = entry.as_ref().filter(|entry| entry.of == of) {
+            return match &entry.changes {
+                None => Lookup::Waits,
+                Some(changes) if sent_upto >= changes.start => Lookup::Found(changes.clone()),
+                Some(_) => Lookup::Gone,
             };
         }
         let reading = tokio::spawn(run(Arc::downgrade(shared), shared.store.clone(), of));
-        let before = slot.replace(Slot { of, changes: None, _reading: AbortOnDropHandle::new(reading) });
-        drop(slot);
+        let before =
+            entry.replace(PastChangesEntry { of, changes: None, _reading: AbortOnDropHandle::new(reading) });
+        drop(entry);
         // Drop it after the lock is released, because it may hold megabytes.
         drop(before);
-        Look::Waits
+        Lookup::Waits
     }
 
-    fn found(&self, of: Filling, changes: PastChanges) {
-        if let Some(slot) = self.0.lock().as_mut().filter(|slot| slot.of == of) {
-            slot.changes = Some(Arc::new(changes));
+    fn found(&self, of: CacheFill, changes: PastChanges) {
+        if let Some(entry) = self.0.lock().as_mut().filter(|entry| entry.of == of) {
+            entry.changes = Some(Arc::new(changes));
         }
     }
 
-    fn forget(&self, of: Filling) {
+    fn forget(&self, of: CacheFill) {
         // Drop it after the lock is released.
-        let _forgotten = self.0.lock().take_if(|slot| slot.of == of);
+        let _forgotten = self.0.lock().take_if(|entry| entry.of == of);
     }
 }
 
 /// Reads the changes, wakes all watchers, and discards the changes after [`KEPT`].
-async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
+async fn run(shared: Weak<Shared>, store: Store, of: CacheFill) {
     let Some(config) = shared.upgrade().map(|shared| shared.config.clone()) else { return };
     let changes = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "changes from before the start cannot be read: watches that resume there are expired");
@@ -108,12 +109,12 @@ async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
     });
     drop(store);
     if let Some(shared) = shared.upgrade() {
-        shared.past.found(of, changes);
+        shared.past_changes.found(of, changes);
         shared.watcher_index.everyone().wake();
     }
     tokio::time::sleep(KEPT).await;
     if let Some(shared) = shared.upgrade() {
-        shared.past.forget(of);
+        shared.past_changes.forget(of);
     }
 }
 
@@ -121,7 +122,7 @@ async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
 /// all watchers do.
 async fn read(store: &Store, upto: Revision, config: &Config) -> Result<PastChanges, StorageError> {
     let mut start = Revision(upto.0.saturating_sub(LOOK_BACK));
-    let mut backoff = Backoff::default();
+    let mut backoff = FollowBackoff::default();
     loop {
         match read_after(store, start, upto, config).await {
             Err(StorageError::Expired { oldest, .. }) if oldest >= upto.0 => {
@@ -146,19 +147,19 @@ async fn read_after(
     let mut items = backend.watch(store.keys(), start).await?;
     // If there were no events up to the end, only a progress report shows it.
     backend.request_progress().await?;
-    let mut reading = Reading::new(store, start);
+    let mut reader = ChangeReader::new(store, start);
     while let Some(item) = items.recv().await {
         let reached = match item {
-            WatchItem::Events(events) => reading.take(events, upto).await?,
+            WatchItem::Events(events) => reader.take(events, upto).await?,
             WatchItem::Progress(revision) => revision,
             WatchItem::Failed(error) => return Err(error.into()),
         };
-        if reading.bytes > config.ring_bytes.saturating_mul(LARGEST) {
+        if reader.bytes > config.ring_bytes.saturating_mul(LARGEST) {
             return Ok(PastChanges::after(upto));
         }
-        reading.changes.trim(config);
+        reader.changes.trim(config);
         if reached >= upto {
-            return Ok(reading.changes);
+            return Ok(reader.changes);
         }
     }
     Err(BackendError::Unavailable("the watch ended".to_owned()).into())
@@ -168,7 +169,7 @@ async fn read_after(
 pub(super) struct PastChanges {
     /// Every change above this revision is included.
     start: Revision,
-    changes: VecDeque<Arc<Change>>,
+    changes: VecDeque<Arc<CachedChange>>,
     bytes: usize,
 }
 
@@ -178,11 +179,11 @@ impl PastChanges {
     }
 
     /// Returns the changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<CachedChange>> {
         self.changes.range(self.changes.partition_point(|change| change.revision <= after)..)
     }
 
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, change: CachedChange) {
         self.bytes += change.bytes;
         self.changes.push_back(Arc::new(change));
     }
@@ -200,7 +201,7 @@ impl PastChanges {
     }
 }
 
-struct Reading<'s> {
+struct ChangeReader<'s> {
     store: &'s Store,
     changes: PastChanges,
     /// The last state of each key while a kept change refers to it: it is the previous state of the key's next
@@ -211,7 +212,7 @@ struct Reading<'s> {
     work: WorkMeter,
 }
 
-impl<'s> Reading<'s> {
+impl<'s> ChangeReader<'s> {
     fn new(store: &'s Store, start: Revision) -> Self {
         let (changes, known) = (PastChanges::after(start), HashMap::new());
         Self { store, changes, known, bytes: 0, work: WorkMeter::default() }
@@ -231,7 +232,7 @@ impl<'s> Reading<'s> {
                 // Without the previous state it is unknown which selections the object left.
                 Ok(None) => self.changes = PastChanges::after(event.revision),
                 Err(StorageError::Backend(BackendError::Corrupt(why))) => {
-                    self.changes.push(Change::damaged(event.revision, &key, None, why.into()));
+                    self.changes.push(CachedChange::damaged(event.revision, &key, None, why.into()));
                 }
                 Err(error) => return Err(error),
             }
@@ -240,7 +241,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Returns the change of an event; `None` if the state before it is compacted.
-    fn change(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Change>, StorageError> {
+    fn change(&mut self, key: &str, event: &BackendEvent) -> Result<Option<CachedChange>, StorageError> {
         let created = event.create_revision == event.revision && event.value.is_some();
         if event.previous.is_none() && !created {
             return Ok(None);
@@ -256,7 +257,7 @@ impl<'s> Reading<'s> {
             stored.pack(self.store.interner());
             self.known.insert(key.to_owned(), Arc::downgrade(stored));
         }
-        Ok(Some(Change::new(event.revision, key, current, previous, bytes)))
+        Ok(Some(CachedChange::new(event.revision, key, current, previous, bytes)))
     }
 
     /// Returns the previous state: that of an earlier change, or decoded from the event, which then counts in

@@ -3,17 +3,17 @@
 
 use serde_json::Value;
 
-use super::budget::Budget;
+use super::budget::PatchBudget;
 use super::pointer::{Pointer, container, index, number};
 
 /// A key of a container; there may be no value.
-pub(super) struct Place<'a> {
+pub(super) struct Location<'a> {
     container: &'a mut Value,
     key: String,
     depth: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     /// Returns the location that a pointer names; `None` if it leads to no container.
     pub(super) fn find(doc: &'a mut Value, path: &str) -> Option<Self> {
         let pointer = Pointer::parse(path)?;
@@ -35,7 +35,7 @@ impl<'a> Place<'a> {
     }
 
     /// Adds a value; in a list, before the item at the index.
-    pub(super) fn add(self, value: Value, budget: &mut Budget) -> Result<(), String> {
+    pub(super) fn add(self, value: Value, budget: &mut PatchBudget) -> Result<(), String> {
         budget.place(&value, self.depth)?;
         match self.container {
             Value::Array(items) if self.key == "-" => items.push(value),
@@ -53,7 +53,7 @@ impl<'a> Place<'a> {
     }
 
     /// Removes and returns the value.
-    pub(super) fn remove(self, budget: &mut Budget) -> Result<Value, String> {
+    pub(super) fn remove(self, budget: &mut PatchBudget) -> Result<Value, String> {
         match self.container {
             Value::Array(items) => {
                 let at = index(number(&self.key)?, items.len())?;
@@ -69,7 +69,7 @@ impl<'a> Place<'a> {
     }
 
     /// Replaces the value. In a struct or map, the value need not exist.
-    pub(super) fn set(self, value: Value, budget: &mut Budget) -> Result<(), String> {
+    pub(super) fn set(self, value: Value, budget: &mut PatchBudget) -> Result<(), String> {
         budget.place(&value, self.depth)?;
         match self.container {
             Value::Array(items) => {

@@ -21,19 +21,19 @@ struct Root {
 }
 
 /// Any value.
-struct Sound {
+struct DecodableValue {
     is_object: bool,
 }
 
 /// The name of a field.
-struct Name {
+struct FieldName {
     is_metadata: bool,
 }
 
 impl<'de> Deserialize<'de> for Root {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
+        struct RootVisitor;
+        impl<'de> Visitor<'de> for RootVisitor {
             type Value = Root;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Root {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Root, A::Error> {
                 let mut root = Root { has_metadata: false };
-                while let Some((name, value)) = map.next_entry::<Name, Sound>()? {
+                while let Some((name, value)) = map.next_entry::<FieldName, DecodableValue>()? {
                     if name.is_metadata {
                         // Decoding keeps the last of several fields of one name.
                         root.has_metadata = value.is_object;
@@ -51,77 +51,77 @@ impl<'de> Deserialize<'de> for Root {
                 Ok(root)
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(RootVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for FieldName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Name;
+        struct FieldNameVisitor;
+        impl Visitor<'_> for FieldNameVisitor {
+            type Value = FieldName;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Name, E> {
-                Ok(Name { is_metadata: text == "metadata" })
+            fn visit_str<E>(self, text: &str) -> Result<FieldName, E> {
+                Ok(FieldName { is_metadata: text == "metadata" })
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(FieldNameVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Sound {
+impl<'de> Deserialize<'de> for DecodableValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Anything)
+        deserializer.deserialize_any(DecodableVisitor)
     }
 }
 
-struct Anything;
+struct DecodableVisitor;
 
-const OTHER: Sound = Sound { is_object: false };
+const OTHER: DecodableValue = DecodableValue { is_object: false };
 
-impl<'de> Visitor<'de> for Anything {
-    type Value = Sound;
+impl<'de> Visitor<'de> for DecodableVisitor {
+    type Value = DecodableValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any valid JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Sound, E> {
+    fn visit_unit<E>(self) -> Result<DecodableValue, E> {
         Ok(OTHER)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+    fn visit_bool<E>(self, _: bool) -> Result<DecodableValue, E> {
         Ok(OTHER)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+    fn visit_u64<E>(self, _: u64) -> Result<DecodableValue, E> {
         Ok(OTHER)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+    fn visit_i64<E>(self, _: i64) -> Result<DecodableValue, E> {
         Ok(OTHER)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+    fn visit_f64<E>(self, _: f64) -> Result<DecodableValue, E> {
         Ok(OTHER)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+    fn visit_str<E>(self, _: &str) -> Result<DecodableValue, E> {
         Ok(OTHER)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sound, A::Error> {
-        while list.next_element::<Sound>()?.is_some() {}
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<DecodableValue, A::Error> {
+        while list.next_element::<DecodableValue>()?.is_some() {}
         Ok(OTHER)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sound, A::Error> {
-        while map.next_entry::<Name, Sound>()?.is_some() {}
-        Ok(Sound { is_object: true })
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DecodableValue, A::Error> {
+        while map.next_entry::<FieldName, DecodableValue>()?.is_some() {}
+        Ok(DecodableValue { is_object: true })
     }
 }
 

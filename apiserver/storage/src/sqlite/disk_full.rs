@@ -18,10 +18,10 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the writer knows of the disk; the backend has a clone.
 #[derive(Clone, Default)]
-pub(super) struct Full(Arc<Mutex<Option<Found>>>);
+pub(super) struct DiskFull(Arc<Mutex<Option<FailedTransaction>>>);
 
 /// The transaction that found no space.
-struct Found {
+struct FailedTransaction {
     why: String,
     /// The bytes that it wrote; at least 1, so that a transaction that writes nothing does not count as large enough.
     bytes: usize,
@@ -29,7 +29,7 @@ struct Found {
     next: Instant,
 }
 
-impl Full {
+impl DiskFull {
     /// Returns why writes are refused; `None` if they are not.
     pub fn why(&self) -> Option<String> {
         self.0.lock().as_ref().map(|found| found.why.clone())
@@ -48,7 +48,8 @@ impl Full {
                 if known.is_none() {
                     tracing::error!(why, "no space left: writes are refused, reads go on");
                 }
-                *full = Some(Found { why: why.clone(), bytes: bytes.max(1), next: now + TRY_AGAIN });
+                *full =
+                    Some(FailedTransaction { why: why.clone(), bytes: bytes.max(1), next: now + TRY_AGAIN });
             }
             (Ok(_), Some(needed)) if bytes >= needed => {
                 tracing::info!("there is space again: writes are taken");
@@ -65,7 +66,7 @@ impl Full {
 
     /// Tests whether there is space again, if the test is due.
     pub fn look(&self, connection: &mut Connection, now: Instant) {
-        let due = |found: &mut Found| {
+        let due = |found: &mut FailedTransaction| {
             let due = found.next <= now;
             found.next = if due { now + TRY_AGAIN } else { found.next };
             due.then_some(found.bytes)
@@ -90,7 +91,7 @@ fn probe(connection: &mut Connection, bytes: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Row;
+    use super::super::row::LogRow;
     use super::*;
 
     const KIB: usize = 1 << 10;
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn it_is_full_until_as_much_was_written_as_found_no_space() {
-        let (full, now) = (Full::default(), Instant::now());
+        let (full, now) = (DiskFull::default(), Instant::now());
         full.note(32 * KIB, &no_space(), now);
         for smaller in [0, 1, 31 * KIB] {
             full.note(smaller, &Ok(()), now);
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn it_is_looked_at_by_the_clock() {
-        let (full, now) = (Full::default(), Instant::now());
+        let (full, now) = (DiskFull::default(), Instant::now());
         let (_directory, mut connection) = store(1000);
         assert_eq!(full.patience(now), None);
         full.note(KIB, &no_space(), now);
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn space_for_less_than_what_failed_is_not_enough() {
         let (_directory, mut connection) = store(40);
-        let full = Full::default();
+        let full = DiskFull::default();
         let now = Instant::now();
         full.note(256 * KIB, &no_space(), now);
         full.look(&mut connection, now + TRY_AGAIN);
@@ -169,7 +170,7 @@ mod tests {
         assert!(probe(&mut connection, 512 * KIB).is_ok());
         assert!(log_size(&directory) >= before + 512 * KIB as u64);
         assert_eq!(rows(&connection), 0);
-        let row = Row { revision: 2, key: "/a", create_revision: 2, prev_revision: 0, value: Some(b"x") };
+        let row = LogRow { revision: 2, key: "/a", create_revision: 2, prev_revision: 0, value: Some(b"x") };
         row.insert(&connection).unwrap();
         drop(connection);
         assert_eq!(rows(&open(&directory)), 1);

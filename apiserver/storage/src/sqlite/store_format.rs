@@ -11,13 +11,13 @@ use crate::backend::Result;
 pub(super) const HEADER: usize = 100;
 
 /// The application id and the layout version of a file.
-pub(super) struct Stamp {
+pub(super) struct StoreFormat {
     application: u32,
     layout: u32,
 }
 
-impl Stamp {
-    /// Reads the stamp from the file's first bytes, before SQLite opens a file that may belong to another
+impl StoreFormat {
+    /// Reads the format from the file's first bytes, before SQLite opens a file that may belong to another
     /// application.
     pub fn of(header: &[u8; HEADER]) -> Self {
         let number =
@@ -25,7 +25,7 @@ impl Stamp {
         Self { application: number(68), layout: number(60) }
     }
 
-    /// Reads the stamp through SQLite. A file that SQLite has open must not be opened otherwise in the same process:
+    /// Reads the format through SQLite. A file that SQLite has open must not be opened otherwise in the same process:
     /// closing it would drop SQLite's locks.
     pub fn read(connection: &Connection) -> Result<Self> {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));

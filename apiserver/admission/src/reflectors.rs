@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 /// A reflector of all objects of one kind.
-pub struct Followed<K>
+pub struct HostReflector<K>
 where
     K: Resource + Clone + 'static,
     K::DynamicType: Eq + Hash + Clone,
@@ -25,7 +25,7 @@ where
     task: AbortHandle,
 }
 
-impl<K> Followed<K>
+impl<K> HostReflector<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Default + Send + Sync + 'static,
@@ -36,7 +36,7 @@ where
     }
 }
 
-impl<K> Followed<K>
+impl<K> HostReflector<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Send + Sync + 'static,
@@ -71,7 +71,7 @@ where
     }
 }
 
-impl<K> Drop for Followed<K>
+impl<K> Drop for HostReflector<K>
 where
     K: Resource + Clone + 'static,
     K::DynamicType: Eq + Hash + Clone,

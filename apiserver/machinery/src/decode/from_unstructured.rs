@@ -13,7 +13,7 @@ use crate::schema::{ObjectShape, Schema, Shape};
 
 /// Converts a value in place. Returns `unknown field "spec.foo"` for each unknown field. Fails if a value has the
 /// wrong type.
-pub(super) fn restore(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
+pub(super) fn from_unstructured(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
     let mut walk = Walk { path: String::new(), unknown: BTreeSet::new() };
     walk.value(value, schema)?;
     Ok(walk.unknown.into_iter().collect())
@@ -193,10 +193,10 @@ mod tests {
     }
 
     fn restored(value: Value) -> Result<(Value, Vec<String>), String> {
-        let restored = decode::restore(value, &crate::testing::NAMES, &schema());
+        let restored = decode::from_unstructured(value, &crate::testing::NAMES, &schema());
         restored.map(|(object, unknown)| (object.into_value(), unknown)).map_err(|refusal| match refusal {
-            decode::Refusal::Why(why) => why,
-            decode::Refusal::Answer(answer) => answer.status.message,
+            decode::DecodeError::Reason(why) => why,
+            decode::DecodeError::Status(answer) => answer.status.message,
         })
     }
 

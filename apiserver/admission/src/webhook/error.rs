@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Why a webhook did not admit a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
+pub enum WebhookError {
     /// It could not be called, or its response is invalid: the failure policy decides. The code is for the metrics.
     Calling(String, u16),
     /// It rejected the request.
@@ -18,7 +18,7 @@ pub enum Failure {
     Internal(ApiError),
 }
 
-impl Failure {
+impl WebhookError {
     /// The failed call of the webhook `name`.
     pub fn calling(name: &str, code: u16, why: impl std::fmt::Display) -> Self {
         Self::Calling(format!("failed calling webhook {}: {why}", go_quote(name)), code)

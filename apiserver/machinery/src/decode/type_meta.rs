@@ -30,7 +30,7 @@ pub(super) fn check(
     names: &Names,
     unrecognized: impl Fn(String) -> ApiError,
 ) -> Result<(), ApiError> {
-    let identity = read(body, format, IdentitySeed).map_err(|why| {
+    let type_meta = read(body, format, TypeMetaSeed).map_err(|why| {
         let told = if format == Format::Yaml {
             why.replacen("error converting YAML to JSON: ", "", 1)
         } else {
@@ -38,7 +38,7 @@ pub(super) fn check(
         };
         unrecognized(told)
     })?;
-    let (api_version, kind) = (identity.api_version.as_str(), identity.kind.as_str());
+    let (api_version, kind) = (type_meta.api_version.as_str(), type_meta.kind.as_str());
     if api_version.matches('/').count() > 1 {
         return Err(unrecognized(format!("unexpected GroupVersion string: {api_version}")));
     }
@@ -77,71 +77,71 @@ pub fn summary(body: &[u8]) -> String {
 }
 
 #[derive(Default)]
-struct Identity {
+struct TypeMeta {
     api_version: String,
     kind: String,
 }
 
-struct IdentitySeed;
+struct TypeMetaSeed;
 
-impl<'de> DeserializeSeed<'de> for IdentitySeed {
-    type Value = Identity;
+impl<'de> DeserializeSeed<'de> for TypeMetaSeed {
+    type Value = TypeMeta;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Identity, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypeMeta, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for IdentitySeed {
-    type Value = Identity;
+impl<'de> Visitor<'de> for TypeMetaSeed {
+    type Value = TypeMeta;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     /// A body of null names no kind.
-    fn visit_unit<E: Error>(self) -> Result<Identity, E> {
-        Ok(Identity::default())
+    fn visit_unit<E: Error>(self) -> Result<TypeMeta, E> {
+        Ok(TypeMeta::default())
     }
 
-    fn visit_none<E: Error>(self) -> Result<Identity, E> {
-        Ok(Identity::default())
+    fn visit_none<E: Error>(self) -> Result<TypeMeta, E> {
+        Ok(TypeMeta::default())
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Identity, E> {
+    fn visit_bool<E: Error>(self, _: bool) -> Result<TypeMeta, E> {
         Err(no_object("bool"))
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Identity, E> {
+    fn visit_i64<E: Error>(self, _: i64) -> Result<TypeMeta, E> {
         Err(no_object("number"))
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Identity, E> {
+    fn visit_u64<E: Error>(self, _: u64) -> Result<TypeMeta, E> {
         Err(no_object("number"))
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Identity, E> {
+    fn visit_f64<E: Error>(self, _: f64) -> Result<TypeMeta, E> {
         Err(no_object("number"))
     }
 
-    fn visit_str<E: Error>(self, _: &str) -> Result<Identity, E> {
+    fn visit_str<E: Error>(self, _: &str) -> Result<TypeMeta, E> {
         Err(no_object("string"))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Identity, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<TypeMeta, A::Error> {
         Err(no_object("array"))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Identity, A::Error> {
-        let mut identity = Identity::default();
-        while let Some(key) = map.next_key_seed(super::key::Key)? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TypeMeta, A::Error> {
+        let mut type_meta = TypeMeta::default();
+        while let Some(key) = map.next_key_seed(super::key::KeySeed)? {
             match key.as_str() {
-                "apiVersion" => identity.api_version = text(&key, map.next_value()?)?,
-                "kind" => identity.kind = text(&key, map.next_value()?)?,
+                "apiVersion" => type_meta.api_version = text(&key, map.next_value()?)?,
+                "kind" => type_meta.kind = text(&key, map.next_value()?)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(identity)
+        Ok(type_meta)
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const PROGRESS: [&[u8; 7]; 2] = [&[0, 0, 0, 0, 2, 0x1a, 0], &[0, 0, 0, 0, 2, 0x7a, 0]];
 
 /// A proxy to a server. While it is shut, it accepts connections and forwards nothing.
-pub struct Way {
+pub struct Proxy {
     /// The URL that it listens on.
     pub url: String,
     state: Arc<State>,
@@ -32,7 +32,7 @@ struct State {
     connections: AtomicUsize,
 }
 
-impl Way {
+impl Proxy {
     pub async fn to(target: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

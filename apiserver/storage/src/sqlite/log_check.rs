@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::check::damaged;
 use super::error::translate;
-use super::row::Row;
+use super::row::LogRow;
 use super::{compaction, schema};
 use crate::backend::Result;
 use crate::progress::Progress;
@@ -15,14 +15,14 @@ use crate::values;
 const WORD: u64 = 10_000;
 
 /// The revisions that bound the log.
-pub(super) struct Bounds {
+pub(super) struct LogBounds {
     /// The oldest readable revision.
     pub compacted: u64,
     /// The newest revision.
     pub newest: u64,
 }
 
-impl Bounds {
+impl LogBounds {
     /// Reads the bounds from the file. Fails if they contradict each other.
     pub fn read(snapshot: &Connection) -> Result<Self> {
         let newest = compaction::newest(snapshot)?.0;
@@ -39,11 +39,11 @@ impl Bounds {
 
 /// Reads every row, key by key. Returns the number of keys that exist and the number of rows. Fails at the first row
 /// that does not fit.
-pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress) -> Result<(u64, u64)> {
+pub(super) fn check(snapshot: &Connection, bounds: &LogBounds, progress: &Progress) -> Result<(u64, u64)> {
     let total = count(snapshot, 0)?;
     let mut statement = snapshot.prepare(schema::HISTORY).map_err(translate)?;
     let mut rows = statement.query([]).map_err(translate)?;
-    let (mut before, mut keys, mut seen) = (None::<Entry>, 0, 0);
+    let (mut before, mut keys, mut seen) = (None::<LogEntry>, 0, 0);
     while let Some(row) = rows.next().map_err(translate)? {
         let (entry, value, checksum) = entry(row)?;
         let previous = before.take().filter(|before| before.key == entry.key);
@@ -59,7 +59,7 @@ pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress)
         before = Some(entry);
         seen += 1;
         if seen % WORD == 0 {
-            progress.tell("checking rows", seen, total);
+            progress.report("checking rows", seen, total);
         }
     }
     none_missing(snapshot, bounds)?;
@@ -67,7 +67,7 @@ pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress)
 }
 
 /// Checks that every revision above the boundary has a row: nothing removes those.
-fn none_missing(snapshot: &Connection, bounds: &Bounds) -> Result<()> {
+fn none_missing(snapshot: &Connection, bounds: &LogBounds) -> Result<()> {
     let (held, given) = (count(snapshot, bounds.compacted)?, bounds.newest - bounds.compacted);
     match held == given {
         true => Ok(()),
@@ -84,7 +84,7 @@ fn count(snapshot: &Connection, above: u64) -> Result<u64> {
 }
 
 /// A row without its value.
-struct Entry {
+struct LogEntry {
     key: String,
     revision: u64,
     create_revision: u64,
@@ -92,9 +92,9 @@ struct Entry {
     deleted: bool,
 }
 
-fn entry<'r>(row: &'r rusqlite::Row<'_>) -> Result<(Entry, Option<&'r [u8]>, u32)> {
+fn entry<'r>(row: &'r rusqlite::Row<'_>) -> Result<(LogEntry, Option<&'r [u8]>, u32)> {
     let read = || -> rusqlite::Result<_> {
-        let entry = Entry {
+        let entry = LogEntry {
             key: row.get(0)?,
             revision: row.get(1)?,
             create_revision: row.get(2)?,
@@ -106,9 +106,9 @@ fn entry<'r>(row: &'r rusqlite::Row<'_>) -> Result<(Entry, Option<&'r [u8]>, u32
     read().map_err(translate)
 }
 
-impl Entry {
+impl LogEntry {
     /// Checks that the row names the one before it, which may have been removed by compaction.
-    fn fits(&self, previous: Option<&Entry>, bounds: &Bounds) -> Result<(), String> {
+    fn fits(&self, previous: Option<&LogEntry>, bounds: &LogBounds) -> Result<(), String> {
         let created = self.prev_revision == 0 && self.create_revision == self.revision && !self.deleted;
         let fits = match previous {
             Some(previous) if previous.deleted => created,
@@ -130,7 +130,7 @@ impl Entry {
 
     fn is_as_written(&self, value: Option<&[u8]>, checksum: u32) -> Result<(), String> {
         let Self { revision, create_revision, prev_revision, .. } = *self;
-        let row = Row { revision, key: &self.key, create_revision, prev_revision, value };
+        let row = LogRow { revision, key: &self.key, create_revision, prev_revision, value };
         match row.has(checksum) {
             true => Ok(()),
             false => Err("it is not as it was written: its checksum is another".to_owned()),

@@ -11,18 +11,18 @@ use crate::object::Object;
 
 /// A set of fields, as a tree of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct FieldMask {
     /// Whether everything below is included.
     whole: bool,
-    fields: BTreeMap<String, Excerpt>,
+    fields: BTreeMap<String, FieldMask>,
 }
 
-impl Excerpt {
+impl FieldMask {
     /// The fields at some dotted paths, each with everything below it; no fields without paths.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
-        let mut excerpt = Self::default();
-        paths.into_iter().for_each(|path| excerpt.include(path.split('.')));
-        excerpt
+        let mut mask = Self::default();
+        paths.into_iter().for_each(|path| mask.include(path.split('.')));
+        mask
     }
 
     /// Adds a field, given by the names from the root to it.
@@ -40,7 +40,8 @@ impl Excerpt {
 
     /// Reads these fields from an object's JSON and skips the rest. Returns an empty object if the JSON is no object.
     pub fn read(&self, json: &[u8]) -> Object {
-        let read = Fields { wanted: self }.deserialize(&mut serde_json::Deserializer::from_slice(json));
+        let read =
+            FieldMaskSeed { wanted: self }.deserialize(&mut serde_json::Deserializer::from_slice(json));
         match read {
             Ok(Value::Object(fields)) => Object::raw(fields),
             _ => Object::default(),
@@ -49,11 +50,11 @@ impl Excerpt {
 }
 
 /// Reads a value; of an object, only the wanted fields.
-struct Fields<'e> {
-    wanted: &'e Excerpt,
+struct FieldMaskSeed<'e> {
+    wanted: &'e FieldMask,
 }
 
-impl<'de> DeserializeSeed<'de> for Fields<'_> {
+impl<'de> DeserializeSeed<'de> for FieldMaskSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -64,7 +65,7 @@ impl<'de> DeserializeSeed<'de> for Fields<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for FieldMaskSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,7 +81,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             match self.wanted.fields.get(&*name) {
                 Some(wanted) => {
-                    let value = map.next_value_seed(Fields { wanted })?;
+                    let value = map.next_value_seed(FieldMaskSeed { wanted })?;
                     found.insert(name.into_owned(), value);
                 }
                 None => {
@@ -104,7 +105,7 @@ mod tests {
 
     #[track_caller]
     fn reads(paths: &[&str], expected: Value) {
-        assert_eq!(Value::Object(Excerpt::of(paths.iter().copied()).read(OBJECT.as_bytes()).0), expected);
+        assert_eq!(Value::Object(FieldMask::of(paths.iter().copied()).read(OBJECT.as_bytes()).0), expected);
     }
 
     #[test]
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_has_no_fields() {
-        let labels = Excerpt::of(["metadata.labels"]);
+        let labels = FieldMask::of(["metadata.labels"]);
         for json in ["", "null", "[1]", "7", r#"{"metadata":"#] {
             assert_eq!(labels.read(json.as_bytes()), Object::default());
         }

@@ -6,7 +6,7 @@ use drydock_machinery::ApiError;
 /// Grants memory to a read before it reads objects from the backend that no cache holds, and which are therefore not
 /// shared.
 #[async_trait]
-pub trait Room: Send + Sync {
+pub trait MemoryBudget: Send + Sync {
     /// Reserves `bytes` more, and waits for them if necessary.
     ///
     /// # Errors
@@ -16,10 +16,10 @@ pub trait Room: Send + Sync {
 
 /// Grants any amount: for reads that a program makes for itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Endless;
+pub struct UnlimitedMemory;
 
 #[async_trait]
-impl Room for Endless {
+impl MemoryBudget for UnlimitedMemory {
     async fn take(&mut self, _: usize) -> Result<(), ApiError> {
         Ok(())
     }

@@ -7,29 +7,29 @@ use drydock_server::auth::authz::{Attributes, Authorizer};
 use drydock_server::request::user::User;
 use tokio::runtime::Handle;
 
-use crate::cel::library::Ask;
+use crate::cel::library::BlockingAuthorizer;
 
 /// Returns the authorizer for the expressions about a request of this caller.
-pub type Asks = Arc<dyn Fn(&Caller) -> Arc<dyn Ask> + Send + Sync>;
+pub type AuthorizerFactory = Arc<dyn Fn(&Caller) -> Arc<dyn BlockingAuthorizer> + Send + Sync>;
 
 /// Asks the server's authorizer on behalf of a caller.
-struct Asking {
+struct CallerAuthorizer {
     authorizer: Arc<Authorizer>,
     runtime: Handle,
     caller: Caller,
 }
 
-/// Returns a function that creates askers of `authorizer`. Must be called on the runtime that runs the checks.
-pub fn asks(authorizer: Arc<Authorizer>) -> Asks {
+/// Returns a function that creates the authorizer of each caller. Must be called on the runtime that runs the checks.
+pub fn authorizer_factory(authorizer: Arc<Authorizer>) -> AuthorizerFactory {
     let runtime = Handle::current();
     Arc::new(move |caller| {
         let (authorizer, runtime) = (authorizer.clone(), runtime.clone());
-        Arc::new(Asking { authorizer, runtime, caller: caller.clone() })
+        Arc::new(CallerAuthorizer { authorizer, runtime, caller: caller.clone() })
     })
 }
 
-impl Ask for Asking {
-    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+impl BlockingAuthorizer for CallerAuthorizer {
+    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
         let decision = self.runtime.block_on(self.authorizer.authorize(&self.caller, user, about));
         decision.map(|decision| (decision.allowed, decision.reason)).map_err(|error| error.to_string())
     }

@@ -19,7 +19,7 @@ const FILE: &str = "drydock.db";
 
 /// Where objects are kept.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum StorageLocation {
     /// In a file in a folder, which is created if it does not exist.
     Embedded {
         /// The folder.
@@ -31,9 +31,9 @@ pub enum Place {
     Etcd(EtcdConfig),
 }
 
-/// Why a place cannot be used, with the flag that names it.
+/// Why a location cannot be used, with the flag that names it.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum LocationError {
     /// The folder cannot be made.
     #[error("--data-dir: {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
@@ -45,15 +45,15 @@ pub enum PlaceError {
     Etcd(#[source] BackendError),
 }
 
-impl Place {
+impl StorageLocation {
     /// Opens the backend.
     ///
     /// # Errors
-    /// If the place cannot be used.
-    pub async fn open(&self) -> Result<Arc<dyn Backend>, PlaceError> {
+    /// If the location cannot be used.
+    pub async fn open(&self) -> Result<Arc<dyn Backend>, LocationError> {
         let (folder, quota) = match self {
             Self::Etcd(config) => {
-                let backend = EtcdBackend::connect(config).await.map_err(PlaceError::Etcd)?;
+                let backend = EtcdBackend::connect(config).await.map_err(LocationError::Etcd)?;
                 return Ok(Arc::new(backend));
             }
             Self::Embedded { folder, quota } => (folder, *quota),
@@ -61,10 +61,10 @@ impl Place {
         make_folder(folder)?;
         let file = file(folder);
         let opened = SqliteBackend::open(&file, SqliteOptions { quota, ..SqliteOptions::default() });
-        Ok(Arc::new(opened.map_err(|why| PlaceError::File(file, why))?))
+        Ok(Arc::new(opened.map_err(|why| LocationError::File(file, why))?))
     }
 
-    /// Returns the same place with another quota; 0 means none. etcd has a quota of its own.
+    /// Returns the same location with another quota; 0 means none. etcd has a quota of its own.
     #[must_use]
     pub fn with_quota(self, bytes: u64) -> Self {
         match self {
@@ -92,13 +92,13 @@ pub fn file(folder: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If the folder cannot be created.
-pub fn make_folder(folder: &Path) -> Result<(), PlaceError> {
+pub fn make_folder(folder: &Path) -> Result<(), LocationError> {
     let absent = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let new: Vec<_> = folder.ancestors().take_while(absent).collect();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     // A new folder is an entry in its parent, which is synced.
     let durable = made.and_then(|()| new.into_iter().try_for_each(sync_directory));
-    durable.map_err(|why| PlaceError::Folder(folder.to_owned(), why))
+    durable.map_err(|why| LocationError::Folder(folder.to_owned(), why))
 }
 
 /// Returns the storage of a kind: the watch cache over the typed store over `backend`. With a quota, its use is

@@ -74,9 +74,10 @@ impl Set {
     }
 
     /// Whether the sets have a path in common.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        let below =
-            |(element, set): &(PathElement, Self)| other.child(element).is_some_and(|other| set.meets(other));
+    pub(super) fn intersects(&self, other: &Self) -> bool {
+        let below = |(element, set): &(PathElement, Self)| {
+            other.child(element).is_some_and(|other| set.intersects(other))
+        };
         self.members.iter().any(|element| other.has_member(element)) || self.children.iter().any(below)
     }
 
@@ -160,7 +161,7 @@ mod tests {
         for (a, b) in sets.iter().flat_map(|a| sets.iter().map(move |b| (a, b))) {
             assert_eq!(a.clone().join(b.clone()), a.union(b), "{a:?} {b:?}");
             assert_eq!(a.includes(b), a.union(b) == *a, "{a:?} {b:?}");
-            assert_eq!(a.meets(b), !a.intersection(b).is_empty(), "{a:?} {b:?}");
+            assert_eq!(a.intersects(b), !a.intersection(b).is_empty(), "{a:?} {b:?}");
         }
     }
 }

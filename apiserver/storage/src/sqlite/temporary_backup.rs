@@ -20,7 +20,7 @@ const LETTERS: usize = 6;
 
 /// Creates an empty file beside `to` that no other backup uses and only its owner can read. It is removed when it is
 /// dropped.
-pub(super) fn part(to: &Path) -> Result<NamedTempFile> {
+pub(super) fn temporary_backup(to: &Path) -> Result<NamedTempFile> {
     let name =
         to.file_name().ok_or_else(|| BackendError::Unavailable(format!("{} is no file", to.display())))?;
     let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -98,12 +98,12 @@ mod tests {
             fs::write(folder.path().join(name), "x").unwrap();
         }
         let to = folder.path().join("a.db");
-        let running = part(&to).unwrap();
+        let running = temporary_backup(&to).unwrap();
         let mut left: Vec<_> = others.iter().map(|name| (*name).to_owned()).collect();
         left.push(running.path().file_name().unwrap().to_str().unwrap().to_owned());
         left.sort();
         assert_eq!(names(folder.path()), left);
-        let other = part(&to).unwrap();
+        let other = temporary_backup(&to).unwrap();
         assert!(running.path().exists(), "it goes on");
         drop((running, other));
         assert_eq!(names(folder.path()).len(), others.len());

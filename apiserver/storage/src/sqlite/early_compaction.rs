@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::compaction::STEP;
 use super::queue::size;
-use super::quota::Quota;
+use super::quota::StoreQuota;
 use crate::backend::{BackendEvent, Revision};
-use crate::retention::{Mark, Marks, Retention};
+use crate::retention::{Retention, RevisionSample, RevisionTimes};
 
 /// The pause after a compaction that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The writer's state for early compaction.
-pub(super) struct Pressure {
-    quota: Quota,
+pub(super) struct EarlyCompaction {
+    quota: StoreQuota,
     retention: Retention,
-    marks: Marks,
+    revision_times: RevisionTimes,
     /// Bytes written since the store was opened.
     written: u64,
     /// Rows written by the last transaction.
@@ -24,11 +24,11 @@ pub(super) struct Pressure {
     not_before: Instant,
 }
 
-impl Pressure {
+impl EarlyCompaction {
     /// Creates the state for a store that is opened at the time `now` at `revision`.
-    pub fn new(quota: Quota, retention: Retention, now: Instant, revision: Revision) -> Self {
-        let marks = Marks::new(&retention, now, revision);
-        Self { quota, retention, marks, written: 0, last_rows: 0, not_before: now }
+    pub fn new(quota: StoreQuota, retention: Retention, now: Instant, revision: Revision) -> Self {
+        let revision_times = RevisionTimes::new(&retention, now, revision);
+        Self { quota, retention, revision_times, written: 0, last_rows: 0, not_before: now }
     }
 
     /// Records a committed transaction with these events.
@@ -38,25 +38,25 @@ impl Pressure {
         self.last_rows = events.len();
     }
 
-    /// Returns the mark up to which to discard history now, if any. `revision` is the current revision of the store.
-    pub fn due(&mut self, now: Instant, revision: Revision) -> Option<Mark> {
-        self.marks.note(now, revision, self.written);
+    /// Returns the sample up to which to discard history now, if any. `revision` is the current revision of the store.
+    pub fn due(&mut self, now: Instant, revision: Revision) -> Option<RevisionSample> {
+        self.revision_times.note(now, revision, self.written);
         let demand = self.quota.demand(&self.retention).filter(|_| now >= self.not_before)?;
-        let due = self.marks.due(now, demand)?;
+        let due = self.revision_times.due(now, demand)?;
         // Until [`Self::met`] says that it succeeded.
         self.not_before = now + PAUSE;
         Some(due)
     }
 
-    /// Records that the history up to `mark` was discarded.
-    pub fn met(&mut self, mark: Mark) {
-        self.marks.forgot(mark);
+    /// Records that the history up to `sample` was discarded.
+    pub fn met(&mut self, sample: RevisionSample) {
+        self.revision_times.forgot(sample);
         self.not_before = Instant::now();
     }
 
     /// Returns how long until there is history to discard; `None` while there is none.
     pub fn patience(&self, now: Instant) -> Option<Duration> {
-        let next = self.marks.next(self.quota.demand(&self.retention)?)?;
+        let next = self.revision_times.next(self.quota.demand(&self.retention)?)?;
         Some(next.max(self.not_before).saturating_duration_since(now))
     }
 

@@ -8,13 +8,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Forwards everything except the responses to the first `times` requests that contain `words`: it closes those
 /// connections.
-pub struct Lossy {
+pub struct LossyProxy {
     /// The port that it listens on.
     pub port: u16,
     left: Arc<AtomicUsize>,
 }
 
-impl Lossy {
+impl LossyProxy {
     pub async fn start(to: u16, words: &'static str, times: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

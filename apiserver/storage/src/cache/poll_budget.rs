@@ -10,22 +10,22 @@ const LENGTH: usize = 256;
 
 /// What was read in one poll.
 #[derive(Default)]
-pub(super) struct Batch {
-    looked_at: usize,
+pub(super) struct PollBudget {
+    read: usize,
     /// Counts the bytes that a selection has to decode.
     work: WorkMeter,
     is_costly: bool,
 }
 
-impl Batch {
+impl PollBudget {
     /// Counts an object or a change with this key. `states` are those that the selection of the scope has to look at.
-    pub(super) fn look<'s>(
+    pub(super) fn count<'s>(
         &mut self,
         scope: &Scope,
         key: &str,
         states: impl IntoIterator<Item = &'s Arc<Stored>>,
     ) {
-        self.looked_at += 1;
+        self.read += 1;
         if scope.matches.is_some() && scope.contains(key) {
             let bytes = states.into_iter().map(|stored| stored.json_len()).sum();
             self.is_costly |= self.work.count(bytes);
@@ -34,7 +34,7 @@ impl Batch {
 
     /// Whether the poll should end here.
     pub(super) fn is_full(&self) -> bool {
-        self.looked_at >= LENGTH || self.is_costly
+        self.read >= LENGTH || self.is_costly
     }
 
     /// Whether a step of decoding was done; then other tasks should run before the next batch.

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::harness::Store;
 
-pub struct Gate {
+pub struct GatedBackend {
     inner: Store,
     flow: watch::Sender<Flow>,
     /// Number of requests for the current revision.
@@ -35,7 +35,7 @@ enum Flow {
     Broken(BackendError),
 }
 
-impl Gate {
+impl GatedBackend {
     pub fn new(inner: Store) -> Self {
         Self {
             inner,
@@ -98,7 +98,7 @@ async fn pass(
 }
 
 #[async_trait]
-impl Backend for Gate {
+impl Backend for GatedBackend {
     async fn current_revision(&self) -> Result<Revision> {
         self.checks.fetch_add(1, SeqCst);
         self.permits.acquire().await.unwrap().forget();

@@ -24,9 +24,9 @@ pub fn is_full(errors: &[Error]) -> bool {
 /// A value as an error shows it: strings quoted like Go's `%q`, other values as Go's JSON; at most [`SHOWN_MAX`] bytes
 /// of it, which escapes can make twice as long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown(Arc<str>);
+pub struct ShownValue(Arc<str>);
 
-impl Shown {
+impl ShownValue {
     /// Formats a value. Errors that show the same value can share it.
     pub fn of(value: &Value) -> Self {
         let text = match value {
@@ -44,7 +44,7 @@ impl Shown {
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for ShownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
