@@ -1,5 +1,5 @@
 //! Interceptors that come with Drydock: [`imperative`] calls the eviction API, [`daemonset`] deletes DaemonSet pods when
-//! it is their turn, and [`taint`] keeps those from coming straight back.
+//! it is their turn.
 //!
 //! An interceptor acts on a request while it is the active one, and owns its entry in `status.interceptors`, which it
 //! writes by server-side apply under its own name ([`report`]).
@@ -14,4 +14,3 @@ mod testing;
 
 pub mod daemonset;
 pub mod imperative;
-pub mod taint;

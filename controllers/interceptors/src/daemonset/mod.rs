@@ -13,6 +13,7 @@
 mod decide;
 mod deletions;
 mod progress;
+mod taint;
 mod targets;
 
 use std::sync::Arc;
@@ -35,12 +36,11 @@ use tracing::info;
 
 use crate::reporter::Audience::{Owner, Readers};
 use crate::reporter::{self, ReportOutcome, Reporter, at};
-use crate::taint::{self, PendingTaint};
 use crate::target_pod::{gone, target_of};
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
-pub(crate) use deletions::Deletions;
-pub(crate) use targets::{DaemonSetTargets, NodeTargets, changed_nodes};
+use taint::PendingTaint;
+use targets::changed_nodes;
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;

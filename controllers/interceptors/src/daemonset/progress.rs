@@ -9,9 +9,9 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
+use super::taint::{PendingTaint, TAINT};
 use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
 use crate::report::ProgressReport;
-use crate::taint::{PendingTaint, TAINT};
 use crate::target_pod;
 
 /// KEP-4212's words, and what keeps a pod that is overdue. `why` names the maintenances that cover the pod.

@@ -31,15 +31,16 @@ use kube::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use tracing::info;
 
-use crate::daemonset::{DaemonSetTargets, Deletions, changed_nodes};
+use super::deletions::Deletions;
+use super::targets::{DaemonSetTargets, changed_nodes};
 use taint_waits::TaintWaits;
 use wanted::{is_wanted, patch, taken_from};
 pub(crate) use wanted::{nodes_of, stands};
 
 /// Key of the taint.
-pub const TAINT: &str = DRAIN_TAINT;
+pub(crate) const TAINT: &str = DRAIN_TAINT;
 /// Its effect.
-pub const EFFECT: &str = "NoSchedule";
+pub(crate) const EFFECT: &str = "NoSchedule";
 /// Field manager of the taint.
 const MANAGER: &str = "drydock-daemonset-taint";
 

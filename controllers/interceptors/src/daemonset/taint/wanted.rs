@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{EFFECT, TAINT};
-use crate::daemonset::{Deletions, NodeTargets};
+use crate::daemonset::deletions::Deletions;
+use crate::daemonset::targets::NodeTargets;
 
 /// Whether the taint stands, as the host's controllers see it.
 pub(crate) fn stands(node: &Node) -> bool {
