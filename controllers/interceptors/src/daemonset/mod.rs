@@ -13,7 +13,9 @@
 mod decide;
 mod deletions;
 mod progress;
+mod state;
 mod taint;
+mod taint_waits;
 mod targets;
 
 use std::sync::Arc;
@@ -39,7 +41,7 @@ use crate::reporter::{self, ReportOutcome, Reporter, at};
 use crate::target_pod::{gone, target_of};
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
-use taint::PendingTaint;
+use state::{DaemonSetState, PendingTaint};
 use targets::changed_nodes;
 
 /// Name of the interceptor.
@@ -72,22 +74,22 @@ impl WorkError for Error {
 /// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
 /// that are fed.
 pub async fn run(context: ControllerContext) {
-    let shared = Arc::new(taint::Shared::new(&context));
-    shared.targets.follow(&context.caches.maintenances);
+    let state = Arc::new(DaemonSetState::new(&context));
+    state.targets.follow(&context.caches.maintenances);
     let queue = WorkQueue::new("daemonset_eviction", &context.metrics, ExponentialBackoff::WRITES);
     let (waiting, on_node) = (queue.clone(), context.caches.pods.clone());
     let blocked = move |node: &str| add_pods_of(node, &on_node, &waiting);
-    let taints = taint::run(context.clone(), shared.clone(), blocked);
-    tokio::join!(taints, evict(context, shared, queue));
+    let taints = taint::run(context.clone(), state.clone(), blocked);
+    tokio::join!(taints, evict(context, state, queue));
 }
 
-async fn evict(context: ControllerContext, shared: Arc<taint::Shared>, queue: WorkQueue<ObjectKey>) {
+async fn evict(context: ControllerContext, state: Arc<DaemonSetState>, queue: WorkQueue<ObjectKey>) {
     context.caches.pods.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
     let stop = context.shutdown.clone();
-    let reconciler = Arc::new(DaemonSetReconciler::new(context, shared));
+    let reconciler = Arc::new(DaemonSetReconciler::new(context, state));
     reconciler.subscribe(&queue);
     let work = move |key| {
         let reconciler = reconciler.clone();
@@ -98,13 +100,13 @@ async fn evict(context: ControllerContext, shared: Arc<taint::Shared>, queue: Wo
 
 struct DaemonSetReconciler {
     context: ControllerContext,
-    shared: Arc<taint::Shared>,
+    state: Arc<DaemonSetState>,
     reporter: Reporter,
 }
 
 impl DaemonSetReconciler {
-    fn new(context: ControllerContext, shared: Arc<taint::Shared>) -> Self {
-        Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
+    fn new(context: ControllerContext, state: Arc<DaemonSetState>) -> Self {
+        Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, state }
     }
 
     fn subscribe(self: &Arc<Self>, queue: &WorkQueue<ObjectKey>) {
@@ -128,7 +130,7 @@ impl DaemonSetReconciler {
                 }
             }
             // Whether the others wait for the taint depends on who is there, until it stands.
-            let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.shared, node);
+            let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.state, node);
             taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
         });
         let (covered, on_node) = (queue.clone(), caches.pods.clone());
@@ -184,7 +186,7 @@ impl DaemonSetReconciler {
                     }
                     return Err(error);
                 }
-                self.shared.deletions.lock().deleted(&pod, now);
+                self.state.deletions.lock().deleted(&pod, now);
                 tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
@@ -200,17 +202,17 @@ impl DaemonSetReconciler {
 
     fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> PodAction {
         let node = pod.map_or("", |pod| pod.node_name.as_str());
-        let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
-        let on_node = self.shared.targets.on(node);
-        decide(request, pod, &on_node, awaits_taint, &self.shared.deletions.lock(), now)
+        let awaits_taint = taint::is_awaited(&self.context, &self.state, node);
+        let on_node = self.state.targets.on(node);
+        decide(request, pod, &on_node, awaits_taint, &self.state.deletions.lock(), now)
     }
 
     /// Why the taint of a node does not stand, if that is to be reported; else when it is. The taint is looked at if nobody has
     /// since it is wanted: not all that it depends on brings an event of its node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
-        let awaited = self.shared.awaited(node);
+        let awaited = self.state.awaited(node);
         if awaited.is_none() {
-            self.shared.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
+            self.state.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
         }
         let since = awaited.as_ref().map_or(now, |awaited| awaited.since);
         let late = since.checked_add(TAINT_SHOWS_WITHIN).unwrap_or(Timestamp::MAX);
@@ -220,7 +222,7 @@ impl DaemonSetReconciler {
 
     /// Names and reasons of the maintenances that cover the pod.
     fn why(&self, pod: &Pod) -> String {
-        let on_node = self.shared.targets.on(&pod.node_name);
+        let on_node = self.state.targets.on(&pod.node_name);
         let named = on_node.covering(pod).map(|m| match m.spec.reason.as_str() {
             "" => m.metadata.name.clone(),
             reason => format!("{}: {reason}", m.metadata.name),
@@ -237,7 +239,7 @@ impl DaemonSetReconciler {
         let api: Api<HostPod> = Api::namespaced(self.context.client.clone(), &pod.namespace);
         match api.delete(&pod.name, &params).await {
             Ok(_) => {
-                let maintenance = self.shared.targets.on(&pod.node_name).names();
+                let maintenance = self.state.targets.on(&pod.node_name).names();
                 info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod whose turn it is");
                 Ok(())
             }

@@ -9,7 +9,8 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-use super::taint::{PendingTaint, TAINT};
+use super::state::PendingTaint;
+use super::taint::TAINT;
 use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
 use crate::report::ProgressReport;
 use crate::target_pod;
