@@ -17,7 +17,7 @@ use crate::requests::returns::PodReturns;
 use crate::status::{StatusMemory, StatusSources};
 use crate::world::World;
 use crate::world::WorldView;
-use crate::{release, requests, status};
+use crate::{planning, release, requests, status};
 
 /// The memory between steps. A new one restores what matters from the objects.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,7 @@ pub fn step(
 ) -> MaintenanceDecision {
     let mut decision = MaintenanceDecision::default();
     let mut view = WorldView::new(world, config, now, memory.status.left_out.clone());
+    view.planned = planning::plan(&view);
     view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
     memory.failures.update(&view);
     memory.emptied.update(&view);

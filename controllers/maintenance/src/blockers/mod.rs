@@ -70,7 +70,7 @@ impl Blockers {
         let mut silent = HashMap::new();
         for (node, pods) in view.counted.iter().filter(|(node, _)| view.is_draining(node)) {
             let mut blockers = Vec::new();
-            for pod in pods.iter().filter(|p| view.targeted.contains(p.uid.as_str())) {
+            for pod in pods.iter().filter(|p| view.planned.targeted.contains(p.uid.as_str())) {
                 let why = why(view, pod, known, decision).or_else(|| {
                     let since = self.unexplained_since(view, pod);
                     silent.insert(pod.uid.clone(), since);

@@ -40,7 +40,7 @@ fn ask(
     decision: &mut MaintenanceDecision,
 ) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
-    let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
+    let asked = |pod: &Pod| view.planned.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
     let mut names = MaintenanceNames::new(view);
     for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
         if let Some(until) = returns.hold_back(pod, view.now) {

@@ -241,7 +241,7 @@ impl ReturningWorkload {
         let present: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
         for pod in pods {
-            let targeted = view.targeted.contains(pod.uid.as_str());
+            let targeted = view.planned.targeted.contains(pod.uid.as_str());
             match self.pods.get_mut(&pod.uid) {
                 Some(state) => state.targeted |= targeted,
                 None => {

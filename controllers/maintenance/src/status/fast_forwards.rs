@@ -46,8 +46,8 @@ impl FastForwards {
         maintenance: &NodeMaintenance,
         decision: &mut MaintenanceDecision,
     ) -> Vec<EventDraft> {
-        let Some(place) = view.planned.get(&i) else { return Vec::new() };
-        let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
+        let Some(place) = view.planned.places.get(&i) else { return Vec::new() };
+        let all = view.planned.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
         let messages: Vec<String> = all.map(message).collect();
         for message in messages.iter().filter(|_| is_draining(maintenance)) {
             if self.0.len() < MAX {
