@@ -7,7 +7,7 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
-use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Requeue, WorkError};
+use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Requeue};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -58,24 +58,6 @@ pub(crate) struct ReportOutcome {
     pub(crate) is_refused: bool,
 }
 
-/// A failed report.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("reporting: {0}")]
-    Report(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Report(error) => Some(error),
-            Self::NoLease => None,
-        }
-    }
-}
-
 impl Reporter {
     pub(crate) fn new(context: ControllerContext, name: &'static str, interval: Duration) -> Self {
         Self { context, name, interval, memories: Mutex::default() }
@@ -102,7 +84,7 @@ impl Reporter {
         words: Option<String>,
         last_eviction: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<ReportOutcome, CallError> {
         let tell = self.remember(request, |memory| {
             let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
             let tell = memory.notice.update(blocked, last_eviction, now);
@@ -120,7 +102,7 @@ impl Reporter {
         request: &EvictionRequest,
         why: &str,
         now: Timestamp,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<ReportOutcome, CallError> {
         let why = with_clause(&clause_of(request), why);
         match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
             Some(entry) => self.send(request, entry).await,
@@ -160,7 +142,7 @@ impl Reporter {
         request: &EvictionRequest,
         progress: ProgressReport,
         now: Timestamp,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<ReportOutcome, CallError> {
         let Some(old) = self.entry(request) else { return Ok(ReportOutcome::until(None)) };
         let is_last = progress.completed;
         let Some(entry) = report::entry(&old, &progress.of(request), now) else {
@@ -187,11 +169,9 @@ impl Reporter {
         &self,
         request: &EvictionRequest,
         entry: InterceptorStatus,
-    ) -> Result<ReportOutcome, Error> {
-        if !self.context.may_write() {
-            return Err(Error::NoLease);
-        }
-        match report::send(&self.context, request, &entry).await.map_err(Error::Report)? {
+    ) -> Result<ReportOutcome, CallError> {
+        self.context.check_lease()?;
+        match report::send(&self.context, request, &entry).await.map_err(CallError::of("reporting"))? {
             EntryWrite::Written => {
                 let next = report::next_heartbeat(&entry);
                 self.remember(request, |memory| {

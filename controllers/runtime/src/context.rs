@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 
 use crate::cache::HostCaches;
 use crate::clock::Skew;
-use crate::error::with_causes;
+use crate::error::{CallError, with_causes};
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
@@ -49,6 +49,11 @@ impl ControllerContext {
     /// Whether a write to the host may be sent now.
     pub fn may_write(&self) -> bool {
         self.lease.is_valid()
+    }
+
+    /// Fails if no write may be sent now.
+    pub fn check_lease(&self) -> Result<(), CallError> {
+        if self.may_write() { Ok(()) } else { Err(CallError::NoLease) }
     }
 }
 

@@ -30,7 +30,7 @@ pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDi
 pub use conflict::Conflict;
 pub use context::ControllerContext;
 pub use drydock_logging::target;
-pub use error::{ApiErrorKind, classify, find};
+pub use error::{ApiErrorKind, CallError, classify, find};
 pub use queue::WorkQueue;
 pub use refusals::Refusals;
-pub use worker::{Requeue, WorkError, run_workers};
+pub use worker::{Requeue, after_failed_write, run_workers};

@@ -26,8 +26,8 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue, Store,
-    WorkError, classify, clock, run_workers,
+    ApiErrorKind, Cacheable, CallError, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue,
+    Store, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -37,7 +37,7 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::reporter::Audience::{Owner, Readers};
-use crate::reporter::{self, ReportOutcome, Reporter, at};
+use crate::reporter::{ReportOutcome, Reporter, at};
 use crate::target_pod::{gone, target_of};
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
@@ -52,24 +52,6 @@ const PARALLEL: usize = 16;
 const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the taint may take to be seen before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
-
-/// A failed write.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("deleting the pod: {0}")]
-    Delete(#[source] kube::Error),
-    #[error(transparent)]
-    Report(#[from] reporter::Error),
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Delete(error) => Some(error),
-            Self::Report(error) => error.call(),
-        }
-    }
-}
 
 /// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
 /// that are fed.
@@ -147,7 +129,7 @@ impl DaemonSetReconciler {
         });
     }
 
-    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let request = self.context.caches.requests.get(&key);
         let pod = request.as_deref().and_then(|request| target_of(request, &self.context.caches.pods));
         let Some(request) = request.filter(|request| is_ours(request, pod.as_deref())) else {
@@ -156,7 +138,7 @@ impl DaemonSetReconciler {
         };
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
-        let tell = async |progress, audience| -> Result<Requeue, Error> {
+        let tell = async |progress, audience| -> Result<Requeue, CallError> {
             Ok(outcome(
                 self.reporter.publish_and_report(&request, progress, audience, None, None, now).await?,
                 now,
@@ -179,9 +161,7 @@ impl DaemonSetReconciler {
             },
             (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
-                    if let Error::Delete(why) = &error
-                        && let Some(progress) = progress::refused(why)
-                    {
+                    if let Some(progress) = error.call().and_then(progress::refused) {
                         tell(progress, Owner).await?;
                     }
                     return Err(error);
@@ -230,10 +210,8 @@ impl DaemonSetReconciler {
         named.collect::<Vec<_>>().join(", ")
     }
 
-    async fn delete(&self, pod: &Pod) -> Result<(), Error> {
-        if !self.context.may_write() {
-            return Err(reporter::Error::NoLease.into());
-        }
+    async fn delete(&self, pod: &Pod) -> Result<(), CallError> {
+        self.context.check_lease()?;
         let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
         let params = DeleteParams::default().preconditions(preconditions);
         let api: Api<HostPod> = Api::namespaced(self.context.client.clone(), &pod.namespace);
@@ -247,7 +225,7 @@ impl DaemonSetReconciler {
             Err(error) if matches!(classify(&error), ApiErrorKind::NotFound | ApiErrorKind::Conflict) => {
                 Ok(())
             }
-            Err(error) => Err(Error::Delete(error)),
+            Err(error) => Err(CallError::of("deleting the pod")(error)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::WorkQueue;
-use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Pod, Requeue, clock};
+use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Pod, Requeue, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -19,7 +19,7 @@ use super::pool::{BudgetFlow, EvictionPool};
 use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
 use crate::report::{ProgressReport, REFUSED};
-use crate::reporter::{Audience, Error, Reporter, at, earliest};
+use crate::reporter::{Audience, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Reports of one request are not closer than this, but for the first and the last.
@@ -82,7 +82,7 @@ impl ImperativeReconciler {
         Some((request, PodAndBudgets { pod, check }))
     }
 
-    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some((request, seen)) = self.fetch(&key) else {
             self.forget(&key);
             return Ok(Requeue::Never);

@@ -18,7 +18,7 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::{
-    ApiErrorKind, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
+    ApiErrorKind, CallError, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, classify, clock,
     run_workers,
 };
 use futures::FutureExt;
@@ -41,24 +41,6 @@ const MANAGER: &str = "drydock-daemonset-taint";
 
 /// A change that the cache does not show within this time is looked at again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
-
-/// A failed write.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("changing the node's taints: {0}")]
-    Patch(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Patch(error) => Some(error),
-            Self::NoLease => None,
-        }
-    }
-}
 
 /// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is called with each
 /// node whose taint is refused with words that are new, or taken away again and again.
@@ -129,7 +111,7 @@ async fn reconcile(
     state: &DaemonSetState,
     blocked: &(impl Fn(&str) + Sync),
     name: String,
-) -> Result<Requeue, Error> {
+) -> Result<Requeue, CallError> {
     let is_draining = state.targets.has_reached_daemon_sets(&name);
     let Some(node) = context.caches.nodes.find("", &name) else {
         state.over(&name, false);
@@ -143,9 +125,7 @@ async fn reconcile(
     if wanted && let Some(wait) = pause(context, state, blocked, &node) {
         return Ok(Requeue::After(wait));
     }
-    if !context.may_write() {
-        return Err(Error::NoLease);
-    }
+    context.check_lease()?;
     let api: Api<HostNode> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
     match api.patch(&name, &params, &Patch::Merge(patch)).await {
@@ -167,7 +147,7 @@ async fn reconcile(
                         tell_it_stays(context, &node, &state.refusals);
                     }
                 }
-                Err(Error::Patch(error))
+                Err(CallError::of("changing the node's taints")(error))
             }
         },
     }
