@@ -8,13 +8,16 @@ use drydock_architecture::{none, source};
 const LAYERED: &[&str] = &[
     "apiserver/server/src/",
     "apiserver/server/src/handlers/",
+    "controllers/eviction/src/",
     "controllers/interceptors/src/",
     "controllers/interceptors/src/daemonset/",
     "controllers/interceptors/src/imperative/",
     "controllers/maintenance/src/",
+    "controllers/maintenance/src/blockers/",
     "controllers/maintenance/src/io/",
     "controllers/maintenance/src/nodes/",
     "controllers/maintenance/src/status/",
+    "controllers/runtime/src/",
     "controllers/runtime/src/events/",
 ];
 

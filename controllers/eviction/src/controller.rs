@@ -21,8 +21,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tracing::debug;
 
+use crate::decision::{Config, RequestDecision, TargetPod, Warning};
 use crate::labels;
-use crate::machine::{Config, RequestDecision, TargetPod, Warning, step};
+use crate::machine::step;
 use crate::metrics::RequestMetrics;
 use crate::removal::{Removals, STALE};
 use crate::request_events::{publish_start, publish_warnings, report};
@@ -160,7 +161,7 @@ impl RequestReconciler {
             }
             Err(error) => {
                 if classify(&error) == ApiErrorKind::Invalid {
-                    self.context.skew.report(&self.context, request).await;
+                    self.context.report_skew(request).await;
                 }
                 after_failed_write("writing the status", error, STALE)
             }

@@ -19,9 +19,9 @@ use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::debug;
 
+use crate::decision::Config;
 use crate::ending::{ended_at, is_due};
 use crate::held::HeldRequests;
-use crate::machine::Config;
 use crate::surplus::SurplusRequests;
 
 /// Requests that are removed at a time.

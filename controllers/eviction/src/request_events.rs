@@ -7,7 +7,7 @@ use drydock_runtime::events::{Severity, subject};
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, target};
 use tracing::{debug, warn};
 
-use crate::machine::Warning;
+use crate::decision::Warning;
 
 /// Tells the pod's owner, with what the status says now.
 pub(crate) fn publish_warnings(

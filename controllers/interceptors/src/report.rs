@@ -151,7 +151,7 @@ pub async fn send(
         Err(error) => match classify(&error) {
             failure @ (ApiErrorKind::NotFound | ApiErrorKind::Conflict | ApiErrorKind::Invalid) => {
                 if failure == ApiErrorKind::Invalid {
-                    context.skew.report(context, request).await;
+                    context.report_skew(request).await;
                 }
                 debug!(request = %key, error = with_causes(&error), "report refused");
                 Ok(EntryWrite::NotOurs)

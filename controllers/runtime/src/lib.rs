@@ -22,6 +22,7 @@ pub mod patch;
 pub mod queue;
 pub mod refusals;
 pub mod round_robin;
+pub mod skew;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 pub mod worker;

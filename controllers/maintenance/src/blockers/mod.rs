@@ -7,6 +7,7 @@ mod request;
 mod shown;
 mod terminating;
 mod text;
+mod why;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,10 +23,11 @@ use crate::actions::MaintenanceDecision;
 use crate::nodes::uncordoned;
 use crate::world::WorldView;
 
-use cause::why;
-pub(crate) use cause::{BlockCause, CauseContext};
+pub(crate) use cause::BlockCause;
 use owner::Owners;
 use shown::{ShownBlocker, show};
+pub(crate) use why::CauseContext;
+use why::why;
 
 /// The blockers of all nodes, and since when each blocks.
 #[derive(Clone, Debug, Default)]

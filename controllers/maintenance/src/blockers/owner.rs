@@ -10,7 +10,7 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cause::BlockCause;
+use super::cause::{BlockCause, ForOwner};
 use super::interceptor::silent_at;
 use super::shown::{BlockerKey, ShownBlocker};
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
@@ -18,17 +18,6 @@ use crate::world::WorldView;
 
 /// How long a change of leader may take; the leader before has published the events of older causes.
 const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
-
-/// A cause whose event for the pod's owner only this controller publishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForOwner {
-    /// No agent stops the static pod.
-    NoAgent,
-    /// An interceptor of others has never reported.
-    NeverReported,
-    /// An interceptor of others says that it is blocked.
-    SaysBlocked,
-}
 
 /// Tells the owners of pods.
 #[derive(Clone, Debug, Default)]
