@@ -6,10 +6,10 @@ use crate::actions::MaintenanceDecision;
 use crate::blockers::{Blockers, CauseContext};
 use crate::config::Config;
 use crate::milestones::Milestones;
+use crate::nodes::awaiting_cordon::AwaitingCordon;
 use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::gone::GoneNodes;
-use crate::nodes::uncordoned::NotCordoned;
 use crate::nodes::{conditions, cordon};
 use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
@@ -23,7 +23,7 @@ use crate::{planning, release, requests, status};
 #[derive(Clone, Debug, Default)]
 pub struct MachineMemory {
     pub(crate) uncordon_conflicts: UncordonConflicts,
-    pub(crate) uncordoned: NotCordoned,
+    pub(crate) awaiting_cordon: AwaitingCordon,
     pub(crate) emptied: ConfirmedEmpty,
     pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,
@@ -44,7 +44,7 @@ pub fn step(
     let mut decision = MaintenanceDecision::default();
     let mut view = WorldView::new(world, config, now, memory.status.left_out.clone());
     view.planned = planning::plan(&view);
-    view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
+    view.waiting = Some(memory.awaiting_cordon.update(&view, &mut decision));
     memory.failures.update(&view);
     memory.emptied.update(&view);
     memory.gone.update(&view, &memory.emptied);

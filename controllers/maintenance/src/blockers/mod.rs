@@ -20,7 +20,7 @@ use drydock_runtime::guide::may_stay;
 use jiff::Timestamp;
 
 use crate::actions::MaintenanceDecision;
-use crate::nodes::uncordoned;
+use crate::nodes::awaiting_cordon;
 use crate::world::WorldView;
 
 pub(crate) use cause::BlockCause;
@@ -86,7 +86,7 @@ impl Blockers {
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
-            if let Some(message) = uncordoned::why(view, known.uncordon_conflicts, node) {
+            if let Some(message) = awaiting_cordon::why(view, known.uncordon_conflicts, node) {
                 let why = BlockCause::new(NODE_UPDATE_REFUSED, message);
                 let before = before.get(&(*node, "")).copied();
                 blockers.insert(0, show(view, before, PodReference::default(), why, decision));

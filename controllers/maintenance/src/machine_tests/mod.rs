@@ -3,6 +3,7 @@
 
 mod answer;
 mod asked_again;
+mod awaiting_cordon;
 mod blockers;
 mod conditions;
 mod cordon;
@@ -23,7 +24,6 @@ mod static_pods;
 mod strays;
 mod types;
 mod types_recorded;
-mod uncordoned;
 mod unscheduled;
 mod waiting;
 mod will_be_lost;
