@@ -2,7 +2,7 @@
 //! which nodes wait for their taint.
 
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
-use drydock_runtime::{ControllerContext, Refusals};
+use drydock_runtime::{ControllerContext, NodeWriteRefusals};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -19,7 +19,7 @@ pub(super) struct DaemonSetState {
     /// Nodes whose taint is looked at.
     pub(super) queue: WorkQueue<String>,
     /// Nodes whose taints cannot be changed.
-    pub(super) refusals: Refusals,
+    pub(super) refusals: NodeWriteRefusals,
     /// Nodes whose taint does not stand yet.
     pub(super) waits: TaintWaits,
 }
@@ -41,7 +41,7 @@ impl DaemonSetState {
             deletions: Mutex::default(),
             targets: DaemonSetTargets::default(),
             queue: WorkQueue::new("daemonset_taint", &context.metrics, ExponentialBackoff::WRITES),
-            refusals: Refusals::default(),
+            refusals: NodeWriteRefusals::default(),
             waits: TaintWaits::default(),
         }
     }

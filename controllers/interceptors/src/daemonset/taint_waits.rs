@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use drydock_runtime::Conflict;
+use drydock_runtime::UndoneByOthers;
 use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ pub(super) struct TaintWaits(Mutex<HashMap<String, TaintWait>>);
 #[derive(Default)]
 struct TaintWait {
     since: Option<Timestamp>,
-    taken: Conflict,
+    taken: UndoneByOthers,
 }
 
 /// A taint that is to be set.

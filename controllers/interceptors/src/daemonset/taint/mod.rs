@@ -18,8 +18,8 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::{
-    ApiErrorKind, CallError, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, classify, clock,
-    run_workers,
+    ApiErrorKind, CallError, ControllerContext, Node, NodeWriteRefusals, ObjectChange, Pod, Requeue,
+    classify, clock, run_workers,
 };
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node as HostNode;
@@ -154,7 +154,7 @@ async fn reconcile(
 }
 
 /// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
-fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &Refusals) {
+fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
         format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
