@@ -1,5 +1,5 @@
-//! The retries of each request whose turn is imperative eviction's: what was tried, and for which budget it waits. Bounded by
-//! the number of requests.
+//! The requests whose turn is imperative eviction's, and the queues in which they wait for a budget. Bounded by the number of
+//! requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
+use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
-use super::next_step::Attempts;
 
 /// Requests that a change of their budget wakes at least, if it may let pods go: as many as may be in flight.
 const WOKEN: usize = 64;
@@ -43,7 +43,8 @@ pub(crate) struct BudgetWaiters {
     requests: HashMap<ObjectKey, TrackedRequest>,
     /// Those who wait for room, by the budget and in the order in which they came.
     room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
-    /// Those who wait for fewer budgets, by each of these. Apart from the others, whom they would keep from being woken.
+    /// Requests behind two budgets, by each of the two. They stand apart: no disruption that one of the two allows helps
+    /// them, and in `room` they would be woken in place of a request that it helps.
     behind_two: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Those whose eviction is queued or in flight, whether or not they are remembered: the answer to a request that was
     /// withdrawn may come after it is wanted again.

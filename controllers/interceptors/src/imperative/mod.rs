@@ -6,6 +6,7 @@
 //!              └─────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+mod attempts;
 mod budget_check;
 mod budget_waiters;
 mod evict;

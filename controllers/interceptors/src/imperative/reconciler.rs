@@ -11,11 +11,12 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
-use super::next_step::{Attempts, NextStep, next_step};
+use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
 use super::{NAME, is_ours};
 use crate::report::{ProgressReport, REFUSED};
