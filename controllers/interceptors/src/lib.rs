@@ -2,12 +2,9 @@
 //! it is their turn.
 //!
 //! An interceptor acts on a request while it is the active one, and owns its entry in `status.interceptors`, which it
-//! writes by server-side apply under its own name ([`report`]).
+//! writes by server-side apply under its own name (`report`).
 
-pub mod report;
-
-mod owner_notice;
-mod reporter;
+mod report;
 mod target_pod;
 #[cfg(test)]
 mod testing;

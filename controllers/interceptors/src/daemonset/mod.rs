@@ -36,8 +36,8 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
-use crate::reporter::Audience::{Owner, Readers};
-use crate::reporter::{ReportOutcome, Reporter, at};
+use crate::report::Audience::{Owner, Readers};
+use crate::report::{ReportOutcome, Reporter, at};
 use crate::target_pod::{gone, target_of};
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;

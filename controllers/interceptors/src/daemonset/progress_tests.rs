@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::reporter::Audience;
+use crate::report::Audience;
 use crate::testing::{at_second, progress, reporter, request};
 
 #[test]

@@ -19,8 +19,7 @@ use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
 use super::{NAME, is_ours};
-use crate::report::{ProgressReport, REFUSED};
-use crate::reporter::{Audience, Reporter, at, earliest};
+use crate::report::{Audience, ProgressReport, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Reports of one request are not closer than this, but for the first and the last.

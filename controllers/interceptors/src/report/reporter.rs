@@ -12,8 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::owner_notice::{OwnerEvent, OwnerNotice};
-use crate::report::{self, EntryWrite, ProgressReport};
+use super::entry::{self, EntryWrite, ProgressReport};
+use super::owner_notice::{OwnerEvent, OwnerNotice};
 
 /// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry
 /// yet, and one that is made from the one before would start the turn again, which is refused.
@@ -104,7 +104,7 @@ impl Reporter {
         now: Timestamp,
     ) -> Result<ReportOutcome, CallError> {
         let why = with_clause(&clause_of(request), why);
-        match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
+        match self.entry(request).and_then(|old| entry::decline(&old, why, now)) {
             Some(entry) => self.send(request, entry).await,
             None => Ok(ReportOutcome::until(None)),
         }
@@ -145,8 +145,8 @@ impl Reporter {
     ) -> Result<ReportOutcome, CallError> {
         let Some(old) = self.entry(request) else { return Ok(ReportOutcome::until(None)) };
         let is_last = progress.completed;
-        let Some(entry) = report::entry(&old, &progress.of(request), now) else {
-            return Ok(ReportOutcome::until(report::next_heartbeat(&old)));
+        let Some(entry) = entry::entry(&old, &progress.of(request), now) else {
+            return Ok(ReportOutcome::until(entry::next_heartbeat(&old)));
         };
         let written_at = self.remember(request, |memory| memory.written_at);
         let wait = written_at.map_or(Duration::ZERO, |at| self.interval.saturating_sub(at.elapsed()));
@@ -171,9 +171,9 @@ impl Reporter {
         entry: InterceptorStatus,
     ) -> Result<ReportOutcome, CallError> {
         self.context.check_lease()?;
-        match report::send(&self.context, request, &entry).await.map_err(CallError::of("reporting"))? {
+        match entry::send(&self.context, request, &entry).await.map_err(CallError::of("reporting"))? {
             EntryWrite::Written => {
-                let next = report::next_heartbeat(&entry);
+                let next = entry::next_heartbeat(&entry);
                 self.remember(request, |memory| {
                     (memory.written, memory.written_at) = (Some(entry), Some(Instant::now()));
                 });
