@@ -12,6 +12,7 @@ const LAYERED: &[&str] = &[
     "controllers/interceptors/src/",
     "controllers/interceptors/src/daemonset/",
     "controllers/interceptors/src/imperative/",
+    "controllers/interceptors/src/report/",
     "controllers/maintenance/src/",
     "controllers/maintenance/src/blockers/",
     "controllers/maintenance/src/io/",

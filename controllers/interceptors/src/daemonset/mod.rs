@@ -37,8 +37,8 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::report::Audience::{Owner, Readers};
-use crate::report::{ReportOutcome, Reporter, at};
-use crate::target_pod::{gone, target_of};
+use crate::report::{ProgressNews, ReportOutcome, Reporter, at, gone};
+use crate::target_pod::target_of;
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
 use state::{DaemonSetState, PendingTaint};
@@ -139,10 +139,8 @@ impl DaemonSetReconciler {
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
         let tell = async |progress, audience| -> Result<Requeue, CallError> {
-            Ok(outcome(
-                self.reporter.publish_and_report(&request, progress, audience, None, None, now).await?,
-                now,
-            ))
+            let news = ProgressNews::of(progress, audience);
+            Ok(outcome(self.reporter.publish_and_report(&request, news, now).await?, now))
         };
         match (action, pod) {
             (PodAction::Decline, _) => {

@@ -8,8 +8,8 @@ use super::NAME;
 use super::attempts::Attempts;
 use super::budget_check::BudgetCheck;
 use super::eviction_result::EvictionResult;
-use crate::report::ProgressReport;
-use crate::target_pod::{self, responsible};
+use crate::report::{self, ProgressReport};
+use crate::target_pod::responsible;
 
 /// The next step for a request: a report, an eviction, or a wait.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ pub(crate) fn next_step(
     now: Timestamp,
 ) -> NextStep {
     let Some(pod) = pod else {
-        return NextStep { progress: Some(target_pod::gone()), ..NextStep::default() };
+        return NextStep { progress: Some(report::gone()), ..NextStep::default() };
     };
     let owner = responsible(pod);
     if owner != NAME {
@@ -44,7 +44,7 @@ pub(crate) fn next_step(
     }
     if pod.is_terminating() {
         let wake = pod.overdue_at().filter(|due| *due > now);
-        return NextStep { progress: Some(target_pod::terminating(pod, "", now)), ask: false, wake };
+        return NextStep { progress: Some(report::terminating(pod, "", now)), ask: false, wake };
     }
     match attempts.next(check, now) {
         Some(next) if next > now && !attempts.has_opened(check) => {

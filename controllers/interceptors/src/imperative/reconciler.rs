@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressReport, REFUSED, Reporter, at, earliest};
+use crate::report::{Audience, ProgressNews, ProgressReport, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Reports of one request are not closer than this, but for the first and the last.
@@ -100,10 +100,8 @@ impl ImperativeReconciler {
         let mut wake = next_step.wake;
         if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
-            let told = self
-                .reporter
-                .publish_and_report(&request, progress, Audience::Owner, words, last_eviction, now)
-                .await?;
+            let news = ProgressNews { progress, audience: Audience::Owner, words, last_eviction };
+            let told = self.reporter.publish_and_report(&request, news, now).await?;
             wake = earliest(wake, told.wake);
             if told.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());

@@ -12,7 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::entry::{self, EntryWrite, ProgressReport};
+use super::apply::{EntryWrite, send};
+use super::entry::{self, ProgressReport};
 use super::owner_notice::{OwnerEvent, OwnerNotice};
 
 /// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry
@@ -49,6 +50,26 @@ pub(crate) enum Audience {
     Owner,
 }
 
+/// Progress, and what the events about it need.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgressNews {
+    /// What the entry is to say.
+    pub(crate) progress: ProgressReport,
+    /// Who reads it.
+    pub(crate) audience: Audience,
+    /// The words of the event that something blocks, if they are not the message.
+    pub(crate) words: Option<String>,
+    /// When the budget that blocks let an eviction go last.
+    pub(crate) last_eviction: Option<Timestamp>,
+}
+
+impl ProgressNews {
+    /// Progress whose events have its message.
+    pub(crate) fn of(progress: ProgressReport, audience: Audience) -> Self {
+        Self { progress, audience, words: None, last_eviction: None }
+    }
+}
+
 /// How a report ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReportOutcome {
@@ -73,18 +94,14 @@ impl Reporter {
         self.memories.lock().remove(key);
     }
 
-    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry. `words` are
-    /// those of the event that something blocks, if they are not the message; `last_eviction` is when its budget let an
-    /// eviction go last.
+    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry.
     pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
-        mut progress: ProgressReport,
-        audience: Audience,
-        words: Option<String>,
-        last_eviction: Option<Timestamp>,
+        news: ProgressNews,
         now: Timestamp,
     ) -> Result<ReportOutcome, CallError> {
+        let ProgressNews { mut progress, audience, words, last_eviction } = news;
         let tell = self.remember(request, |memory| {
             let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
             let tell = memory.notice.update(blocked, last_eviction, now);
@@ -171,7 +188,7 @@ impl Reporter {
         entry: InterceptorStatus,
     ) -> Result<ReportOutcome, CallError> {
         self.context.check_lease()?;
-        match entry::send(&self.context, request, &entry).await.map_err(CallError::of("reporting"))? {
+        match send(&self.context, request, &entry).await.map_err(CallError::of("reporting"))? {
             EntryWrite::Written => {
                 let next = entry::next_heartbeat(&entry);
                 self.remember(request, |memory| {
