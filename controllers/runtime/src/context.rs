@@ -96,7 +96,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
             Ok(Err(error)) => {
                 debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
             }
-            // A server that takes connections and says nothing; of one that takes none the client tells.
+            // The server takes connections and does not answer. The client logs one that takes none.
             Err(_) if !std::mem::replace(&mut is_told, true) => {
                 warn!("the API server takes the request for its version and does not answer; trying again");
             }

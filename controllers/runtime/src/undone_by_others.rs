@@ -6,12 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What was undone within this time counts.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
-/// A conflict is reported again after this.
+/// It is reported again after this.
 const QUIET: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
 const MAX_TIMES: usize = 16;
 
-/// A conflict about one thing.
+/// How often others have undone one change of ours lately.
 #[derive(Clone, Debug, Default)]
 pub struct UndoneByOthers {
     undone: VecDeque<Timestamp>,

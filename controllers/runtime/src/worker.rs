@@ -83,9 +83,9 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
         }
         Ok(Err(error)) => {
             let pace = error.call().and_then(error::pace).unwrap_or_default();
-            // Of a server that is away the client tells, once for all keys.
-            let is_told_of = error.call().is_some_and(is_unreachable);
-            report_failure(queue, &key, &with_causes(&error), is_told_of, pace);
+            // The client logs a server that is away, once for all keys.
+            let is_logged = error.call().is_some_and(is_unreachable);
+            report_failure(queue, &key, &with_causes(&error), is_logged, pace);
         }
         // A panic is a bug; the other keys must not suffer from it.
         Err(_) => report_failure(queue, &key, "the worker panicked", false, Duration::ZERO),
@@ -94,10 +94,10 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
 }
 
 /// Warns once of each thing with which a key keeps failing; what comes before and again is for the debug log.
-fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_told_of: bool, pace: Duration) {
+fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_logged: bool, pace: Duration) {
     let failures = queue.failures(key);
     let retry_in = queue.add_paced(key.clone(), pace);
-    if failures >= QUIET_FAILURES && !is_told_of && queue.is_news(key, error) {
+    if failures >= QUIET_FAILURES && !is_logged && queue.is_news(key, error) {
         warn!(%key, error, failures, ?retry_in, "keeps failing, trying again");
     } else {
         debug!(%key, error, failures, ?retry_in, "failed, trying again");

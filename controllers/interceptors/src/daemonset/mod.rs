@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! request, pod, maintenance, node ─▶ queue of requests ─▶ decide ─▶ delete, report
-//!                                ─▶ queue of nodes    ─▶ taint ─┘ (seen in the cache of nodes; asked for if nobody looked)
+//!                                ─▶ queue of nodes    ─▶ taint ─┘ (seen in the cache of nodes; queued if it was not decided yet)
 //! ```
 
 mod decide;
@@ -185,8 +185,9 @@ impl DaemonSetReconciler {
         decide(request, pod, &on_node, awaits_taint, &self.state.deletions.lock(), now)
     }
 
-    /// Why the taint of a node does not stand, if that is to be reported; else when it is. The taint is looked at if nobody has
-    /// since it is wanted: not all that it depends on brings an event of its node.
+    /// Returns why the node lacks its taint, once the reason is due for a report, or fails with the time at which it will be
+    /// due. Queues the node if the taint has not been decided since it is wanted: some of what it depends on changes without
+    /// an event of the node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.state.awaited(node);
         if awaited.is_none() {

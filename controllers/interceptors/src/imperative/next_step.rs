@@ -61,7 +61,7 @@ fn say(message: String) -> NextStep {
     }
 }
 
-/// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
+/// Reports that the eviction was accepted, or the last refusal. Lost races and throttling are not reported.
 fn progress_of(attempts: &Attempts, check: &BudgetCheck) -> Option<ProgressReport> {
     if attempts.last == Some(EvictionResult::Accepted) {
         return Some(ProgressReport {

@@ -16,8 +16,8 @@ use super::apply::{EntryWrite, send};
 use super::entry::{self, ProgressReport};
 use super::owner_notice::{OwnerEvent, OwnerNotice};
 
-/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry
-/// yet, and one that is made from the one before would start the turn again, which is refused.
+/// Writes the entries of one interceptor, publishes events for the owners of pods, and remembers both: the cache may not
+/// show the last entry yet, and an entry made from an older one would start the turn again, which the API server refuses.
 pub(crate) struct Reporter {
     context: ControllerContext,
     /// Name of the interceptor.

@@ -53,7 +53,7 @@ impl BlockCause {
         Self { state, ..self }
     }
 
-    /// The same, with what somebody says whom we do not believe.
+    /// The same, with the text of another program, which may be wrong.
     pub(super) fn quoting(mut self, words: &str) -> Self {
         self.text.quoted = Some(words.to_owned());
         self

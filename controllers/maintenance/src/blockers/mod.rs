@@ -34,7 +34,7 @@ use why::why;
 pub(crate) struct Blockers {
     /// By node, the longest blocked first.
     nodes: HashMap<String, Vec<ShownBlocker>>,
-    /// Who tells the owners of the pods.
+    /// Publishes events for the owners of the pods.
     owners: Owners,
     /// Since when nothing explains why pods are there, by UID.
     unexplained: HashMap<String, Timestamp>,

@@ -126,9 +126,9 @@ fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     }
 }
 
-/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Our requester's name
-/// is anybody's to write, and whoever makes requests with it later keeps nothing from its end; nor does one that is over and
-/// is kept for the pod's owner.
+/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Others may
+/// write our requester's name: a request that they make with it later does not hold up the end, nor does one that is over
+/// and is kept for the pod's owner.
 pub(crate) fn is_open_on(
     view: &WorldView<'_>,
     failures: &RequestFailures,

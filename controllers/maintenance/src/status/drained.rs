@@ -219,7 +219,7 @@ pub(super) fn to_confirm(
 impl StatusBuilder<'_, '_> {
     /// Why pods are left: people look here first, as `kubectl describe` shows conditions before nodes. It names what blocks
     /// most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
-    /// what it tells of, and never because time passes.
+    /// what it names, and never because time passes.
     pub(super) fn answer(&self, last: PodType) -> Option<String> {
         self.blocked(last).or_else(|| self.waits_elsewhere())
     }

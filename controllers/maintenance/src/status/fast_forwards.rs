@@ -23,7 +23,7 @@ const MAX: usize = 1000;
 pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
 impl FastForwards {
-    /// Tells again what is due, of maintenances that are not drained yet.
+    /// Publishes again what is due, of maintenances that are not drained yet.
     pub(super) fn update(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();

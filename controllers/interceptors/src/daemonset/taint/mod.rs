@@ -170,7 +170,7 @@ fn pause(
 ) -> Option<Duration> {
     let now = clock::now();
     let due = state.waits.wanted(&node.name, now);
-    if let Some((times, began)) = due.tell {
+    if let Some((times, began)) = due.report {
         let message = format!(
             "The taint {TAINT} was taken away {times} times since {} while DaemonSet pods are drained from \
              the node; it is set again, later each time, and pods that it keeps away are not deleted without it",
