@@ -12,8 +12,8 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue, WorkError, classify,
-    clock, find, patch, run_workers,
+    ApiErrorKind, Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue,
+    after_failed_write, classify, clock, find, patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -21,10 +21,11 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tracing::debug;
 
+use crate::decision::{Config, RequestDecision, TargetPod, Warning};
 use crate::labels;
-use crate::machine::{Config, RequestDecision, TargetPod, Warning, step};
+use crate::machine::step;
 use crate::metrics::RequestMetrics;
-use crate::removal::Removals;
+use crate::removal::{Removals, STALE};
 use crate::request_events::{publish_start, publish_warnings, report};
 
 /// Field manager of the status.
@@ -44,33 +45,6 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self { config: Config::default(), parallel: 32, aggregate_metrics: false }
-    }
-}
-
-/// A failed look or write.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("reading the pod: {0}")]
-    ReadPod(#[source] kube::Error),
-    #[error("writing the status: {0}")]
-    WriteStatus(#[source] kube::Error),
-    #[error("applying labels: {0}")]
-    ApplyLabels(#[source] kube::Error),
-    #[error("removing the request: {0}")]
-    Delete(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::ReadPod(error)
-            | Self::WriteStatus(error)
-            | Self::ApplyLabels(error)
-            | Self::Delete(error) => Some(error),
-            Self::NoLease => None,
-        }
     }
 }
 
@@ -121,16 +95,14 @@ struct RequestReconciler {
 }
 
 impl RequestReconciler {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
         let decision = self.decide(&request).await?;
         if decision.delete {
             self.removals.add(key);
             return Ok(Requeue::Never);
         }
-        if !self.context.may_write() {
-            return Err(Error::NoLease);
-        }
+        self.context.check_lease()?;
         if let Some(status) = &decision.status {
             // Labels and wake-ups follow from the changed object, when it comes back.
             return self.write_status(&request, status, decision.warnings).await;
@@ -143,7 +115,7 @@ impl RequestReconciler {
 
     /// Decides at the time at which the pod was last seen: a live read may take long, and the API server refuses times
     /// that are not the present.
-    async fn decide(&self, request: &EvictionRequest) -> Result<RequestDecision, Error> {
+    async fn decide(&self, request: &EvictionRequest) -> Result<RequestDecision, CallError> {
         let Some(target) = request.spec.target.pod.as_ref() else { return Ok(RequestDecision::default()) };
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
@@ -160,7 +132,7 @@ impl RequestReconciler {
             return Ok(decision);
         }
         let live = find(&api::<Pod>(&self.context.client, namespace), &target.name).await;
-        let live = live.map_err(Error::ReadPod)?.map(|wire| wire.object);
+        let live = live.map_err(CallError::of("reading the pod"))?.map(|wire| wire.object);
         let seen = match &live {
             Some(pod) if pod.uid == target.uid => TargetPod::Present(pod),
             Some(other) => TargetPod::Replaced(&other.uid),
@@ -176,7 +148,7 @@ impl RequestReconciler {
         request: &EvictionRequest,
         status: &EvictionRequestStatus,
         warnings: Vec<Warning>,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<Requeue, CallError> {
         let key = request.key();
         let patch = status_patch(request, status);
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
@@ -189,9 +161,9 @@ impl RequestReconciler {
             }
             Err(error) => {
                 if classify(&error) == ApiErrorKind::Invalid {
-                    self.context.skew.report(&self.context, request).await;
+                    self.context.report_skew(request).await;
                 }
-                stale(&error).ok_or(Error::WriteStatus(error))
+                after_failed_write("writing the status", error, STALE)
             }
         }
     }
@@ -201,7 +173,7 @@ impl RequestReconciler {
         request: &EvictionRequest,
         of_pod: &std::collections::BTreeMap<String, String>,
         wake: Option<Timestamp>,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<Requeue, CallError> {
         let key = request.key();
         // The UID keeps the apply from making a request that was deleted meanwhile.
         let body = json!({
@@ -215,20 +187,8 @@ impl RequestReconciler {
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.patch(&key.name, &params, &Patch::Apply(body)).await {
             Ok(_) => Ok(come_back(wake)),
-            Err(error) => stale(&error).ok_or(Error::ApplyLabels(error)),
+            Err(error) => after_failed_write("applying labels", error, STALE),
         }
-    }
-}
-
-/// How long after a 409 a write is decided again, if the cache does not show a newer version before.
-pub(crate) const STALE: Duration = Duration::from_secs(30);
-
-/// What follows from a write that was decided on an old state, if it was. The cache tells when a request is gone.
-pub(crate) fn stale(error: &kube::Error) -> Option<Requeue> {
-    match classify(error) {
-        ApiErrorKind::NotFound => Some(Requeue::WithBackoff),
-        ApiErrorKind::Conflict => Some(Requeue::After(STALE)),
-        _ => None,
     }
 }
 

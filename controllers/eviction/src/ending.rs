@@ -8,7 +8,7 @@ use drydock_api::meta::{Condition, find_condition, set_condition};
 use drydock_api::time::truncate_to_seconds;
 use jiff::Timestamp;
 
-use crate::machine::{Config, RequestDecision, retire_active};
+use crate::decision::{Config, RequestDecision};
 
 /// How a request ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,15 @@ pub(crate) fn set(
         message: ending.message.clone(),
     };
     set_condition(&mut status.conditions, condition);
+}
+
+/// Moves the active interceptor to the processed ones.
+pub(crate) fn retire_active(status: &mut EvictionRequestStatus) {
+    for active in std::mem::take(&mut status.active_interceptors) {
+        if !status.processed_interceptors.contains(&active) {
+            status.processed_interceptors.push(active);
+        }
+    }
 }
 
 /// Removal when it is due, else when to look again.

@@ -4,6 +4,7 @@
 
 pub mod machine;
 
+mod decision;
 mod ending;
 mod held;
 mod labels;
@@ -15,4 +16,5 @@ mod removal;
 mod request_events;
 
 pub use controller::{Options, run};
-pub use machine::{Config, RequestDecision, TargetPod, step};
+pub use decision::{Config, RequestDecision, TargetPod, Warning};
+pub use machine::step;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::time::Duration;
+
 use drydock_api::meta::Condition;
 use drydock_runtime::cache::PodPhase;
 

@@ -5,24 +5,29 @@
 //! never taken up: otherwise a client that makes requests faster than they are removed would fill the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
-use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Requeue, clock, run_workers};
+use drydock_runtime::{
+    Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Requeue, after_failed_write, clock,
+    run_workers,
+};
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::debug;
 
-use crate::controller::{Error, stale};
+use crate::decision::Config;
 use crate::ending::{ended_at, is_due};
 use crate::held::HeldRequests;
-use crate::machine::Config;
 use crate::surplus::SurplusRequests;
 
 /// Requests that are removed at a time.
 const PARALLEL: usize = 8;
+/// How long after a 409 a write is decided again, if the cache does not show a newer version before.
+pub(crate) const STALE: Duration = Duration::from_secs(30);
 
 /// The queue of removals. Clones share it.
 #[derive(Clone)]
@@ -101,14 +106,12 @@ impl Removals {
         run_workers(queue, PARALLEL, stop, work).await;
     }
 
-    async fn remove(&self, key: ObjectKey) -> Result<Requeue, Error> {
+    async fn remove(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
         if !self.is_due(&key, &request) {
             return Ok(Requeue::Never);
         }
-        if !self.context.may_write() {
-            return Err(Error::NoLease);
-        }
+        self.context.check_lease()?;
         let params = DeleteParams::default().preconditions(Preconditions {
             uid: Some(request.metadata.uid.clone()),
             resource_version: Some(request.metadata.resource_version.clone()),
@@ -119,7 +122,7 @@ impl Removals {
                 debug!(request = %key, "removed a finished request");
                 Ok(Requeue::Never)
             }
-            Err(error) => stale(&error).ok_or(Error::Delete(error)),
+            Err(error) => after_failed_write("removing the request", error, STALE),
         }
     }
 

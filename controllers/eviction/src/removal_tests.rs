@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::STALE;
 
 /// Evicted `ago` seconds ago, and kept for ever for its requester.
 fn evicted(name: &str, ago: i64) -> EvictionRequest {

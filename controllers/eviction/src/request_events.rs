@@ -7,9 +7,9 @@ use drydock_runtime::events::{Severity, subject};
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, target};
 use tracing::{debug, warn};
 
-use crate::machine::Warning;
+use crate::decision::Warning;
 
-/// Tells the pod's owner, with what the status says now.
+/// Publishes the warnings to the pod's owner, with what the status says now.
 pub(crate) fn publish_warnings(
     context: &ControllerContext,
     request: &EvictionRequest,
@@ -26,9 +26,9 @@ pub(crate) fn publish_warnings(
     }
 }
 
-/// Tells the pod's owner that an interceptor has begun. The default ones are no news: every pod has them. Of a request that
-/// is seen for the first time the holder of the lease before has published the event, if the interceptor began within that
-/// term. (What began between its last renewal and a crash may get two events.)
+/// Publishes to the pod's owner that an interceptor has begun. The default ones get no event: every pod has them. For a
+/// request that is seen for the first time, the last holder of the lease has published it, if the interceptor began in
+/// that term. (What began between its last renewal and a crash may get two events.)
 pub(crate) fn publish_start(context: &ControllerContext, change: &ObjectChange<EvictionRequest>) {
     let Some(new) = &change.new else { return };
     let active = new.active_interceptor_status().filter(|active| !is_default(&active.name));

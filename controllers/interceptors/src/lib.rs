@@ -1,17 +1,13 @@
 //! Interceptors that come with Drydock: [`imperative`] calls the eviction API, [`daemonset`] deletes DaemonSet pods when
-//! it is their turn, and [`taint`] keeps those from coming straight back.
+//! it is their turn.
 //!
 //! An interceptor acts on a request while it is the active one, and owns its entry in `status.interceptors`, which it
-//! writes by server-side apply under its own name ([`report`]).
+//! writes by server-side apply under its own name (`report`).
 
-pub mod report;
-
-mod owner_notice;
-mod reporter;
+mod report;
 mod target_pod;
 #[cfg(test)]
 mod testing;
 
 pub mod daemonset;
 pub mod imperative;
-pub mod taint;

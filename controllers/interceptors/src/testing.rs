@@ -10,8 +10,7 @@ use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, Requeste
 use drydock_runtime::ControllerContext;
 use jiff::Timestamp;
 
-use crate::report::ProgressReport;
-use crate::reporter::Reporter;
+use crate::report::{ProgressReport, Reporter};
 
 pub(crate) fn request() -> EvictionRequest {
     let mut request = EvictionRequest::named("ns", "uid");

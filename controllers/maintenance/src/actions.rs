@@ -173,7 +173,7 @@ pub struct NodeConditionChange {
     pub turns: bool,
 }
 
-/// Something to tell, as an event.
+/// An event that is to be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventDraft {
     /// Whom it is about.

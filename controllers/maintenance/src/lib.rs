@@ -25,6 +25,9 @@ mod world;
 mod actions;
 mod remembered;
 
+// Which pods leave now, in the order of the drain plans.
+mod planning;
+
 // What is decided: of nodes and requests, of what keeps pods, and which events say so.
 mod blockers;
 mod milestones;

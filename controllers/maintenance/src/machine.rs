@@ -6,10 +6,10 @@ use crate::actions::MaintenanceDecision;
 use crate::blockers::{Blockers, CauseContext};
 use crate::config::Config;
 use crate::milestones::Milestones;
+use crate::nodes::awaiting_cordon::AwaitingCordon;
 use crate::nodes::conditions::ConfirmedEmpty;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::gone::GoneNodes;
-use crate::nodes::uncordoned::NotCordoned;
 use crate::nodes::{conditions, cordon};
 use crate::requests::failures::RequestFailures;
 use crate::requests::outcomes::Outcomes;
@@ -17,13 +17,13 @@ use crate::requests::returns::PodReturns;
 use crate::status::{StatusMemory, StatusSources};
 use crate::world::World;
 use crate::world::WorldView;
-use crate::{release, requests, status};
+use crate::{planning, release, requests, status};
 
 /// The memory between steps. A new one restores what matters from the objects.
 #[derive(Clone, Debug, Default)]
 pub struct MachineMemory {
     pub(crate) uncordon_conflicts: UncordonConflicts,
-    pub(crate) uncordoned: NotCordoned,
+    pub(crate) awaiting_cordon: AwaitingCordon,
     pub(crate) emptied: ConfirmedEmpty,
     pub(crate) gone: GoneNodes,
     pub(crate) blockers: Blockers,
@@ -43,7 +43,8 @@ pub fn step(
 ) -> MaintenanceDecision {
     let mut decision = MaintenanceDecision::default();
     let mut view = WorldView::new(world, config, now, memory.status.left_out.clone());
-    view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
+    view.planned = planning::plan(&view);
+    view.waiting = Some(memory.awaiting_cordon.update(&view, &mut decision));
     memory.failures.update(&view);
     memory.emptied.update(&view);
     memory.gone.update(&view, &memory.emptied);

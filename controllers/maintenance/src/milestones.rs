@@ -51,7 +51,7 @@ struct AnnouncedSteps {
 }
 
 impl Milestones {
-    /// Tells what is new. After a restart it goes on from what the statuses show.
+    /// Publishes what is new. After a restart it goes on from what the statuses show.
     pub(crate) fn update(
         &mut self,
         view: &WorldView<'_>,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use drydock_runtime::cache::Select;
-use drydock_runtime::clock::Skew;
 use drydock_runtime::context;
 use drydock_runtime::events::EventRecorder;
 use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
+use drydock_runtime::skew::Skew;
 use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_server::auth::delegated::DelegatedAuth;
 use drydock_server::chain::health::Health;

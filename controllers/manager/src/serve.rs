@@ -49,7 +49,7 @@ async fn serve_within(port: BoundPort, paths: ServedPaths, stop: CancellationTok
 }
 
 /// The paths of the port: probes for every caller, without reasons; anything else for callers that are authorized. The paths
-/// of single checks, which tell reasons, are not served.
+/// of single checks, which give reasons, are not served.
 pub struct ServedPaths {
     /// What probes are answered.
     pub health: Health,

@@ -14,12 +14,12 @@ use tokio_util::task::TaskTracker;
 use tower::service_fn;
 use tracing::{debug, info, warn};
 
-use crate::cache::HostCaches;
-use crate::clock::Skew;
-use crate::error::with_causes;
+use crate::cache::{Cacheable, HostCaches};
+use crate::error::{CallError, with_causes};
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
+use crate::skew::Skew;
 
 /// Everything a controller needs of the world. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -49,6 +49,17 @@ impl ControllerContext {
     /// Whether a write to the host may be sent now.
     pub fn may_write(&self) -> bool {
         self.lease.is_valid()
+    }
+
+    /// Takes in that a write with times to `object` was refused as invalid: an event says so if that is because the clocks
+    /// are too far apart.
+    pub async fn report_skew<T: Cacheable>(&self, object: &T) {
+        self.skew.report(&self.client, &self.recorder, object).await;
+    }
+
+    /// Fails if no write may be sent now.
+    pub fn check_lease(&self) -> Result<(), CallError> {
+        if self.may_write() { Ok(()) } else { Err(CallError::NoLease) }
     }
 }
 
@@ -85,7 +96,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
             Ok(Err(error)) => {
                 debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
             }
-            // A server that takes connections and says nothing; of one that takes none the client tells.
+            // The server takes connections and does not answer. The client logs one that takes none.
             Err(_) if !std::mem::replace(&mut is_told, true) => {
                 warn!("the API server takes the request for its version and does not answer; trying again");
             }

@@ -8,6 +8,41 @@ use kube::Api;
 use kube::core::Status;
 use serde::de::DeserializeOwned;
 
+/// Why the work on a key of a queue failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No write may be sent.
+    #[error("the lease is not held")]
+    NoLease,
+    /// A call failed.
+    #[error("{}{source}", prefix(what))]
+    Api {
+        /// What the call was for; empty if the key says it.
+        what: &'static str,
+        /// The client's error.
+        source: kube::Error,
+    },
+}
+
+impl CallError {
+    /// Makes the error of a call out of that of the client.
+    pub fn of(what: &'static str) -> impl Fn(kube::Error) -> Self {
+        move |source| Self::Api { what, source }
+    }
+
+    /// The client's error, if a call failed.
+    pub fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Api { source, .. } => Some(source),
+            Self::NoLease => None,
+        }
+    }
+}
+
+fn prefix(what: &str) -> String {
+    if what.is_empty() { String::new() } else { format!("{what}: ") }
+}
+
 /// Kinds of failure that a controller treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiErrorKind {

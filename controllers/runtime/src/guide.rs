@@ -22,7 +22,7 @@ pub fn heading(reason: &str, state: &str) -> &'static str {
     }
 }
 
-/// Where the guide tells of it, to stand behind a message.
+/// Names the place in the guide, to stand behind a message.
 pub fn place(heading: &str) -> String {
     format!("(see {heading} in controllers/README.md)")
 }
@@ -58,7 +58,7 @@ pub fn todo(reason: &str, state: &str) -> Option<&'static str> {
     })
 }
 
-/// What stands behind the words of an event that something blocks: what to do, and where the guide tells of it.
+/// What stands behind the words of an event that something blocks: what to do, and the place in the guide.
 pub fn way_out(reason: &str, state: &str) -> String {
     let todo = todo(reason, state).map_or_else(String::new, |todo| format!(". {todo}"));
     format!("{todo} {}", place(heading(reason, state)))

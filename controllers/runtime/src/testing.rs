@@ -19,11 +19,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cache::HostCaches;
 use crate::clock;
-use crate::clock::Skew;
 use crate::context::ControllerContext;
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
+use crate::skew::Skew;
 
 /// A context that holds the lease, with empty caches. `answer` is given the method, the path with its query, and the body
 /// (null if there is none) of each request, and gives code and body.

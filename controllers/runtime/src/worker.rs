@@ -1,6 +1,5 @@
 //! Workers over a queue.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use crate::error;
+use crate::error::{self, ApiErrorKind, CallError};
 use crate::queue::{QueueKey, WorkQueue};
 
 /// When a key is worked on again after work that did not fail.
@@ -26,10 +25,18 @@ pub enum Requeue {
     WithBackoff,
 }
 
-/// The error of failed work.
-pub trait WorkError: Error + Send + 'static {
-    /// The call that failed, if one did: a server that asks for less is given the time that it asks for.
-    fn call(&self) -> Option<&kube::Error>;
+/// What follows from a write that failed. One that was decided on an old state is decided again: after `stale`, if no cache
+/// shows a newer version before; the caches say when the object is gone.
+pub fn after_failed_write(
+    what: &'static str,
+    error: kube::Error,
+    stale: Duration,
+) -> Result<Requeue, CallError> {
+    match error::classify(&error) {
+        ApiErrorKind::NotFound => Ok(Requeue::WithBackoff),
+        ApiErrorKind::Conflict => Ok(Requeue::After(stale)),
+        _ => Err(CallError::of(what)(error)),
+    }
 }
 
 /// Failures before this many in a row are ordinary races and outages, logged at debug level.
@@ -37,11 +44,10 @@ const QUIET_FAILURES: u32 = 4;
 
 /// Works on the queue's keys, at most `parallel` at once, until `stop`; then waits for what is under way. Each key is
 /// worked on by one worker at a time. A failed key comes back with backoff.
-pub async fn run_workers<K, E, F>(queue: WorkQueue<K>, parallel: usize, stop: CancellationToken, work: F)
+pub async fn run_workers<K, F>(queue: WorkQueue<K>, parallel: usize, stop: CancellationToken, work: F)
 where
     K: QueueKey,
-    E: WorkError,
-    F: Fn(K) -> BoxFuture<'static, Result<Requeue, E>> + Send + Sync + 'static,
+    F: Fn(K) -> BoxFuture<'static, Result<Requeue, CallError>> + Send + Sync + 'static,
 {
     let slots = Arc::new(Semaphore::new(parallel.max(1)));
     let tasks = TaskTracker::new();
@@ -65,7 +71,7 @@ where
     tasks.wait().await;
 }
 
-fn settle<K: QueueKey, E: WorkError, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Requeue, E>, P>) {
+fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Requeue, CallError>, P>) {
     match result {
         Ok(Ok(Requeue::Never)) => queue.forget(&key),
         Ok(Ok(Requeue::After(delay))) => {
@@ -77,9 +83,9 @@ fn settle<K: QueueKey, E: WorkError, P>(queue: &WorkQueue<K>, key: K, result: Re
         }
         Ok(Err(error)) => {
             let pace = error.call().and_then(error::pace).unwrap_or_default();
-            // Of a server that is away the client tells, once for all keys.
-            let is_told_of = error.call().is_some_and(is_unreachable);
-            report_failure(queue, &key, &with_causes(&error), is_told_of, pace);
+            // The client logs a server that is away, once for all keys.
+            let is_logged = error.call().is_some_and(is_unreachable);
+            report_failure(queue, &key, &with_causes(&error), is_logged, pace);
         }
         // A panic is a bug; the other keys must not suffer from it.
         Err(_) => report_failure(queue, &key, "the worker panicked", false, Duration::ZERO),
@@ -88,10 +94,10 @@ fn settle<K: QueueKey, E: WorkError, P>(queue: &WorkQueue<K>, key: K, result: Re
 }
 
 /// Warns once of each thing with which a key keeps failing; what comes before and again is for the debug log.
-fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_told_of: bool, pace: Duration) {
+fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_logged: bool, pace: Duration) {
     let failures = queue.failures(key);
     let retry_in = queue.add_paced(key.clone(), pace);
-    if failures >= QUIET_FAILURES && !is_told_of && queue.is_news(key, error) {
+    if failures >= QUIET_FAILURES && !is_logged && queue.is_news(key, error) {
         warn!(%key, error, failures, ?retry_in, "keeps failing, trying again");
     } else {
         debug!(%key, error, failures, ?retry_in, "failed, trying again");
@@ -106,18 +112,12 @@ mod tests {
 
     impl QueueKey for u8 {}
 
-    #[derive(Debug, thiserror::Error)]
-    #[error("writing: {0}")]
-    struct Refused(#[source] kube::Error);
+    fn writing(source: kube::Error) -> CallError {
+        CallError::Api { what: "writing", source }
+    }
 
     fn answered(code: u16, message: &str) -> kube::Error {
         kube::Error::Api(kube::core::Status::failure(message, "").with_code(code).boxed())
-    }
-
-    impl WorkError for Refused {
-        fn call(&self) -> Option<&kube::Error> {
-            Some(&self.0)
-        }
     }
 
     /// Writes that were answered 429 came again after 5 ms, whatever the server asked for.
@@ -128,7 +128,7 @@ mod tests {
             queue.add(1);
             let key = queue.get().await;
             let began = tokio::time::Instant::now();
-            settle(&queue, 1, Ok::<_, ()>(Err(Refused(answered(code, "m")))));
+            settle(&queue, 1, Ok::<_, ()>(Err(writing(answered(code, "m")))));
             assert_eq!((key, queue.get().await), (Some(1), Some(1)));
             assert_eq!(began.elapsed(), waits, "{code}");
         }
@@ -141,7 +141,7 @@ mod tests {
         queue.add(1);
         for error in failures {
             assert_eq!(queue.get().await, Some(1));
-            settle(&queue, 1, Ok::<_, ()>(Err(Refused(error))));
+            settle(&queue, 1, Ok::<_, ()>(Err(writing(error))));
         }
         log.lines()
     }

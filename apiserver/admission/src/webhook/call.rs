@@ -23,14 +23,14 @@ const SHOWN: usize = 2048;
 /// Why a call failed, and the code for the metrics: that of the response, or 503 without a response (k8s.io/apiserver
 /// pkg/admission/plugin/webhook/validating/dispatcher.go).
 #[derive(Debug)]
-pub struct CallError {
+pub struct WebhookCallError {
     /// The message.
     pub why: String,
     /// The HTTP status.
     pub code: u16,
 }
 
-impl From<String> for CallError {
+impl From<String> for WebhookCallError {
     fn from(why: String) -> Self {
         Self { why, code: 503 }
     }
@@ -42,8 +42,8 @@ pub async fn post(
     to: &Endpoint,
     review: &Value,
     deadline: Instant,
-) -> Result<Bytes, CallError> {
-    let client = to.client(host).map_err(|why| CallError { why, code: 500 })?;
+) -> Result<Bytes, WebhookCallError> {
+    let client = to.client(host).map_err(|why| WebhookCallError { why, code: 500 })?;
     let left = deadline.saturating_duration_since(Instant::now());
     let url = with_timeout(to.url()?, left);
     let failed = |why: &str| format!("Post {}: {why}", go_quote(&url));
@@ -72,7 +72,7 @@ pub async fn post(
     if status.is_success() {
         return Ok(body);
     }
-    Err(CallError { why: refused(status, is_text, &body), code: status.as_u16() })
+    Err(WebhookCallError { why: refused(status, is_text, &body), code: status.as_u16() })
 }
 
 /// Sends the request, and again if the response has a Retry-After (k8s.io/client-go rest/with_retry.go).

@@ -7,12 +7,15 @@
 //!
 //! ```text
 //! request, pod, maintenance, node ─▶ queue of requests ─▶ decide ─▶ delete, report
-//!                                ─▶ queue of nodes    ─▶ taint ─┘ (seen in the cache of nodes; asked for if nobody looked)
+//!                                ─▶ queue of nodes    ─▶ taint ─┘ (seen in the cache of nodes; queued if it was not decided yet)
 //! ```
 
 mod decide;
 mod deletions;
 mod progress;
+mod state;
+mod taint;
+mod taint_waits;
 mod targets;
 
 use std::sync::Arc;
@@ -23,8 +26,8 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue, Store,
-    WorkError, classify, clock, run_workers,
+    ApiErrorKind, Cacheable, CallError, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue,
+    Store, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -33,14 +36,13 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
-use crate::reporter::Audience::{Owner, Readers};
-use crate::reporter::{self, ReportOutcome, Reporter, at};
-use crate::taint::{self, PendingTaint};
-use crate::target_pod::{gone, target_of};
+use crate::report::Audience::{Owner, Readers};
+use crate::report::{ProgressNews, ReportOutcome, Reporter, at, gone};
+use crate::target_pod::target_of;
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
-pub(crate) use deletions::Deletions;
-pub(crate) use targets::{DaemonSetTargets, NodeTargets, changed_nodes};
+use state::{DaemonSetState, PendingTaint};
+use targets::changed_nodes;
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;
@@ -51,43 +53,25 @@ const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the taint may take to be seen before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// A failed write.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("deleting the pod: {0}")]
-    Delete(#[source] kube::Error),
-    #[error(transparent)]
-    Report(#[from] reporter::Error),
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Delete(error) => Some(error),
-            Self::Report(error) => error.call(),
-        }
-    }
-}
-
 /// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
 /// that are fed.
 pub async fn run(context: ControllerContext) {
-    let shared = Arc::new(taint::Shared::new(&context));
-    shared.targets.follow(&context.caches.maintenances);
+    let state = Arc::new(DaemonSetState::new(&context));
+    state.targets.follow(&context.caches.maintenances);
     let queue = WorkQueue::new("daemonset_eviction", &context.metrics, ExponentialBackoff::WRITES);
     let (waiting, on_node) = (queue.clone(), context.caches.pods.clone());
     let blocked = move |node: &str| add_pods_of(node, &on_node, &waiting);
-    let taints = taint::run(context.clone(), shared.clone(), blocked);
-    tokio::join!(taints, evict(context, shared, queue));
+    let taints = taint::run(context.clone(), state.clone(), blocked);
+    tokio::join!(taints, evict(context, state, queue));
 }
 
-async fn evict(context: ControllerContext, shared: Arc<taint::Shared>, queue: WorkQueue<ObjectKey>) {
+async fn evict(context: ControllerContext, state: Arc<DaemonSetState>, queue: WorkQueue<ObjectKey>) {
     context.caches.pods.wait_until_synced().await;
     context.caches.nodes.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
     let stop = context.shutdown.clone();
-    let reconciler = Arc::new(DaemonSetReconciler::new(context, shared));
+    let reconciler = Arc::new(DaemonSetReconciler::new(context, state));
     reconciler.subscribe(&queue);
     let work = move |key| {
         let reconciler = reconciler.clone();
@@ -98,13 +82,13 @@ async fn evict(context: ControllerContext, shared: Arc<taint::Shared>, queue: Wo
 
 struct DaemonSetReconciler {
     context: ControllerContext,
-    shared: Arc<taint::Shared>,
+    state: Arc<DaemonSetState>,
     reporter: Reporter,
 }
 
 impl DaemonSetReconciler {
-    fn new(context: ControllerContext, shared: Arc<taint::Shared>) -> Self {
-        Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
+    fn new(context: ControllerContext, state: Arc<DaemonSetState>) -> Self {
+        Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, state }
     }
 
     fn subscribe(self: &Arc<Self>, queue: &WorkQueue<ObjectKey>) {
@@ -128,7 +112,7 @@ impl DaemonSetReconciler {
                 }
             }
             // Whether the others wait for the taint depends on who is there, until it stands.
-            let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.shared, node);
+            let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.state, node);
             taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
         });
         let (covered, on_node) = (queue.clone(), caches.pods.clone());
@@ -145,7 +129,7 @@ impl DaemonSetReconciler {
         });
     }
 
-    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let request = self.context.caches.requests.get(&key);
         let pod = request.as_deref().and_then(|request| target_of(request, &self.context.caches.pods));
         let Some(request) = request.filter(|request| is_ours(request, pod.as_deref())) else {
@@ -154,11 +138,9 @@ impl DaemonSetReconciler {
         };
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
-        let tell = async |progress, audience| -> Result<Requeue, Error> {
-            Ok(outcome(
-                self.reporter.publish_and_report(&request, progress, audience, None, None, now).await?,
-                now,
-            ))
+        let tell = async |progress, audience| -> Result<Requeue, CallError> {
+            let news = ProgressNews::of(progress, audience);
+            Ok(outcome(self.reporter.publish_and_report(&request, news, now).await?, now))
         };
         match (action, pod) {
             (PodAction::Decline, _) => {
@@ -177,14 +159,12 @@ impl DaemonSetReconciler {
             },
             (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
-                    if let Error::Delete(why) = &error
-                        && let Some(progress) = progress::refused(why)
-                    {
+                    if let Some(progress) = error.call().and_then(progress::refused) {
                         tell(progress, Owner).await?;
                     }
                     return Err(error);
                 }
-                self.shared.deletions.lock().deleted(&pod, now);
+                self.state.deletions.lock().deleted(&pod, now);
                 tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
@@ -200,17 +180,18 @@ impl DaemonSetReconciler {
 
     fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> PodAction {
         let node = pod.map_or("", |pod| pod.node_name.as_str());
-        let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
-        let on_node = self.shared.targets.on(node);
-        decide(request, pod, &on_node, awaits_taint, &self.shared.deletions.lock(), now)
+        let awaits_taint = taint::is_awaited(&self.context, &self.state, node);
+        let on_node = self.state.targets.on(node);
+        decide(request, pod, &on_node, awaits_taint, &self.state.deletions.lock(), now)
     }
 
-    /// Why the taint of a node does not stand, if that is to be reported; else when it is. The taint is looked at if nobody has
-    /// since it is wanted: not all that it depends on brings an event of its node.
+    /// Returns why the node lacks its taint, once the reason is due for a report, or fails with the time at which it will be
+    /// due. Queues the node if the taint has not been decided since it is wanted: some of what it depends on changes without
+    /// an event of the node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
-        let awaited = self.shared.awaited(node);
+        let awaited = self.state.awaited(node);
         if awaited.is_none() {
-            self.shared.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
+            self.state.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
         }
         let since = awaited.as_ref().map_or(now, |awaited| awaited.since);
         let late = since.checked_add(TAINT_SHOWS_WITHIN).unwrap_or(Timestamp::MAX);
@@ -220,7 +201,7 @@ impl DaemonSetReconciler {
 
     /// Names and reasons of the maintenances that cover the pod.
     fn why(&self, pod: &Pod) -> String {
-        let on_node = self.shared.targets.on(&pod.node_name);
+        let on_node = self.state.targets.on(&pod.node_name);
         let named = on_node.covering(pod).map(|m| match m.spec.reason.as_str() {
             "" => m.metadata.name.clone(),
             reason => format!("{}: {reason}", m.metadata.name),
@@ -228,16 +209,14 @@ impl DaemonSetReconciler {
         named.collect::<Vec<_>>().join(", ")
     }
 
-    async fn delete(&self, pod: &Pod) -> Result<(), Error> {
-        if !self.context.may_write() {
-            return Err(reporter::Error::NoLease.into());
-        }
+    async fn delete(&self, pod: &Pod) -> Result<(), CallError> {
+        self.context.check_lease()?;
         let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
         let params = DeleteParams::default().preconditions(preconditions);
         let api: Api<HostPod> = Api::namespaced(self.context.client.clone(), &pod.namespace);
         match api.delete(&pod.name, &params).await {
             Ok(_) => {
-                let maintenance = self.shared.targets.on(&pod.node_name).names();
+                let maintenance = self.state.targets.on(&pod.node_name).names();
                 info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod whose turn it is");
                 Ok(())
             }
@@ -245,7 +224,7 @@ impl DaemonSetReconciler {
             Err(error) if matches!(classify(&error), ApiErrorKind::NotFound | ApiErrorKind::Conflict) => {
                 Ok(())
             }
-            Err(error) => Err(Error::Delete(error)),
+            Err(error) => Err(CallError::of("deleting the pod")(error)),
         }
     }
 }

@@ -9,16 +9,16 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
+use super::state::PendingTaint;
+use super::taint::TAINT;
 use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
-use crate::report::ProgressReport;
-use crate::taint::{PendingTaint, TAINT};
-use crate::target_pod;
+use crate::report::{self, ProgressReport};
 
 /// KEP-4212's words, and what keeps a pod that is overdue. `why` names the maintenances that cover the pod.
 pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> ProgressReport {
     let owner = owner(pod);
     let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
-    target_pod::terminating(pod, &format!("{owner} is terminating the pod{because}."), now)
+    report::terminating(pod, &format!("{owner} is terminating the pod{because}."), now)
 }
 
 /// The taint that keeps the DaemonSet away does not stand, though it is asked for.

@@ -184,14 +184,14 @@ async fn a_deletion_that_a_webhook_refuses_is_told_of() {
 
 /// A worker whose pod is `low` on a node with a higher DaemonSet, which is to stay.
 fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
-    let shared = Arc::new(taint::Shared::new(context));
-    shared.targets.follow(&context.caches.maintenances);
+    let state = Arc::new(DaemonSetState::new(context));
+    state.targets.follow(&context.caches.maintenances);
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(Pod { priority: 7, uid: "high".into(), ..pod("high") });
     context.caches.pods.apply(pod("low"));
     context.caches.maintenances.apply(maintenance(0));
     context.caches.requests.apply(request("low", &[NAME, IMPERATIVE_EVICTION], NAME));
-    let reconciler = DaemonSetReconciler::new(context.clone(), shared);
+    let reconciler = DaemonSetReconciler::new(context.clone(), state);
     (reconciler, ObjectKey::new("ns", "low"))
 }
 
@@ -201,13 +201,13 @@ fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let (context, _told) = host();
     let (reconciler, low) = reconciler(&context);
-    reconciler.shared.deletions.lock().deleted(&pod("before"), clock::now());
+    reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
     reconciler.reconcile(low.clone()).await.unwrap();
-    let queue = reconciler.shared.queue.clone();
+    let queue = reconciler.state.queue.clone();
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
     assert_eq!(looked_at().await.as_deref(), Some("n"));
     queue.done(&"n".to_owned());
-    reconciler.shared.wanted("n", clock::now());
+    reconciler.state.wanted("n", clock::now());
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
@@ -217,8 +217,8 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut told) = host();
     let (reconciler, low) = reconciler(&context);
-    reconciler.shared.deletions.lock().deleted(&pod("before"), clock::now());
-    reconciler.shared.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
+    reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
+    reconciler.state.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(call(&mut told).await, "PATCH status \"Other\" \"n\"");
 }

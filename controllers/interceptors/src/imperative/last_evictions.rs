@@ -6,7 +6,7 @@ use drydock_api::eviction_request::Blocked;
 use drydock_runtime::ObjectKey;
 use jiff::Timestamp;
 
-use crate::owner_notice::STANDSTILL;
+use crate::report::STANDSTILL;
 
 /// Budgets that are known before those that have stood still are looked for.
 const FEW: usize = 64;

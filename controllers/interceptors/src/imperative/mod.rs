@@ -6,7 +6,9 @@
 //!              └─────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+mod attempts;
 mod budget_check;
+mod budget_waiters;
 mod evict;
 pub(crate) mod eviction_result;
 mod in_flight_limit;
@@ -16,7 +18,6 @@ mod metrics;
 mod next_step;
 mod pool;
 mod reconciler;
-mod retry_tracker;
 #[cfg(test)]
 mod testing;
 

@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::WorkQueue;
-use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Pod, Requeue, clock};
+use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Pod, Requeue, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
+use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
-use super::next_step::{Attempts, NextStep, next_step};
+use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
-use super::retry_tracker::RetryTracker;
 use super::{NAME, is_ours};
-use crate::report::{ProgressReport, REFUSED};
-use crate::reporter::{Audience, Error, Reporter, at, earliest};
+use crate::report::{Audience, ProgressNews, ProgressReport, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Reports of one request are not closer than this, but for the first and the last.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Locks: `tracker` and `pool` are never held together, nor across an await.
+/// Locks: `waiters` and `pool` are never held together, nor across an await.
 pub(super) struct ImperativeReconciler {
     pub(super) context: ControllerContext,
     pub(super) queue: WorkQueue<ObjectKey>,
@@ -33,7 +33,7 @@ pub(super) struct ImperativeReconciler {
     /// Somebody was put into the pool, or a slot became free.
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
-    pub(super) tracker: Mutex<RetryTracker>,
+    pub(super) waiters: Mutex<BudgetWaiters>,
     reporter: Reporter,
 }
 
@@ -53,23 +53,23 @@ impl ImperativeReconciler {
             pool: Mutex::default(),
             pool_changed: Notify::new(),
             metrics,
-            tracker: Mutex::default(),
+            waiters: Mutex::default(),
         }
     }
 
     pub(super) fn knows(&self, key: &ObjectKey) -> bool {
-        self.tracker.lock().knows(key)
+        self.waiters.lock().knows(key)
     }
 
     /// A budget has changed in favour of its pods.
     pub(super) fn wake(&self, budget: &ObjectKey, released_pods: ReleasedPods) {
-        let woken = self.tracker.lock().wake(budget, released_pods, Instant::now());
+        let woken = self.waiters.lock().wake(budget, released_pods, Instant::now());
         woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
     /// A budget has let a pod go, for any client.
     pub(super) fn note_eviction(&self, budget: &ObjectKey) {
-        self.tracker.lock().last_evictions.note(budget, clock::now());
+        self.waiters.lock().last_evictions.note(budget, clock::now());
     }
 
     /// The request, while it is ours, and its surroundings.
@@ -82,7 +82,7 @@ impl ImperativeReconciler {
         Some((request, PodAndBudgets { pod, check }))
     }
 
-    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some((request, seen)) = self.fetch(&key) else {
             self.forget(&key);
             return Ok(Requeue::Never);
@@ -100,10 +100,8 @@ impl ImperativeReconciler {
         let mut wake = next_step.wake;
         if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
-            let told = self
-                .reporter
-                .publish_and_report(&request, progress, Audience::Owner, words, last_eviction, now)
-                .await?;
+            let news = ProgressNews { progress, audience: Audience::Owner, words, last_eviction };
+            let told = self.reporter.publish_and_report(&request, news, now).await?;
             wake = earliest(wake, told.wake);
             if told.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());
@@ -119,10 +117,10 @@ impl ImperativeReconciler {
         seen: &PodAndBudgets,
         progress: &ProgressReport,
     ) -> (Option<String>, Option<Timestamp>) {
-        let mut tracker = self.tracker.lock();
-        let last_eviction = tracker.last_evictions.last(&key.namespace, progress.blocked.as_ref());
+        let mut waiters = self.waiters.lock();
+        let last_eviction = waiters.last_evictions.last(&key.namespace, progress.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
-        let refused = tracker.get_mut(key).and_then(|tracked| tracked.attempts.refused.as_ref());
+        let refused = waiters.get_mut(key).and_then(|tracked| tracked.attempts.refused.as_ref());
         (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
     }
 
@@ -133,30 +131,30 @@ impl ImperativeReconciler {
         seen: &PodAndBudgets,
         now: Timestamp,
     ) -> NextStep {
-        let mut tracker = self.tracker.lock();
-        let tracked = tracker.track(key);
+        let mut waiters = self.waiters.lock();
+        let tracked = waiters.track(key);
         tracked.attempts.update(&seen.check);
         let mut next_step = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
         tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
         let (waits, awaits_room) = (next_step.wake.is_some(), tracked.attempts.awaits_room());
         let is_kept = tracked.attempts.is_kept_by_budgets();
-        next_step.ask = next_step.ask && tracker.ask(key);
-        let claims = tracker.is_asking(key) || (waits && awaits_room);
+        next_step.ask = next_step.ask && waiters.ask(key);
+        let reserves = waiters.is_asking(key) || (waits && awaits_room);
         if waits && is_kept {
-            tracker.wait_for(key, &seen.check);
+            waiters.wait_for(key, &seen.check);
         } else {
-            tracker.stop_waiting(key);
+            waiters.stop_waiting(key);
         }
-        let next = tracker.claim(key, seen.check.budget().filter(|_| claims));
-        drop(tracker);
+        let next = waiters.reserve_disruption(key, seen.check.budget().filter(|_| reserves));
+        drop(waiters);
         self.wake_next(next);
         next_step
     }
 
     /// What was tried for a request that waited in the pool, if it is still to be asked for.
     pub(super) fn still_asks(&self, key: &ObjectKey, seen: &PodAndBudgets) -> Option<Attempts> {
-        let mut tracker = self.tracker.lock();
-        let attempts = &tracker.get_mut(key)?.attempts;
+        let mut waiters = self.waiters.lock();
+        let attempts = &waiters.get_mut(key)?.attempts;
         next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
     }
 
@@ -168,11 +166,11 @@ impl ImperativeReconciler {
     /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
     /// for, if it was.
     pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
-        let mut tracker = self.tracker.lock();
+        let mut waiters = self.waiters.lock();
         // A request whose eviction was not sent after all has not taken it either.
         let mut leaves_room = result.is_none();
-        tracker.asked(key);
-        if let Some((tracked, (result, check))) = tracker.get_mut(key).zip(result) {
+        waiters.asked(key);
+        if let Some((tracked, (result, check))) = waiters.get_mut(key).zip(result) {
             if result.blocks() {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
                 self.metrics.failed_for(key, &tracked.pod);
@@ -182,21 +180,21 @@ impl ImperativeReconciler {
                 (result == EvictionResult::Accepted, check.budget().cloned(), clock::now());
             tracked.attempts.learn(result, check, now);
             if is_taken {
-                tracker.take_room(key);
-                budget.into_iter().for_each(|budget| tracker.last_evictions.note(&budget, now));
+                waiters.take_disruption(key);
+                budget.into_iter().for_each(|budget| waiters.last_evictions.note(&budget, now));
             }
         }
-        let next = if leaves_room { tracker.claim(key, None) } else { None };
-        drop(tracker);
+        let next = if leaves_room { waiters.reserve_disruption(key, None) } else { None };
+        drop(waiters);
         self.wake_next(next);
         self.queue.add(key.clone());
     }
 
     fn forget(&self, key: &ObjectKey) {
-        let mut tracker = self.tracker.lock();
-        let next = tracker.forget(key);
+        let mut waiters = self.waiters.lock();
+        let next = waiters.forget(key);
         self.metrics.forget(key);
-        drop(tracker);
+        drop(waiters);
         self.reporter.forget(key);
         self.wake_next(next);
     }

@@ -116,7 +116,7 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
         state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
         ..Default::default()
     };
-    let has_evicted = || reconciler.tracker.lock().last_evictions.last("ns", Some(&by)).is_some();
+    let has_evicted = || reconciler.waiters.lock().last_evictions.last("ns", Some(&by)).is_some();
     context.caches.budgets.apply(budget("b", "1", 1));
     assert!(!has_evicted());
     context

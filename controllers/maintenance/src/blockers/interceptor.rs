@@ -15,8 +15,7 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cause::BlockCause;
-use super::owner::ForOwner;
+use super::cause::{BlockCause, ForOwner};
 use crate::actions::MaintenanceDecision;
 use crate::world::WorldView;
 

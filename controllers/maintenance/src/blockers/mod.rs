@@ -7,6 +7,7 @@ mod request;
 mod shown;
 mod terminating;
 mod text;
+mod why;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,20 +20,21 @@ use drydock_runtime::guide::may_stay;
 use jiff::Timestamp;
 
 use crate::actions::MaintenanceDecision;
-use crate::nodes::uncordoned;
+use crate::nodes::awaiting_cordon;
 use crate::world::WorldView;
 
-use cause::why;
-pub(crate) use cause::{BlockCause, CauseContext};
+pub(crate) use cause::BlockCause;
 use owner::Owners;
 use shown::{ShownBlocker, show};
+pub(crate) use why::CauseContext;
+use why::why;
 
 /// The blockers of all nodes, and since when each blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blockers {
     /// By node, the longest blocked first.
     nodes: HashMap<String, Vec<ShownBlocker>>,
-    /// Who tells the owners of the pods.
+    /// Publishes events for the owners of the pods.
     owners: Owners,
     /// Since when nothing explains why pods are there, by UID.
     unexplained: HashMap<String, Timestamp>,
@@ -70,7 +72,7 @@ impl Blockers {
         let mut silent = HashMap::new();
         for (node, pods) in view.counted.iter().filter(|(node, _)| view.is_draining(node)) {
             let mut blockers = Vec::new();
-            for pod in pods.iter().filter(|p| view.targeted.contains(p.uid.as_str())) {
+            for pod in pods.iter().filter(|p| view.planned.targeted.contains(p.uid.as_str())) {
                 let why = why(view, pod, known, decision).or_else(|| {
                     let since = self.unexplained_since(view, pod);
                     silent.insert(pod.uid.clone(), since);
@@ -84,7 +86,7 @@ impl Blockers {
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
-            if let Some(message) = uncordoned::why(view, known.uncordon_conflicts, node) {
+            if let Some(message) = awaiting_cordon::why(view, known.uncordon_conflicts, node) {
                 let why = BlockCause::new(NODE_UPDATE_REFUSED, message);
                 let before = before.get(&(*node, "")).copied();
                 blockers.insert(0, show(view, before, PodReference::default(), why, decision));

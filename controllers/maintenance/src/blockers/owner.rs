@@ -1,5 +1,5 @@
 //! Events for the owner of a pod that no interceptor publishes: the imperative eviction and the interceptor of DaemonSets
-//! tell of what blocks them.
+//! publish what blocks them.
 //!
 //! `eviction_request::retention` counts on these events: it decides for how long the request is kept.
 
@@ -10,7 +10,7 @@ use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cause::BlockCause;
+use super::cause::{BlockCause, ForOwner};
 use super::interceptor::silent_at;
 use super::shown::{BlockerKey, ShownBlocker};
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
@@ -19,18 +19,7 @@ use crate::world::WorldView;
 /// How long a change of leader may take; the leader before has published the events of older causes.
 const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 
-/// A cause whose event for the pod's owner only this controller publishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForOwner {
-    /// No agent stops the static pod.
-    NoAgent,
-    /// An interceptor of others has never reported.
-    NeverReported,
-    /// An interceptor of others says that it is blocked.
-    SaysBlocked,
-}
-
-/// Tells the owners of pods.
+/// Publishes events for the owners of pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owners {
     /// Whether all pods have been looked at: not yet after a restart.
@@ -38,7 +27,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Tells the owner of a pod of what blocks it, once; `before` is what was shown of the pod at the last look.
+    /// Publishes what blocks a pod to its owner, once; `before` is what was shown of the pod at the last look.
     pub(super) fn publish(
         &self,
         view: &WorldView<'_>,

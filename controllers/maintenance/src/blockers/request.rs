@@ -1,4 +1,4 @@
-//! Pods whose request is in the way: it serves another pod or nobody, it came to nothing, or the pod is asked for again later.
+//! Pods whose request is in the way: it is for another pod or has no requester, it came to nothing, or the pod is asked for again later.
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::blocker::{

@@ -5,8 +5,7 @@ use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cause::BlockCause;
-use super::owner::ForOwner;
+use super::cause::{BlockCause, ForOwner};
 use super::text::BlockerText;
 use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;

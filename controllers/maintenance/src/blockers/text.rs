@@ -16,11 +16,11 @@ const PHRASE: &str = "to go on";
 pub(crate) struct BlockerText {
     /// Why the pod does not leave. Parts of it may be words of others.
     pub(crate) words: String,
-    /// What somebody says whom we do not believe: shown in quotes behind the words.
+    /// Text of another program, which may be wrong: it stands in quotes after the words.
     pub(crate) quoted: Option<String>,
-    /// What is added; never cut, so that its writer has to bound it.
+    /// Additions. They are never cut, so each must be of bounded length.
     pub(crate) events: Vec<String>,
-    /// The heading of the guide that tells what to do.
+    /// The heading of the guide that says what to do.
     pub(crate) heading: &'static str,
     /// The command that helps, behind what is said of it.
     pub(crate) command: Option<(&'static str, String)>,

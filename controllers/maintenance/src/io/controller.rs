@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_runtime::{
-    ApiErrorKind, Cacheable, ControllerContext, Node, Requeue, Store, WorkError, classify, clock,
+    Cacheable, CallError, ControllerContext, Node, Requeue, Store, after_failed_write, clock,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -170,11 +170,11 @@ impl MaintenanceController {
         due.into_iter().chain(pending.wake()).min()
     }
 
-    async fn work(&self, task: &Task) -> Result<Requeue, ActionError> {
+    async fn work(&self, task: &Task) -> Result<Requeue, CallError> {
         let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Requeue::Never) };
         if !self.writer.context.may_write() {
             self.pending.lock().failed(task);
-            return Err(ActionError::NoLease);
+            return Err(CallError::NoLease);
         }
         match self.writer.write(&action).await {
             Ok(WriteResult::At(version)) => {
@@ -194,40 +194,18 @@ impl MaintenanceController {
         }
     }
 
-    fn failed(&self, action: &Action, error: kube::Error) -> Result<Requeue, ActionError> {
+    fn failed(&self, action: &Action, error: kube::Error) -> Result<Requeue, CallError> {
         if let Action::Cordon { node, .. } = action
             && self.observed.refusals.note(&node.name, &error)
         {
             self.wake.notify_one();
         }
-        match classify(&error) {
-            // What was to be written is gone, and the cache will say so.
-            ApiErrorKind::NotFound => Ok(Requeue::WithBackoff),
-            // The next planning decides anew on what the cache shows then; what that does not change is tried again.
-            ApiErrorKind::Conflict => Ok(Requeue::After(STALE)),
-            _ => {
-                self.pending.lock().failed(&action.task());
-                Err(ActionError::Write(error))
-            }
+        // The next planning decides anew on what the cache shows then; what that does not change is tried again.
+        let next = after_failed_write("", error, STALE);
+        if next.is_err() {
+            self.pending.lock().failed(&action.task());
         }
-    }
-}
-
-/// Why an action was not carried out.
-#[derive(Debug, thiserror::Error)]
-enum ActionError {
-    #[error("{0}")]
-    Write(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for ActionError {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Write(error) => Some(error),
-            Self::NoLease => None,
-        }
+        next
     }
 }
 

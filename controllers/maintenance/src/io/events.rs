@@ -82,7 +82,7 @@ pub(crate) fn log_write(action: &Action) {
     }
 }
 
-/// Tells of a write that ends something.
+/// Logs a write that ends something, and publishes it.
 pub(crate) fn publish_write(context: &ControllerContext, action: &Action) {
     match action {
         Action::Cordon { node, unschedulable: Some(unschedulable), .. } => {

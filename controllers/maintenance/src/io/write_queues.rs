@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use drydock_runtime::metrics::Metrics;
 use drydock_runtime::queue::{ExponentialBackoff, QueueKey, WorkQueue};
-use drydock_runtime::{ControllerContext, Requeue, WorkError, run_workers};
+use drydock_runtime::{CallError, ControllerContext, Requeue, run_workers};
 use futures::future::{BoxFuture, join_all};
 
 use crate::actions::{Action, RequestFlow, Task};
@@ -54,10 +54,9 @@ impl WriteQueues {
     }
 
     /// Works until shutdown, on at most `requests` of the requests at once.
-    pub(crate) async fn run<E, F>(&self, requests: usize, context: &ControllerContext, work: F)
+    pub(crate) async fn run<F>(&self, requests: usize, context: &ControllerContext, work: F)
     where
-        E: WorkError,
-        F: Fn(WriteJob) -> BoxFuture<'static, Result<Requeue, E>> + Clone + Send + Sync + 'static,
+        F: Fn(WriteJob) -> BoxFuture<'static, Result<Requeue, CallError>> + Clone + Send + Sync + 'static,
     {
         let workers = |queue: &WorkQueue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())

@@ -9,16 +9,6 @@ use tokio::sync::Notify;
 use super::*;
 use crate::actions::RequestChange;
 
-#[derive(Debug, thiserror::Error)]
-#[error("never")]
-struct Never;
-
-impl WorkError for Never {
-    fn call(&self) -> Option<&kube::Error> {
-        None
-    }
-}
-
 fn ask(maintenance: &str, node: usize, pod: usize) -> Action {
     let pod = format!("{maintenance}-{node}-{pod}");
     Action::Request {
@@ -59,7 +49,7 @@ async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end
             } else if matches!(job.task, Task::Request(..)) && !end {
                 futures::future::pending::<()>().await;
             }
-            Ok::<_, Never>(Requeue::Never)
+            Ok(Requeue::Never)
         }
         .boxed()
     };

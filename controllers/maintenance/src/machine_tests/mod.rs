@@ -1,8 +1,10 @@
-//! Rules of the node maintenance controller: each test's name is one.
+//! Rules of the node maintenance controller: each test's name is one. What a blocker says is in `blockers.rs`, and when one
+//! shows after a time in `waiting.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answer;
 mod asked_again;
+mod awaiting_cordon;
 mod blockers;
 mod conditions;
 mod cordon;
@@ -23,7 +25,6 @@ mod static_pods;
 mod strays;
 mod types;
 mod types_recorded;
-mod uncordoned;
 mod unscheduled;
 mod waiting;
 mod will_be_lost;

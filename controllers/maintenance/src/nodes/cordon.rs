@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_api::time::format_seconds;
 use drydock_runtime::events::reasons::CORDON_CONFLICT;
-use drydock_runtime::{Conflict, Node};
+use drydock_runtime::{Node, UndoneByOthers};
 use jiff::Timestamp;
 
 use crate::actions::{Action, MaintenanceDecision};
@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 
 /// When someone else made nodes schedulable that are under maintenance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UncordonConflicts(HashMap<String, Conflict>);
+pub(crate) struct UncordonConflicts(HashMap<String, UndoneByOthers>);
 
 /// Decides about every node.
 pub(crate) fn decide(

@@ -127,7 +127,7 @@ impl GoneNodes {
     }
 }
 
-/// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
+/// What the status says, after a restart. It counts pods up to the last type of the maintenance; of those of type Default
 /// alone it says of each node whether all had left it, and whether all had left all nodes.
 fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let mut tally = recall_all(view, maintenance, last);

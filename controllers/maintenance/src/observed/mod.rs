@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::PodType;
-use drydock_runtime::{HostCaches, Node, ObjectChange, Pod, Refusals};
+use drydock_runtime::{HostCaches, Node, NodeWriteRefusals, ObjectChange, Pod};
 use parking_lot::Mutex;
 
 use crate::observed::asked_again::AskedAgain;
@@ -21,7 +21,7 @@ pub(crate) use request_transition::RequestTransition;
 pub(crate) struct ObservedChanges {
     since: Arc<Mutex<ChangesSince>>,
     /// Nodes that could not be cordoned when it was last tried.
-    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) refusals: Arc<NodeWriteRefusals>,
 }
 
 /// The changes since the last planning.

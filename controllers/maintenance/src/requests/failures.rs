@@ -78,7 +78,8 @@ pub(crate) enum FailureCause {
 impl RequestFailures {
     /// Takes in what became of the requests of the pods that are to leave.
     pub(crate) fn update(&mut self, view: &WorldView<'_>) {
-        let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
+        let pods =
+            || view.counted.values().flatten().filter(|pod| view.planned.targeted.contains(pod.uid.as_str()));
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
         self.asked_again.retain(|uid, _| present.contains(uid.as_str()));

@@ -40,7 +40,7 @@ fn ask(
     decision: &mut MaintenanceDecision,
 ) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
-    let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
+    let asked = |pod: &Pod| view.planned.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
     let mut names = MaintenanceNames::new(view);
     for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
         if let Some(until) = returns.hold_back(pod, view.now) {
@@ -126,9 +126,9 @@ fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     }
 }
 
-/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Our requester's name
-/// is anybody's to write, and whoever makes requests with it later keeps nothing from its end; nor does one that is over and
-/// is kept for the pod's owner.
+/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Others may
+/// write our requester's name: a request that they make with it later does not hold up the end, nor does one that is over
+/// and is kept for the pod's owner.
 pub(crate) fn is_open_on(
     view: &WorldView<'_>,
     failures: &RequestFailures,

@@ -70,7 +70,7 @@ struct ReturnedPod {
 }
 
 impl PodReturns {
-    /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
+    /// Takes in which pods are there that a maintenance drains, and publishes which workloads put new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
     pub(crate) fn update(
         &mut self,
@@ -241,7 +241,7 @@ impl ReturningWorkload {
         let present: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
         for pod in pods {
-            let targeted = view.targeted.contains(pod.uid.as_str());
+            let targeted = view.planned.targeted.contains(pod.uid.as_str());
             match self.pods.get_mut(&pod.uid) {
                 Some(state) => state.targeted |= targeted,
                 None => {
@@ -262,7 +262,7 @@ fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
     pod.creation_timestamp.is_some_and(|made| since < made)
 }
 
-/// Tells the maintenances that drain the pod, one that was put there again.
+/// Publishes a pod that was put back to the maintenances that drain it.
 fn publish(view: &WorldView<'_>, pod: &Pod, seen: &ReturningWorkload, decision: &mut MaintenanceDecision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);

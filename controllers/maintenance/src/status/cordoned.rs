@@ -6,7 +6,7 @@ use drydock_api::node_maintenance::{CORDONED, Stage};
 use drydock_api::text::{all, are, counted, first_of};
 
 use super::StatusBuilder;
-use crate::nodes::uncordoned;
+use crate::nodes::awaiting_cordon;
 
 /// Nodes that the message names.
 const NAMED: usize = 5;
@@ -49,8 +49,9 @@ impl StatusBuilder<'_, '_> {
             first_of(&open, NAMED)
         );
         let first = open.iter().filter(is_refused).chain(&open);
-        let why =
-            first.copied().find_map(|node| uncordoned::why(self.view, self.sources.uncordon_conflicts, node));
+        let why = first
+            .copied()
+            .find_map(|node| awaiting_cordon::why(self.view, self.sources.uncordon_conflicts, node));
         message.extend(why.into_iter().flat_map(|why| [". ".to_owned(), why]));
         (false, reason, message)
     }

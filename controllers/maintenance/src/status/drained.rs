@@ -16,9 +16,9 @@ use jiff::Timestamp;
 
 use super::StatusBuilder;
 use crate::actions::EventDraft;
+use crate::nodes::awaiting_cordon;
 use crate::nodes::conditions::{ConfirmedEmpty, of_type_suffix};
 use crate::nodes::gone_tally::GoneNodesTally;
-use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
 
 const CANCELED: &str = "The maintenance was completed before all pods had left";
@@ -83,7 +83,7 @@ impl StatusBuilder<'_, '_> {
         if let Some(first) = open.first() {
             let why = open
                 .iter()
-                .find_map(|node| uncordoned::why(self.view, self.sources.uncordon_conflicts, node));
+                .find_map(|node| awaiting_cordon::why(self.view, self.sources.uncordon_conflicts, node));
             let (among, evictions) = match why {
                 Some(why) => (format!(". {why}. "), "Evictions"),
                 None => (format!(", {first} among them; "), "evictions"),
@@ -219,7 +219,7 @@ pub(super) fn to_confirm(
 impl StatusBuilder<'_, '_> {
     /// Why pods are left: people look here first, as `kubectl describe` shows conditions before nodes. It names what blocks
     /// most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
-    /// what it tells of, and never because time passes.
+    /// what it names, and never because time passes.
     pub(super) fn answer(&self, last: PodType) -> Option<String> {
         self.blocked(last).or_else(|| self.waits_elsewhere())
     }

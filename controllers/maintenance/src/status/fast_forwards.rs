@@ -23,7 +23,7 @@ const MAX: usize = 1000;
 pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
 impl FastForwards {
-    /// Tells again what is due, of maintenances that are not drained yet.
+    /// Publishes again what is due, of maintenances that are not drained yet.
     pub(super) fn update(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();
@@ -46,8 +46,8 @@ impl FastForwards {
         maintenance: &NodeMaintenance,
         decision: &mut MaintenanceDecision,
     ) -> Vec<EventDraft> {
-        let Some(place) = view.planned.get(&i) else { return Vec::new() };
-        let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
+        let Some(place) = view.planned.places.get(&i) else { return Vec::new() };
+        let all = view.planned.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
         let messages: Vec<String> = all.map(message).collect();
         for message in messages.iter().filter(|_| is_draining(maintenance)) {
             if self.0.len() < MAX {

@@ -215,7 +215,11 @@ impl StatusBuilder<'_, '_> {
     }
 
     fn planned(&self) -> Option<&MaintenanceOutcome> {
-        self.view.planned.get(&self.i).and_then(|place| self.view.outcome.maintenances.get(*place))
+        self.view
+            .planned
+            .places
+            .get(&self.i)
+            .and_then(|place| self.view.planned.outcome.maintenances.get(*place))
     }
 
     /// As it was when it ended, without what is only true while it goes on.

@@ -96,7 +96,7 @@ impl EvictedControllers {
             *of = known.unwrap_or_else(|| recall(view, maintenance));
             let pods = view.nodes_of(i).iter();
             let pods = pods.flat_map(|node| view.pods_up_to(&node.name, maintenance.spec.last_pod_type));
-            let leaving = pods.filter(|pod| view.targeted.contains(pod.uid.as_str()));
+            let leaving = pods.filter(|pod| view.planned.targeted.contains(pod.uid.as_str()));
             for controller in leaving.filter_map(|pod| controller(pod)) {
                 let evicted = of.controllers.entry(controller);
                 evicted.or_insert_with(|| EvictedController::since(truncate_to_seconds(view.now))).last =

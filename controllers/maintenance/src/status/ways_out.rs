@@ -1,4 +1,4 @@
-//! What to do where a drain may never end by itself: a DaemonSet that tolerates every taint puts its pods back as often as they
+//! What to do about pods of DaemonSets and static pods, for which a drain may never end by itself: a DaemonSet that tolerates every taint puts its pods back as often as they
 //! are deleted, and a static pod stays where no node agent takes its manifest away.
 
 use drydock_api::node_maintenance::{PodType, WORKLOADS_DRAINED};

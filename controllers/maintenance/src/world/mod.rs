@@ -13,7 +13,7 @@ use drydock_runtime::{HostCaches, Node, Pod};
 use crate::REQUESTER;
 use crate::observed::{ChangesSince, PodLocation};
 
-pub(crate) use view::{STAYS_OWN, WorldView, selects};
+pub(crate) use view::{PlannedDrains, STAYS_OWN, WorldView, selects};
 
 /// Everything that a step looks at.
 #[derive(Clone, Debug, Default)]

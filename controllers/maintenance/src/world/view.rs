@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage, node_selector};
-use drydock_plan::{DrainingMaintenance, PlanOutcome};
+use drydock_plan::PlanOutcome;
 use drydock_runtime::cache::Taint;
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
 use crate::config::Config;
 use crate::world::World;
-use crate::world::recorded::{self, LeftOut, Recorded};
+use crate::world::recorded::LeftOut;
 
 /// One look, worked out.
 pub(crate) struct WorldView<'a> {
@@ -26,12 +26,8 @@ pub(crate) struct WorldView<'a> {
     last_types: HashMap<&'a str, PodType>,
     /// Pods that count, of each node that is looked at, by their type.
     pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
-    /// The planning of the maintenances in Drain.
-    pub(crate) outcome: PlanOutcome,
-    /// Place of a maintenance in `outcome`.
-    pub(crate) planned: HashMap<usize, usize>,
-    /// UIDs of the pods that are to leave now: the stored drain targets of their nodes cover them.
-    pub(crate) targeted: HashSet<&'a str>,
+    /// The planning of the maintenances in Drain. Empty before it.
+    pub(crate) planned: PlannedDrains<'a>,
     /// Nodes whose pods wait for nodes to be cordoned. None before the first look.
     pub(crate) waiting: Option<HashSet<&'a str>>,
     /// Nodes that the statuses have no room for.
@@ -40,7 +36,19 @@ pub(crate) struct WorldView<'a> {
     staying: HashSet<&'a str>,
 }
 
+/// What the planning of a step found.
+#[derive(Default)]
+pub(crate) struct PlannedDrains<'a> {
+    /// The outcome for the maintenances in Drain.
+    pub(crate) outcome: PlanOutcome,
+    /// Place of a maintenance in `outcome`.
+    pub(crate) places: HashMap<usize, usize>,
+    /// UIDs of the pods that are to leave now: the stored drain targets of their nodes cover them.
+    pub(crate) targeted: HashSet<&'a str>,
+}
+
 impl<'a> WorldView<'a> {
+    /// The view before the planning.
     pub(crate) fn new(world: &'a World, config: &'a Config, now: Timestamp, left_out: LeftOut) -> Self {
         let selected: Vec<Vec<&Arc<Node>>> = world
             .maintenances
@@ -66,58 +74,13 @@ impl<'a> WorldView<'a> {
             last_types: last_types(world, &holders),
             holders,
             counted,
-            outcome: PlanOutcome::default(),
-            planned: HashMap::new(),
-            targeted: HashSet::new(),
+            planned: PlannedDrains::default(),
             waiting: None,
             left_out,
             staying: HashSet::new(),
         };
         view.staying = staying(&view);
-        view.plan();
         view
-    }
-
-    fn plan(&mut self) {
-        let draining =
-            self.world.maintenances.iter().enumerate().filter(|(_, m)| m.spec.stage == Stage::Drain);
-        let draining: Vec<(usize, &Arc<NodeMaintenance>)> = draining.collect();
-        let in_drain = |(i, m): &(usize, &Arc<NodeMaintenance>)| {
-            recorded::plan_input(m, &recorded::with_room(self, *i), self.now)
-        };
-        let input: Vec<DrainingMaintenance> = draining.iter().map(in_drain).collect();
-        let nodes: HashSet<&str> = input.iter().flat_map(|m| &m.nodes).map(String::as_str).collect();
-        let pods: Vec<&Arc<Pod>> = self
-            .counted
-            .iter()
-            .filter(|(node, _)| nodes.contains(*node))
-            .flat_map(|(_, pods)| pods.clone())
-            .collect();
-        let as_input = |pod: &&'a Arc<Pod>| drydock_plan::CountedPod {
-            node: &pod.node_name,
-            pod_type: pod.pod_type(),
-            priority: pod.priority,
-            labels: &pod.labels,
-        };
-        let ended = recorded::ended(self.world, &input);
-        self.outcome = drydock_plan::plan(&input, &ended, &pods.iter().map(as_input).collect::<Vec<_>>());
-        self.planned = draining.iter().enumerate().map(|(place, (i, _))| (*i, place)).collect();
-        self.targeted = self.stored_targets(&pods);
-    }
-
-    /// Of the pods that the plan targets, those that the stored targets cover: where a planning has raised a node's targets,
-    /// these are stored first.
-    fn stored_targets(&self, pods: &[&'a Arc<Pod>]) -> HashSet<&'a str> {
-        let recorded = Recorded::of(self);
-        let planned = self.outcome.maintenances.iter().flat_map(|m| &m.nodes);
-        // Each maintenance shows the types of which it speaks: some say less than others.
-        let raised: HashSet<&str> = planned
-            .filter(|(name, node)| !recorded.is(name, &node.drain_targets))
-            .map(|(name, _)| name.as_str())
-            .collect();
-        let leaving = pods.iter().zip(&self.outcome.targeted).filter(|(_, targeted)| **targeted);
-        let is_stored = |pod: &Pod| !raised.contains(pod.node_name.as_str()) || recorded.cover(pod);
-        leaving.filter(|(pod, _)| is_stored(pod)).map(|(pod, _)| pod.uid.as_str()).collect()
     }
 
     /// The nodes that a maintenance selects.

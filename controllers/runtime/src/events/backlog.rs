@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::RecordedEvent;
 
-/// Events of one namespace that wait; the oldest stay, as they tell how something began.
+/// Events of one namespace that wait; the oldest stay, as they say how something began.
 const OF_ONE: usize = 100;
 /// Events of all namespaces that wait. Those of cluster-scoped objects, which no tenant makes, have [`OF_ONE`] beside it.
 const OF_ALL: usize = 1000;

@@ -177,7 +177,7 @@ impl EventQueue {
 }
 
 pub mod reasons {
-    //! Reasons of events. Where a condition or a blocker tells the same, the event has its reason.
+    //! Reasons of events. Where a condition or a blocker says the same, the event has its reason.
 
     /// Every selected node is unschedulable.
     pub const CORDONED: &str = "Cordoned";

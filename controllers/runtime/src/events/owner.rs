@@ -25,7 +25,7 @@ impl EventRecorder {
         }
     }
 
-    /// Tells the owner what blocks the eviction, and behind it what he can do: only admins can read the maintenance, which
+    /// Publishes to the owner what blocks the eviction, and what the owner can do: only admins can read the maintenance, which
     /// says it too. The words are cut where there is no room for both.
     pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);

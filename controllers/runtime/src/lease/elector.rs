@@ -153,7 +153,7 @@ impl Elector {
                 self.held = Some(lease);
                 Ok(true)
             }
-            // Somebody was faster: not ours now; while we hold it, the next look tells.
+            // Another process was faster. Whether it holds the lease now, the next look shows.
             Err(error)
                 if matches!(classify(&error), ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists) =>
             {

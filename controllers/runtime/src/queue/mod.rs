@@ -200,7 +200,7 @@ pub struct ExponentialBackoff {
 
 impl ExponentialBackoff {
     /// What controllers use for failed writes: 5 ms to 30 s (client-go begins at 5 ms too, and ends at 1000 s; a drain
-    /// that waits a quarter of an hour after an outage helps nobody).
+    /// that waits a quarter of an hour after an outage is of no use).
     pub const WRITES: Self = Self { first: Duration::from_millis(5), max: Duration::from_secs(30) };
 
     /// The delay after `failures` earlier failures.

@@ -6,21 +6,21 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What was undone within this time counts.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
-/// A conflict is reported again after this.
+/// It is reported again after this.
 const QUIET: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
 const MAX_TIMES: usize = 16;
 
-/// A conflict about one thing.
+/// How often others have undone one change of ours lately.
 #[derive(Clone, Debug, Default)]
-pub struct Conflict {
+pub struct UndoneByOthers {
     undone: VecDeque<Timestamp>,
     /// When it began, and how often it was undone since then; both until nothing was undone for [`WINDOW`].
     streak: Option<(Timestamp, usize)>,
     told: Option<Timestamp>,
 }
 
-impl Conflict {
+impl UndoneByOthers {
     /// Others undid it so many times since the last call.
     pub fn undone(&mut self, times: usize, now: Timestamp) {
         self.forget(now);
@@ -57,7 +57,7 @@ impl Conflict {
         self.undone.back().copied()
     }
 
-    /// The same as [`Conflict::since`], if that is to be reported now: further times within a minute are not.
+    /// The same as [`UndoneByOthers::since`], if that is to be reported now: further times within a minute are not.
     pub fn report(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
         let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
         let since = self.since().filter(|_| is_quiet)?;
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_conflict_is_told_from_the_second_time_on_and_once_a_minute() {
-        let mut conflict = Conflict::default();
+        let mut conflict = UndoneByOthers::default();
         let mut told = |second| {
             conflict.undone(1, at(second));
             conflict.report(at(second))
@@ -89,7 +89,7 @@ mod tests {
     /// The number fell as time passed, and each change of it was a write.
     #[test]
     fn what_is_said_of_it_changes_only_when_it_is_undone_again_or_over() {
-        let mut conflict = Conflict::default();
+        let mut conflict = UndoneByOthers::default();
         conflict.undone(1, at(0));
         assert_eq!(conflict.since(), None, "once may be a mistake");
         conflict.undone(1, at(500));
@@ -106,7 +106,7 @@ mod tests {
     /// An event said 16 times, and the condition beside it 40.
     #[test]
     fn what_is_told_and_what_is_stored_have_one_count() {
-        let mut conflict = Conflict::default();
+        let mut conflict = UndoneByOthers::default();
         for second in [0, 300, 600, 900] {
             conflict.undone(10, at(second));
             assert_eq!(conflict.report(at(second)), conflict.since());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut conflict = Conflict::default();
+        let mut conflict = UndoneByOthers::default();
         conflict.undone(1000, at(0));
         conflict.undone(1000, at(1));
         assert_eq!((conflict.times(), conflict.last()), (MAX_TIMES, Some(at(1))));

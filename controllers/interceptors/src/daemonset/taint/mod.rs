@@ -6,7 +6,6 @@
 //! whole DaemonSet, which tries one node at random and backs off to 1,000 s: beside one, five or fifty drained nodes, a node
 //! that joined could be without its pod after two minutes (Kubernetes 1.36).
 
-mod taint_waits;
 mod wanted;
 
 use std::sync::Arc;
@@ -18,149 +17,71 @@ use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
-use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    ApiErrorKind, ControllerContext, Node, ObjectChange, Pod, Refusals, Requeue, WorkError, classify, clock,
-    run_workers,
+    ApiErrorKind, CallError, ControllerContext, Node, NodeWriteRefusals, ObjectChange, Pod, Requeue,
+    classify, clock, run_workers,
 };
 use futures::FutureExt;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as HostNode;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use parking_lot::Mutex;
 use tracing::info;
 
-use crate::daemonset::{DaemonSetTargets, Deletions, changed_nodes};
-use taint_waits::TaintWaits;
+use super::state::DaemonSetState;
+use super::targets::changed_nodes;
 use wanted::{is_wanted, patch, taken_from};
 pub(crate) use wanted::{nodes_of, stands};
 
 /// Key of the taint.
-pub const TAINT: &str = DRAIN_TAINT;
+pub(crate) const TAINT: &str = DRAIN_TAINT;
 /// Its effect.
-pub const EFFECT: &str = "NoSchedule";
+pub(crate) const EFFECT: &str = "NoSchedule";
 /// Field manager of the taint.
 const MANAGER: &str = "drydock-daemonset-taint";
 
 /// A change that the cache does not show within this time is looked at again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// A failed write.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("changing the node's taints: {0}")]
-    Patch(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Patch(error) => Some(error),
-            Self::NoLease => None,
-        }
-    }
-}
-
-/// State that the taint and the deletion of pods share.
-pub(crate) struct Shared {
-    /// Which pods were deleted, and which DaemonSets put new ones there.
-    pub(crate) deletions: Mutex<Deletions>,
-    /// Which pods are being drained from which nodes.
-    pub(crate) targets: DaemonSetTargets,
-    /// Nodes whose taint is looked at.
-    pub(crate) queue: WorkQueue<String>,
-    /// Nodes whose taints cannot be changed.
-    refusals: Refusals,
-    /// Nodes whose taint does not stand yet.
-    waits: TaintWaits,
-}
-
-/// Why a taint that is wanted does not stand yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PendingTaint {
-    /// Since when it is wanted.
-    pub(crate) since: Timestamp,
-    /// The words with which it was refused.
-    pub(crate) refused: Option<String>,
-    /// How often others took it away since when, if they do so again and again.
-    pub(crate) taken: Option<(usize, Timestamp)>,
-}
-
-impl Shared {
-    pub(crate) fn new(context: &ControllerContext) -> Self {
-        Self {
-            deletions: Mutex::default(),
-            targets: DaemonSetTargets::default(),
-            queue: WorkQueue::new("daemonset_taint", &context.metrics, ExponentialBackoff::WRITES),
-            refusals: Refusals::default(),
-            waits: TaintWaits::default(),
-        }
-    }
-
-    /// Why the taint of a node does not stand; none if it has not been decided yet whether it is wanted.
-    pub(crate) fn awaited(&self, node: &str) -> Option<PendingTaint> {
-        let (since, taken) = self.waits.of(node)?;
-        Some(PendingTaint { since, refused: self.refusals.of(node), taken })
-    }
-
-    /// The taint of a node is wanted since then.
-    #[cfg(test)]
-    pub(crate) fn wanted(&self, node: &str, since: Timestamp) {
-        self.waits.wanted(node, since);
-    }
-
-    fn over(&self, node: &str, is_draining: bool) {
-        self.refusals.forget(node);
-        self.waits.over(node, is_draining);
-        if !is_draining {
-            self.deletions.lock().over(node);
-        }
-    }
-}
-
 /// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is called with each
 /// node whose taint is refused with words that are new, or taken away again and again.
 pub(crate) async fn run(
     context: ControllerContext,
-    shared: Arc<Shared>,
+    state: Arc<DaemonSetState>,
     blocked: impl Fn(&str) + Send + Sync + 'static,
 ) {
-    let (queue, stop) = (shared.queue.clone(), context.shutdown.clone());
+    let (queue, stop) = (state.queue.clone(), context.shutdown.clone());
     context.caches.nodes.wait_until_synced().await;
     context.caches.pods.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
-    subscribe(&context, &shared);
+    subscribe(&context, &state);
     let blocked = Arc::new(blocked);
     let work = move |node: String| {
-        let (context, shared, blocked) = (context.clone(), shared.clone(), blocked.clone());
-        async move { reconcile(&context, &shared, &*blocked, node).await }.boxed()
+        let (context, state, blocked) = (context.clone(), state.clone(), blocked.clone());
+        async move { reconcile(&context, &state, &*blocked, node).await }.boxed()
     };
     run_workers(queue, 8, stop, work).await;
 }
 
 /// Whether a node's taint is wanted and does not stand yet, as far as the caches know.
-pub(crate) fn is_awaited(context: &ControllerContext, shared: &Shared, node: &str) -> bool {
-    may_be_awaited(context, shared, node)
-        && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, shared, &node))
+pub(crate) fn is_awaited(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
+    may_be_awaited(context, state, node)
+        && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, state, &node))
 }
 
 /// Whether DaemonSet pods are being drained from a node and its taint does not stand.
-pub(crate) fn may_be_awaited(context: &ControllerContext, shared: &Shared, node: &str) -> bool {
-    shared.targets.has_reached_daemon_sets(node)
+pub(crate) fn may_be_awaited(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
+    state.targets.has_reached_daemon_sets(node)
         && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
 }
 
-fn is_wanted_now(context: &ControllerContext, shared: &Shared, node: &Node) -> bool {
-    let on_node = shared.targets.on(&node.name);
+fn is_wanted_now(context: &ControllerContext, state: &DaemonSetState, node: &Node) -> bool {
+    let on_node = state.targets.on(&node.name);
     let pods = context.caches.pods.on_node(&node.name);
-    is_wanted(node, &pods, &on_node, &shared.deletions.lock(), clock::now())
+    is_wanted(node, &pods, &on_node, &state.deletions.lock(), clock::now())
 }
 
-fn subscribe(context: &ControllerContext, shared: &Arc<Shared>) {
-    let nodes = shared.clone();
+fn subscribe(context: &ControllerContext, state: &Arc<DaemonSetState>) {
+    let nodes = state.clone();
     context.caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
         if let Some(node) =
             taken_from(change).filter(|node| nodes.targets.has_reached_daemon_sets(&node.name))
@@ -173,13 +94,13 @@ fn subscribe(context: &ControllerContext, shared: &Arc<Shared>) {
             nodes.queue.add(node.name.clone());
         }
     });
-    let pods = shared.queue.clone();
+    let pods = state.queue.clone();
     context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
         for node in nodes_of(change) {
             pods.add(node.to_owned());
         }
     });
-    let maintenances = shared.queue.clone();
+    let maintenances = state.queue.clone();
     context.caches.maintenances.subscribe(move |change: &ObjectChange<NodeMaintenance>| {
         changed_nodes(change).into_iter().for_each(|node| maintenances.add(node));
     });
@@ -187,33 +108,31 @@ fn subscribe(context: &ControllerContext, shared: &Arc<Shared>) {
 
 async fn reconcile(
     context: &ControllerContext,
-    shared: &Shared,
+    state: &DaemonSetState,
     blocked: &(impl Fn(&str) + Sync),
     name: String,
-) -> Result<Requeue, Error> {
-    let is_draining = shared.targets.has_reached_daemon_sets(&name);
+) -> Result<Requeue, CallError> {
+    let is_draining = state.targets.has_reached_daemon_sets(&name);
     let Some(node) = context.caches.nodes.find("", &name) else {
-        shared.over(&name, false);
+        state.over(&name, false);
         return Ok(Requeue::Never);
     };
-    let wanted = is_wanted_now(context, shared, &node);
+    let wanted = is_wanted_now(context, state, &node);
     let Some(patch) = patch(&node, wanted) else {
-        shared.over(&name, is_draining);
+        state.over(&name, is_draining);
         return Ok(Requeue::Never);
     };
-    if wanted && let Some(wait) = pause(context, shared, blocked, &node) {
+    if wanted && let Some(wait) = pause(context, state, blocked, &node) {
         return Ok(Requeue::After(wait));
     }
-    if !context.may_write() {
-        return Err(Error::NoLease);
-    }
+    context.check_lease()?;
     let api: Api<HostNode> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
     match api.patch(&name, &params, &Patch::Merge(patch)).await {
         Ok(_) => {
-            shared.refusals.forget(&name);
+            state.refusals.forget(&name);
             let change = if wanted { "added" } else { "removed" };
-            let maintenance = shared.targets.on(&name).names();
+            let maintenance = state.targets.on(&name).names();
             info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
             // What others undo before the cache has shown it brings no change.
             Ok(Requeue::After(SHOWS_WITHIN))
@@ -222,20 +141,20 @@ async fn reconcile(
             ApiErrorKind::NotFound => Ok(Requeue::Never),
             ApiErrorKind::Conflict => Ok(Requeue::WithBackoff),
             _ => {
-                if shared.refusals.note(&name, &error) {
+                if state.refusals.note(&name, &error) {
                     blocked(&name);
                     if !wanted {
-                        tell_it_stays(context, &node, &shared.refusals);
+                        tell_it_stays(context, &node, &state.refusals);
                     }
                 }
-                Err(Error::Patch(error))
+                Err(CallError::of("changing the node's taints")(error))
             }
         },
     }
 }
 
 /// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
-fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &Refusals) {
+fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
         format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
@@ -245,13 +164,13 @@ fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &Refusals) 
 /// How long the taint is not to be set yet, if others have taken it away again and again, which an event on the node says.
 fn pause(
     context: &ControllerContext,
-    shared: &Shared,
+    state: &DaemonSetState,
     blocked: &impl Fn(&str),
     node: &Node,
 ) -> Option<Duration> {
     let now = clock::now();
-    let due = shared.waits.wanted(&node.name, now);
-    if let Some((times, began)) = due.tell {
+    let due = state.waits.wanted(&node.name, now);
+    if let Some((times, began)) = due.report {
         let message = format!(
             "The taint {TAINT} was taken away {times} times since {} while DaemonSet pods are drained from \
              the node; it is set again, later each time, and pods that it keeps away are not deleted without it",

@@ -7,16 +7,17 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
-use drydock_runtime::{Cacheable, ControllerContext, ObjectKey, Requeue, WorkError};
+use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Requeue};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::owner_notice::{OwnerEvent, OwnerNotice};
-use crate::report::{self, EntryWrite, ProgressReport};
+use super::apply::{EntryWrite, send};
+use super::entry::{self, ProgressReport};
+use super::owner_notice::{OwnerEvent, OwnerNotice};
 
-/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry
-/// yet, and one that is made from the one before would start the turn again, which is refused.
+/// Writes the entries of one interceptor, publishes events for the owners of pods, and remembers both: the cache may not
+/// show the last entry yet, and an entry made from an older one would start the turn again, which the API server refuses.
 pub(crate) struct Reporter {
     context: ControllerContext,
     /// Name of the interceptor.
@@ -49,6 +50,26 @@ pub(crate) enum Audience {
     Owner,
 }
 
+/// Progress, and what the events about it need.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgressNews {
+    /// What the entry is to say.
+    pub(crate) progress: ProgressReport,
+    /// Who reads it.
+    pub(crate) audience: Audience,
+    /// The words of the event that something blocks, if they are not the message.
+    pub(crate) words: Option<String>,
+    /// When the budget that blocks let an eviction go last.
+    pub(crate) last_eviction: Option<Timestamp>,
+}
+
+impl ProgressNews {
+    /// Progress whose events have its message.
+    pub(crate) fn of(progress: ProgressReport, audience: Audience) -> Self {
+        Self { progress, audience, words: None, last_eviction: None }
+    }
+}
+
 /// How a report ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReportOutcome {
@@ -56,24 +77,6 @@ pub(crate) struct ReportOutcome {
     pub(crate) wake: Option<Timestamp>,
     /// Whether the entry was refused. If the turn is over, the cache says so soon; else it knows better what stands there.
     pub(crate) is_refused: bool,
-}
-
-/// A failed report.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("reporting: {0}")]
-    Report(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Report(error) => Some(error),
-            Self::NoLease => None,
-        }
-    }
 }
 
 impl Reporter {
@@ -91,18 +94,14 @@ impl Reporter {
         self.memories.lock().remove(key);
     }
 
-    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry. `words` are
-    /// those of the event that something blocks, if they are not the message; `last_eviction` is when its budget let an
-    /// eviction go last.
+    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry.
     pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
-        mut progress: ProgressReport,
-        audience: Audience,
-        words: Option<String>,
-        last_eviction: Option<Timestamp>,
+        news: ProgressNews,
         now: Timestamp,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<ReportOutcome, CallError> {
+        let ProgressNews { mut progress, audience, words, last_eviction } = news;
         let tell = self.remember(request, |memory| {
             let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
             let tell = memory.notice.update(blocked, last_eviction, now);
@@ -120,9 +119,9 @@ impl Reporter {
         request: &EvictionRequest,
         why: &str,
         now: Timestamp,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<ReportOutcome, CallError> {
         let why = with_clause(&clause_of(request), why);
-        match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
+        match self.entry(request).and_then(|old| entry::decline(&old, why, now)) {
             Some(entry) => self.send(request, entry).await,
             None => Ok(ReportOutcome::until(None)),
         }
@@ -160,11 +159,11 @@ impl Reporter {
         request: &EvictionRequest,
         progress: ProgressReport,
         now: Timestamp,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<ReportOutcome, CallError> {
         let Some(old) = self.entry(request) else { return Ok(ReportOutcome::until(None)) };
         let is_last = progress.completed;
-        let Some(entry) = report::entry(&old, &progress.of(request), now) else {
-            return Ok(ReportOutcome::until(report::next_heartbeat(&old)));
+        let Some(entry) = entry::entry(&old, &progress.of(request), now) else {
+            return Ok(ReportOutcome::until(entry::next_heartbeat(&old)));
         };
         let written_at = self.remember(request, |memory| memory.written_at);
         let wait = written_at.map_or(Duration::ZERO, |at| self.interval.saturating_sub(at.elapsed()));
@@ -187,13 +186,11 @@ impl Reporter {
         &self,
         request: &EvictionRequest,
         entry: InterceptorStatus,
-    ) -> Result<ReportOutcome, Error> {
-        if !self.context.may_write() {
-            return Err(Error::NoLease);
-        }
-        match report::send(&self.context, request, &entry).await.map_err(Error::Report)? {
+    ) -> Result<ReportOutcome, CallError> {
+        self.context.check_lease()?;
+        match send(&self.context, request, &entry).await.map_err(CallError::of("reporting"))? {
             EntryWrite::Written => {
-                let next = report::next_heartbeat(&entry);
+                let next = entry::next_heartbeat(&entry);
                 self.remember(request, |memory| {
                     (memory.written, memory.written_at) = (Some(entry), Some(Instant::now()));
                 });

@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 /// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
 pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What blocks the eviction of a pod, and which event its owner got last. Of what had no event, a standstill begins anew at a
-/// restart.
+/// What blocks the eviction of a pod, and which event its owner got last. A restart loses since when a budget stands still,
+/// unless the owner has had the event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnerNotice {
     /// What blocks now.
@@ -98,8 +98,7 @@ impl OwnerNotice {
     }
 }
 
-/// Whether somebody has to do something for it to end. Several budgets whose names the cache does not have yet are told of when
-/// it has.
+/// Whether it lasts until someone acts. Several budgets count once the cache has their names, which the event gives.
 fn lasts(blocked: &Blocked) -> bool {
     let are_named = || blocked.state != SEVERAL_BUDGETS || !blocked.name.is_empty();
     [ADMISSION_WEBHOOK, FINALIZER, OTHER].contains(&blocked.reason.as_str())

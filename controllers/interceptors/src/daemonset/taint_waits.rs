@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use drydock_runtime::Conflict;
+use drydock_runtime::UndoneByOthers;
 use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -19,16 +19,16 @@ pub(super) struct TaintWaits(Mutex<HashMap<String, TaintWait>>);
 #[derive(Default)]
 struct TaintWait {
     since: Option<Timestamp>,
-    taken: Conflict,
+    taken: UndoneByOthers,
 }
 
 /// A taint that is to be set.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DueTaint {
-    /// Not before.
+    /// The earliest time at which to set it.
     pub(super) at: Timestamp,
-    /// How often others took it away since when, if that is to be reported now.
-    pub(super) tell: Option<(usize, Timestamp)>,
+    /// If an event is due: how often others have removed it, and since when.
+    pub(super) report: Option<(usize, Timestamp)>,
 }
 
 impl TaintWaits {
@@ -45,7 +45,7 @@ impl TaintWaits {
         wait.taken.forget(now);
         let delay = wait.times().map(|times| AGAIN.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
         let at = wait.taken.last().zip(delay).and_then(|(last, delay)| last.checked_add(delay).ok());
-        DueTaint { at: at.unwrap_or(now), tell: wait.taken.report(now) }
+        DueTaint { at: at.unwrap_or(now), report: wait.taken.report(now) }
     }
 
     /// The taint of a node stands, or is not wanted. What others did is remembered while the node is being drained.
@@ -97,7 +97,7 @@ mod tests {
         }
         assert_eq!(waited, [0, 1, 2, 4, 8, 16, 30, 30, 30]);
         waits.over("n", false);
-        assert_eq!(waits.wanted("n", now), DueTaint { at: now, tell: None }, "another drain");
+        assert_eq!(waits.wanted("n", now), DueTaint { at: now, report: None }, "another drain");
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         let waits = TaintWaits::default();
         let told = |second| {
             waits.taken("n", at(second));
-            (waits.wanted("n", at(second)).tell, waits.of("n"))
+            (waits.wanted("n", at(second)).report, waits.of("n"))
         };
         assert_eq!(told(0), (None, Some((at(0), None))));
         assert_eq!(told(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));

@@ -1,5 +1,5 @@
-//! The retries of each request whose turn is imperative eviction's: what was tried, and for which budget it waits. Bounded by
-//! the number of requests.
+//! The requests whose turn is imperative eviction's, and the queues in which they wait for a budget. Bounded by the number of
+//! requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
+use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
-use super::next_step::Attempts;
 
 /// Requests that a change of their budget wakes at least, if it may let pods go: as many as may be in flight.
 const WOKEN: usize = 64;
@@ -26,7 +26,7 @@ pub(crate) struct TrackedRequest {
     pub(crate) pod: String,
     waiting: Option<WaitingFor>,
     /// The budget whose room it waits or asks for.
-    claim: Option<ObjectKey>,
+    reserved: Option<ObjectKey>,
 }
 
 /// What a request waits for.
@@ -35,16 +35,17 @@ enum WaitingFor {
     /// Room in this budget; with the place in its queue.
     Room(ObjectKey, u64),
     /// That these two budgets no longer both cover its pod. While they do, other budgets change nothing.
-    Fewer([ObjectKey; 2]),
+    EitherChanges([ObjectKey; 2]),
 }
 
 #[derive(Default)]
-pub(crate) struct RetryTracker {
+pub(crate) struct BudgetWaiters {
     requests: HashMap<ObjectKey, TrackedRequest>,
     /// Those who wait for room, by the budget and in the order in which they came.
     room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
-    /// Those who wait for fewer budgets, by each of these. Apart from the others, whom they would keep from being woken.
-    fewer: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Requests behind two budgets, by each of the two. They stand apart: no disruption that one of the two allows helps
+    /// them, and in `room` they would be woken in place of a request that it helps.
+    behind_two: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Those whose eviction is queued or in flight, whether or not they are remembered: the answer to a request that was
     /// withdrawn may come after it is wanted again.
     asking: HashSet<ObjectKey>,
@@ -54,7 +55,7 @@ pub(crate) struct RetryTracker {
     pub(super) last_evictions: LastEvictions,
 }
 
-impl RetryTracker {
+impl BudgetWaiters {
     /// What is known of a request.
     pub(crate) fn track(&mut self, key: &ObjectKey) -> &mut TrackedRequest {
         self.requests.entry(key.clone()).or_default()
@@ -86,23 +87,27 @@ impl RetryTracker {
     /// Forgets a request; returns who is to have the room that it was to take.
     pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
         self.stop_waiting(key);
-        let next = self.claim(key, None);
+        let next = self.reserve_disruption(key, None);
         self.requests.remove(key);
         next
     }
 
     /// Notes for which budget's room a request waits or asks. If it was woken for the room of another budget, it has not
     /// taken that: returns the request that waits longest for it, as that budget need not change again to wake one.
-    pub(crate) fn claim(&mut self, key: &ObjectKey, budget: Option<&ObjectKey>) -> Option<ObjectKey> {
-        let tracked = self.requests.get_mut(key).filter(|tracked| tracked.claim.as_ref() != budget)?;
-        let before = std::mem::replace(&mut tracked.claim, budget.cloned())?;
+    pub(crate) fn reserve_disruption(
+        &mut self,
+        key: &ObjectKey,
+        budget: Option<&ObjectKey>,
+    ) -> Option<ObjectKey> {
+        let tracked = self.requests.get_mut(key).filter(|tracked| tracked.reserved.as_ref() != budget)?;
+        let before = std::mem::replace(&mut tracked.reserved, budget.cloned())?;
         self.room.get(&before)?.first().map(|(_, key)| key.clone())
     }
 
     /// The request has taken the room that it was woken for: no other request gets it.
-    pub(crate) fn take_room(&mut self, key: &ObjectKey) {
+    pub(crate) fn take_disruption(&mut self, key: &ObjectKey) {
         if let Some(tracked) = self.requests.get_mut(key) {
-            tracked.claim = None;
+            tracked.reserved = None;
         }
     }
 
@@ -110,14 +115,16 @@ impl RetryTracker {
     pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
         match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
             (Some(WaitingFor::Room(waited, _)), _) if check.budget() == Some(waited) => return,
-            (Some(WaitingFor::Fewer(waited)), BudgetCheck::Several(budgets)) if waited == budgets => return,
+            (Some(WaitingFor::EitherChanges(waited)), BudgetCheck::Several(budgets)) if waited == budgets => {
+                return;
+            }
             _ => self.stop_waiting(key),
         }
         let Some(tracked) = self.requests.get_mut(key) else { return };
         if let BudgetCheck::Several(budgets) = check {
-            tracked.waiting = Some(WaitingFor::Fewer(budgets.clone()));
+            tracked.waiting = Some(WaitingFor::EitherChanges(budgets.clone()));
             for budget in budgets {
-                self.fewer.entry(budget.clone()).or_default().insert(key.clone());
+                self.behind_two.entry(budget.clone()).or_default().insert(key.clone());
             }
         } else if let Some(budget) = check.budget() {
             self.sequence += 1;
@@ -129,8 +136,8 @@ impl RetryTracker {
     pub(crate) fn stop_waiting(&mut self, key: &ObjectKey) {
         match self.requests.get_mut(key).and_then(|m| m.waiting.take()) {
             Some(WaitingFor::Room(budget, place)) => take_out(&mut self.room, &budget, &(place, key.clone())),
-            Some(WaitingFor::Fewer(budgets)) => {
-                budgets.iter().for_each(|budget| take_out(&mut self.fewer, budget, key));
+            Some(WaitingFor::EitherChanges(budgets)) => {
+                budgets.iter().for_each(|budget| take_out(&mut self.behind_two, budget, key));
             }
             None => {}
         }
@@ -147,7 +154,8 @@ impl RetryTracker {
         let room = self.room.get(budget).into_iter().flatten().map(|(_, key)| key);
         let at_once = |key: &ObjectKey| (key.clone(), Duration::ZERO);
         let ReleasedPods::AtMost(allowed) = released_pods else {
-            let all: Vec<_> = room.chain(self.fewer.get(budget).into_iter().flatten()).map(at_once).collect();
+            let all: Vec<_> =
+                room.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
             return self.paced(budget, all, now);
         };
         room.take(WOKEN.max(allowed)).map(at_once).collect()
@@ -192,53 +200,53 @@ mod tests {
         BudgetCheck::Allows(Some(CoveringBudget { key: key(budget), version: "1".into() }))
     }
 
-    fn woken(tracker: &mut RetryTracker, budget: &str, released_pods: ReleasedPods) -> Vec<ObjectKey> {
-        tracker.wake(&key(budget), released_pods, Instant::now()).into_iter().map(|(key, _)| key).collect()
+    fn woken(waiters: &mut BudgetWaiters, budget: &str, released_pods: ReleasedPods) -> Vec<ObjectKey> {
+        waiters.wake(&key(budget), released_pods, Instant::now()).into_iter().map(|(key, _)| key).collect()
     }
 
-    fn waiting(names: &[&str], check: &BudgetCheck, tracker: &mut RetryTracker) {
+    fn waiting(names: &[&str], check: &BudgetCheck, waiters: &mut BudgetWaiters) {
         for name in names {
-            tracker.track(&key(name));
-            tracker.wait_for(&key(name), check);
+            waiters.track(&key(name));
+            waiters.wait_for(&key(name), check);
         }
     }
 
     #[test]
     fn longest_waiting_are_woken_first_and_all_when_the_budget_is_gone() {
-        let mut tracker = RetryTracker::default();
+        let mut waiters = BudgetWaiters::default();
         for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &behind("b"), &mut tracker);
+            waiting(&[&format!("{i:03}")], &behind("b"), &mut waiters);
         }
-        tracker.wait_for(&key("000"), &behind("b"));
-        let some = woken(&mut tracker, "b", ReleasedPods::AtMost(1));
+        waiters.wait_for(&key("000"), &behind("b"));
+        let some = woken(&mut waiters, "b", ReleasedPods::AtMost(1));
         assert_eq!((some.len(), &*some[0].name, &*some[63].name), (64, "000", "063"));
-        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any).len(), 100);
+        assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any).len(), 100);
     }
 
     #[test]
     fn those_whom_several_budgets_keep_are_woken_when_one_is_gone_and_not_when_one_has_room() {
-        let mut tracker = RetryTracker::default();
+        let mut waiters = BudgetWaiters::default();
         let both = BudgetCheck::Several([key("a"), key("b")]);
-        waiting(&["several"], &both, &mut tracker);
-        waiting(&["one"], &behind("b"), &mut tracker);
-        assert_eq!(woken(&mut tracker, "b", ReleasedPods::AtMost(1)), [key("one")]);
-        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any), [key("one"), key("several")]);
-        assert_eq!(woken(&mut tracker, "a", ReleasedPods::Any), [key("several")]);
-        tracker.wait_for(&key("several"), &behind("a"));
-        assert_eq!(woken(&mut tracker, "b", ReleasedPods::Any), [key("one")], "it waits for what is left");
-        assert_eq!(woken(&mut tracker, "a", ReleasedPods::AtMost(1)), [key("several")]);
+        waiting(&["several"], &both, &mut waiters);
+        waiting(&["one"], &behind("b"), &mut waiters);
+        assert_eq!(woken(&mut waiters, "b", ReleasedPods::AtMost(1)), [key("one")]);
+        assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any), [key("one"), key("several")]);
+        assert_eq!(woken(&mut waiters, "a", ReleasedPods::Any), [key("several")]);
+        waiters.wait_for(&key("several"), &behind("a"));
+        assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any), [key("one")], "it waits for what is left");
+        assert_eq!(woken(&mut waiters, "a", ReleasedPods::AtMost(1)), [key("several")]);
     }
 
     /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
     #[test]
     fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
-        let mut tracker = RetryTracker::default();
+        let mut waiters = BudgetWaiters::default();
         for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
+            waiting(&[&format!("{i:03}")], &BudgetCheck::Several([key("a"), key("b")]), &mut waiters);
         }
         let now = Instant::now();
         let mut at_once = |budget: &str, millis: u64| {
-            let woken = tracker.wake(&key(budget), ReleasedPods::Any, now + Duration::from_millis(millis));
+            let woken = waiters.wake(&key(budget), ReleasedPods::Any, now + Duration::from_millis(millis));
             let delays: BTreeSet<Duration> = woken.iter().map(|(_, delay)| *delay).collect();
             assert_eq!(woken.len(), 100);
             (woken.iter().filter(|(_, delay)| delay.is_zero()).count(), delays.last().copied().unwrap())
@@ -252,36 +260,36 @@ mod tests {
     /// Each request was kept under each of its budgets: ten million entries for 10,000 budgets and 1,000 pods.
     #[test]
     fn a_request_that_several_budgets_keep_waits_for_two_of_them() {
-        let mut tracker = RetryTracker::default();
-        waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut tracker);
-        assert_eq!((tracker.fewer.len(), tracker.room.len()), (2, 0));
-        assert_eq!(woken(&mut tracker, "c", ReleasedPods::Any), []);
+        let mut waiters = BudgetWaiters::default();
+        waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut waiters);
+        assert_eq!((waiters.behind_two.len(), waiters.room.len()), (2, 0));
+        assert_eq!(woken(&mut waiters, "c", ReleasedPods::Any), []);
     }
 
     #[test]
     fn forgotten_request_waits_nowhere() {
         for check in [behind("b"), BudgetCheck::Several([key("a"), key("b")])] {
-            let mut tracker = RetryTracker::default();
-            waiting(&["a"], &check, &mut tracker);
-            assert_eq!((tracker.forget(&key("a")), tracker.requests.len()), (None, 0));
-            assert!(tracker.room.is_empty() && tracker.fewer.is_empty());
+            let mut waiters = BudgetWaiters::default();
+            waiting(&["a"], &check, &mut waiters);
+            assert_eq!((waiters.forget(&key("a")), waiters.requests.len()), (None, 0));
+            assert!(waiters.room.is_empty() && waiters.behind_two.is_empty());
         }
     }
 
     #[test]
-    fn a_claim_that_is_given_up_is_for_who_waits_longest_and_one_that_was_taken_for_nobody() {
-        let mut tracker = RetryTracker::default();
-        waiting(&["first", "next"], &behind("b"), &mut tracker);
-        tracker.track(&key("asks"));
+    fn a_reservation_that_is_given_up_is_for_who_waits_longest_and_one_that_was_taken_for_nobody() {
+        let mut waiters = BudgetWaiters::default();
+        waiting(&["first", "next"], &behind("b"), &mut waiters);
+        waiters.track(&key("asks"));
         for (given_up_for, next) in
             [(Some("a"), None), (Some("b"), None), (Some("b"), None), (None, Some(key("first")))]
         {
-            assert_eq!(tracker.claim(&key("asks"), given_up_for.map(key).as_ref()), next);
+            assert_eq!(waiters.reserve_disruption(&key("asks"), given_up_for.map(key).as_ref()), next);
         }
-        tracker.claim(&key("asks"), Some(&key("b")));
-        tracker.take_room(&key("asks"));
-        assert_eq!(tracker.forget(&key("asks")), None);
-        tracker.claim(&key("first"), Some(&key("b")));
-        assert_eq!(tracker.forget(&key("first")), Some(key("next")));
+        waiters.reserve_disruption(&key("asks"), Some(&key("b")));
+        waiters.take_disruption(&key("asks"));
+        assert_eq!(waiters.forget(&key("asks")), None);
+        waiters.reserve_disruption(&key("first"), Some(&key("b")));
+        assert_eq!(waiters.forget(&key("first")), Some(key("next")));
     }
 }

@@ -1,6 +1,5 @@
-//! The entry of an interceptor in the status of a request: written whole, by server-side apply, within the rules of its times.
-//!
-//! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
+//! The next entry of an interceptor in the status of a request, from the one before and the progress, within the rules of its
+//! times. Pure.
 
 use std::time::Duration;
 
@@ -8,13 +7,7 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
 use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
-use drydock_runtime::cache::api;
-use drydock_runtime::error::with_causes;
-use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify, target};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
-use tracing::debug;
 
 /// Heartbeats may not be closer (KEP-4563).
 const MIN_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
@@ -118,54 +111,12 @@ pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
     entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()
 }
 
-/// How the write of an entry ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryWrite {
-    /// It is written.
-    Written,
-    /// It is no longer our turn, or the request is gone.
-    NotOurs,
-}
-
-/// Writes an entry.
-pub async fn send(
-    context: &ControllerContext,
-    request: &EvictionRequest,
-    entry: &InterceptorStatus,
-) -> Result<EntryWrite, kube::Error> {
-    let key = request.key();
-    // The UID keeps the apply from another request of the same name.
-    let body = json!({
-        "apiVersion": drydock_api::API_VERSION,
-        "kind": EvictionRequest::KIND,
-        "metadata": {"name": &*key.name, "namespace": &*key.namespace, "uid": request.metadata.uid},
-        "status": {"interceptors": [entry]},
-    });
-    let params = PatchParams::apply(&entry.name).force();
-    let api = api::<EvictionRequest>(&context.client, &key.namespace);
-    match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
-        Ok(_) => {
-            debug!(target: target::WRITES, request = %key, interceptor = entry.name, "reported: {}", entry.message);
-            Ok(EntryWrite::Written)
-        }
-        Err(error) => match classify(&error) {
-            failure @ (ApiErrorKind::NotFound | ApiErrorKind::Conflict | ApiErrorKind::Invalid) => {
-                if failure == ApiErrorKind::Invalid {
-                    context.skew.report(context, request).await;
-                }
-                debug!(request = %key, error = with_causes(&error), "report refused");
-                Ok(EntryWrite::NotOurs)
-            }
-            _ => Err(error),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
+    use serde_json::json;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1000 + second).unwrap()

@@ -13,9 +13,9 @@ const MAX_WORDS: usize = 256;
 
 /// The words with which the last write of each node was refused, by node.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<HashMap<String, String>>);
+pub struct NodeWriteRefusals(Mutex<HashMap<String, String>>);
 
-impl Refusals {
+impl NodeWriteRefusals {
     /// Notes why a write failed; returns whether that is news. A race that was lost and a host that asks to wait are no
     /// refusals.
     pub fn note(&self, node: &str, error: &kube::Error) -> bool {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn long_words_of_a_refusal_end_in_an_ellipsis() {
-        let refusals = Refusals::default();
+        let refusals = NodeWriteRefusals::default();
         let status = serde_json::json!({ "code": 403, "reason": "Forbidden", "message": "x".repeat(1000) });
         let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
         assert!(refusals.note("n", &error));

@@ -22,14 +22,14 @@ const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
 
 /// Nodes under maintenance that are not cordoned, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NotCordoned {
+pub(crate) struct AwaitingCordon {
     /// Since when they are there without an attempt to cordon them.
     untried: HashMap<String, Timestamp>,
     /// The words of the refusals that have had an event.
     told: HashMap<String, String>,
 }
 
-impl NotCordoned {
+impl AwaitingCordon {
     /// Returns the nodes whose pods are not to be asked for now.
     pub(crate) fn update<'a>(
         &mut self,
@@ -61,8 +61,8 @@ impl NotCordoned {
         waiting
     }
 
-    /// Tells of nodes that cannot be cordoned, or not be made schedulable again at the end, which keeps the finalizer; once for
-    /// each refusal that is another one.
+    /// Publishes which nodes cannot be cordoned, or cannot be made schedulable again at the end, which keeps the finalizer:
+    /// one event for each new refusal.
     fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));

@@ -1,4 +1,4 @@
-//! Whether the taint stands, whether it is to, and the patch from the one to the other. Pure.
+//! Decides whether a node needs the taint, and makes the patch that adds or removes it. Pure.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{EFFECT, TAINT};
-use crate::daemonset::{Deletions, NodeTargets};
+use crate::daemonset::deletions::Deletions;
+use crate::daemonset::targets::NodeTargets;
 
 /// Whether the taint stands, as the host's controllers see it.
 pub(crate) fn stands(node: &Node) -> bool {
@@ -52,7 +53,7 @@ pub(super) fn taken_from(change: &ObjectChange<Node>) -> Option<&Arc<Node>> {
     change.new.as_ref().filter(|new| !stands(new) && new.uid == old.uid)
 }
 
-/// Nodes whose DaemonSet pods, or what covers them, are others after the change.
+/// Returns the nodes on which the change adds or removes a DaemonSet pod, or changes which drain targets cover one.
 pub(crate) fn nodes_of(change: &ObjectChange<Pod>) -> impl Iterator<Item = &str> {
     let matters = |pod: &Pod| {
         let of_node = (pod.node_name.clone(), pod.uid.clone(), pod.daemon_set());

@@ -1,0 +1,54 @@
+//! Writes an entry whole, by server-side apply under the name of its interceptor.
+//!
+//! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
+
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_runtime::cache::api;
+use drydock_runtime::error::with_causes;
+use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify, target};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tracing::debug;
+
+/// How the write of an entry ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryWrite {
+    /// It is written.
+    Written,
+    /// It is no longer our turn, or the request is gone.
+    NotOurs,
+}
+
+/// Writes an entry.
+pub(super) async fn send(
+    context: &ControllerContext,
+    request: &EvictionRequest,
+    entry: &InterceptorStatus,
+) -> Result<EntryWrite, kube::Error> {
+    let key = request.key();
+    // The UID keeps the apply from another request of the same name.
+    let body = json!({
+        "apiVersion": drydock_api::API_VERSION,
+        "kind": EvictionRequest::KIND,
+        "metadata": {"name": &*key.name, "namespace": &*key.namespace, "uid": request.metadata.uid},
+        "status": {"interceptors": [entry]},
+    });
+    let params = PatchParams::apply(&entry.name).force();
+    let api = api::<EvictionRequest>(&context.client, &key.namespace);
+    match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
+        Ok(_) => {
+            debug!(target: target::WRITES, request = %key, interceptor = entry.name, "reported: {}", entry.message);
+            Ok(EntryWrite::Written)
+        }
+        Err(error) => match classify(&error) {
+            failure @ (ApiErrorKind::NotFound | ApiErrorKind::Conflict | ApiErrorKind::Invalid) => {
+                if failure == ApiErrorKind::Invalid {
+                    context.report_skew(request).await;
+                }
+                debug!(request = %key, error = with_causes(&error), "report refused");
+                Ok(EntryWrite::NotOurs)
+            }
+            _ => Err(error),
+        },
+    }
+}

@@ -1,0 +1,12 @@
+//! The report of an interceptor: its entry in the status of a request, and the events for the owner of the pod.
+
+mod apply;
+mod ending_pod;
+mod entry;
+mod owner_notice;
+mod reporter;
+
+pub(crate) use ending_pod::{gone, terminating};
+pub(crate) use entry::{ProgressReport, REFUSED};
+pub(crate) use owner_notice::STANDSTILL;
+pub(crate) use reporter::{Audience, ProgressNews, ReportOutcome, Reporter, at, earliest};
