@@ -18,6 +18,7 @@ const LAYERED: &[&str] = &[
     "controllers/maintenance/src/io/",
     "controllers/maintenance/src/nodes/",
     "controllers/maintenance/src/status/",
+    "controllers/plan/src/",
     "controllers/runtime/src/",
     "controllers/runtime/src/events/",
 ];

@@ -20,14 +20,16 @@ pub(crate) fn run(planning: &mut Planning) -> Vec<ForcedAdvance> {
             planning.step(&next);
             continue;
         }
-        let Some(forced) = contradiction::find(planning, &progress) else { return all_forced };
+        let Some(forced) = contradiction::find(planning, |id| progress.is_free(planning, id)) else {
+            return all_forced;
+        };
         planning.step(&[forced.maintenance]);
         all_forced.push(forced);
     }
 }
 
 /// Which pods each maintenance still waits for, at one moment.
-pub(crate) struct DrainProgress {
+struct DrainProgress {
     /// The first type of the targeted pods that are left on its nodes. It is finished if there is none of which it speaks.
     first_left: Vec<Option<PodType>>,
     /// No pod that it has reached is left on any of its nodes.
@@ -53,7 +55,7 @@ impl DrainProgress {
 
     /// Whether a maintenance has another entry, and it and all that share a node with it and speak of the entry's type are
     /// finished: as far as this one can see, for which pods after its last type do not exist.
-    pub(crate) fn is_free(&self, planning: &Planning, id: usize) -> bool {
+    fn is_free(&self, planning: &Planning, id: usize) -> bool {
         let Some(planned) = planning.maintenances.get(id) else { return false };
         let Some(next) = planned.next_type() else { return false };
         let is_finished = |id: &usize| {

@@ -1,6 +1,5 @@
 //! Maintenances that wait for each other in a cycle: one of them has to go on before its plan says so.
 
-use crate::advance::DrainProgress;
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
 
@@ -13,11 +12,11 @@ pub(crate) struct ForcedAdvance {
 
 /// The maintenance that is to go on when none may: of those that are the youngest of a cycle and are finished, as is each that
 /// shares a node with them, the oldest. One that stands on no cycle is never forced, and one that is not finished elsewhere
-/// holds no cycle up.
-pub(crate) fn find(planning: &Planning, progress: &DrainProgress) -> Option<ForcedAdvance> {
+/// holds no cycle up. `is_free` says of a maintenance whether it and those are finished.
+pub(crate) fn find(planning: &Planning, is_free: impl Fn(usize) -> bool) -> Option<ForcedAdvance> {
     let mut by_age: Vec<(usize, &PlannedMaintenance)> = planning.maintenances.iter().enumerate().collect();
     by_age.sort_by_key(|(_, planned)| planned.age);
-    let free = by_age.iter().filter(|(id, _)| progress.is_free(planning, *id));
+    let free = by_age.iter().filter(|(id, _)| is_free(*id));
     free.filter_map(|(id, _)| {
         let waited_for =
             by_age.iter().map(|(other, _)| *other).find(|other| closes(planning, *id, *other))?;
