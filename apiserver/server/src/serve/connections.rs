@@ -3,11 +3,11 @@
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
 //! user. A new one always gets a permit, so that a probe is answered however many others connect:
 //!
-//! - an address at its bound loses a connection that has authenticated no user: of the [`ConnectionStage`] in which it has the most,
-//!   the one that is there for longest. So a probe, which passes each stage at once, is not closed for those that stop in
-//!   the middle of the handshake, ask for nothing, or send slowly;
-//! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed their
-//!   clients would only come again, at once, in the place of others who wait as well. An address may have a quarter of all
+//! - an address at its bound loses a connection that has authenticated no user: the one that has been longest in the
+//!   [`ConnectionStage`] in which the address has the most. So a probe, which passes each stage at once, is not
+//!   closed for connections that stop in the middle of the handshake, ask for nothing, or send slowly;
+//! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed,
+//!   their clients would reconnect at once and displace others that wait. An address may have a quarter of all
 //!   permits for them;
 //! - when all permits are taken, the address with the most connections in one stage loses one in the same way;
 //! - a quarter of all permits is for connections that have authenticated no user yet. When users take the rest, the user
@@ -52,11 +52,11 @@ impl ConnectionStage {
     }
 }
 
-/// The connections of a port; `T` is what a connection is closed by.
+/// The connections of a port. A `T` closes a connection.
 pub(super) struct Connections<T> {
     permits: usize,
     per_address: usize,
-    /// Number of the next step; that of its first one is a connection's own.
+    /// Number of the next step. A connection's id is the number of its first step.
     next: u64,
     open: HashMap<Id, OpenConnection<T>>,
     /// Those that have authenticated no user.
@@ -71,7 +71,7 @@ struct OpenConnection<T> {
     holder: Holder,
     /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
-    /// Its owner when a head began on it that has not ended.
+    /// The owner that its unfinished head counts for, if it has one.
     unfinished_head: Option<Owner>,
     closes: T,
 }
@@ -84,7 +84,7 @@ enum Holder {
 }
 
 impl Holder {
-    /// The owner of the connection; none of a front proxy's.
+    /// The owner of the connection; `None` for a front proxy's.
     fn owner(&self) -> Option<Owner> {
         match self {
             Self::Address(source, _) => Some(Owner::Address(*source)),
@@ -117,8 +117,8 @@ impl<T> Connections<T> {
         (id, loses)
     }
 
-    /// A connection has come to a stage, or begins another request. Returns a connection that has lost its permit for
-    /// it. It changes nothing once the connection has authenticated a user.
+    /// Records that a connection has come to a stage, or begins another request. Returns a connection that has lost
+    /// its permit for it. Does nothing once the connection has authenticated a user.
     pub(super) fn comes_to(&mut self, stage: ConnectionStage, id: Id) -> Option<T> {
         let step = self.number();
         let OpenConnection { holder: Holder::Address(source, now), step: last, .. } =
@@ -139,8 +139,8 @@ impl<T> Connections<T> {
         self.next - 1
     }
 
-    /// A connection has authenticated a user of this flow: it counts for that flow from now on, if it counted for its
-    /// address. Returns a connection that has lost its permit for it, which may be the same one.
+    /// Records that a connection has authenticated a user of this flow. If it counted for its address, it counts for
+    /// the flow from now on. Returns a connection that has lost its permit for it, which may be the same one.
     pub(super) fn authenticated(&mut self, id: Id, flow: &str) -> Option<T> {
         let OpenConnection { holder, step, .. } = self.open.get_mut(&id)?;
         let Holder::Address(source, stage) = holder else { return None };
@@ -154,15 +154,15 @@ impl<T> Connections<T> {
         is_full.then(|| self.newest_of_the_largest_user()).flatten().and_then(|id| self.leave(id))
     }
 
-    /// A connection is a verified front proxy's: it is not counted from now on.
+    /// Stops counting a connection, because it is a verified front proxy's.
     pub(super) fn exempt(&mut self, id: Id) {
         let Some(OpenConnection { holder, step, .. }) = self.open.get_mut(&id) else { return };
         let (before, step) = (std::mem::replace(holder, Holder::Nobody), *step);
         self.uncount(&before, (step, id));
     }
 
-    /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its permit for
-    /// it.
+    /// Records whether a head on a connection has begun and not ended. Returns a connection that has lost its permit
+    /// for it.
     pub(super) fn has_unfinished_head(&mut self, id: Id, is_unfinished: bool) -> Option<T> {
         let open = self.open.get_mut(&id)?;
         if let Some(before) = open.unfinished_head.take() {
@@ -174,7 +174,7 @@ impl<T> Connections<T> {
         loses.and_then(|id| self.leave(id))
     }
 
-    /// A connection has ended, if it had not lost its permit before.
+    /// Removes a connection; `None` if it has been removed before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
         let OpenConnection { holder, step, unfinished_head, closes } = self.open.remove(&id)?;
         if let Some(owner) = unfinished_head {
@@ -184,7 +184,8 @@ impl<T> Connections<T> {
         Some(closes)
     }
 
-    /// Takes its permit from the connection whose loss costs least, if there is one: the process cannot open another.
+    /// Takes the permit from a connection that has authenticated no user, if there is one, because the process cannot
+    /// open another.
     pub(super) fn relieve(&mut self) -> Option<T> {
         self.strangers_oldest().and_then(|id| self.leave(id))
     }
@@ -205,7 +206,7 @@ impl<T> Connections<T> {
         if sizes().map(|(size, _)| size).sum::<usize>() < bound {
             return None;
         }
-        // Of two stages with as many, that whose oldest is older.
+        // Of two stages with equally many, the one whose oldest connection is older.
         let oldest = |(size, stage)| Some((size, Reverse(self.strangers.oldest(&(source, stage))?)));
         sizes().filter_map(oldest).max().map(|(_, Reverse((_, id)))| id)
     }

@@ -1,4 +1,4 @@
-//! Whose connection is closed for another one.
+//! Tests of which connection is closed for another one.
 
 #![allow(clippy::unwrap_used)]
 use std::net::{IpAddr, Ipv4Addr};
@@ -94,7 +94,8 @@ fn of_the_stage_with_the_most_the_one_that_is_there_for_longest_is_closed() {
     assert_eq!(shake(&mut table, "10.0.0.1", 1).1, [ids[2]], "as many shake hands, who came to it later");
 }
 
-/// They were closed for each other, and came again at once: no handshake ended, a probe's neither.
+/// Connections that waited were once closed for each other, and reconnected at once: no handshake was completed, not
+/// even a probe's.
 #[test]
 fn who_waits_for_the_server_is_not_closed_for_the_bound_of_an_address() {
     let mut table = Connections::new(400, 4);

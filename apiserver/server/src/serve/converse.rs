@@ -1,4 +1,4 @@
-//! HTTP on one connection, from its first request to its farewell.
+//! HTTP on one connection, from its first request to its end.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use crate::responses::guards::guard;
 const MAX_STREAMS: u32 = 1000;
 /// Bytes of a body that a client may send before the body is read. No memory budget counts them.
 const STREAM_WINDOW: u32 = 64 * 1024;
-/// The same for all bodies on a front proxy's connection. There are never more: a user whose requests wait does not hold
-/// up the bodies of others.
+/// The same for all bodies on a front proxy's connection: as much as all its streams together, so that a user whose
+/// requests wait does not hold up the bodies of others.
 const PROXY_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// The same on any other connection.
 const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
@@ -46,15 +46,15 @@ const HEAD_BYTES: u32 = 64 * 1024;
 const PROXY_HEAD_BYTES: u32 = 256 * 1024;
 /// Headers of an HTTP/1.1 request.
 const HEADERS: usize = 1024;
-/// Requests of a front proxy that may have been cancelled before they were looked at. A turn of its connection reads
-/// less than 48 KiB, what is left over from the turn before included ([`super::write_coalescing`]), and a request and
-/// its end take 25 bytes at least: there are never so many.
+/// Maximum requests of a front proxy that were cancelled before h2 handed them over. One turn of its connection reads
+/// less than 48 KiB, including what the turn before has left ([`super::write_coalescing`]), and a request and its
+/// cancellation take at least 25 bytes: there are never so many.
 const CANCELLED: usize = 4096;
 
 /// The client of a connection.
 pub(super) struct Client {
     pub(super) peer: Arc<Peer>,
-    /// Whether it is a front proxy, by the CAs that the host has named so far.
+    /// Whether it is a front proxy, or may be one because the host has not named the CAs yet.
     pub(super) is_front_proxy: bool,
 }
 
@@ -95,7 +95,8 @@ pub(super) async fn converse<A: RequestHandler>(
         Box::pin(async move {
             let version = request.version();
             let answer = handler.handle(request.map(Body::new), &peer).await;
-            // HTTP/1.1 asks one thing at a time: another connection would only cost another handshake.
+            // An HTTP/1.1 connection has one request at a time, so it is not retired: another connection would only
+            // cost another handshake.
             if version == Version::HTTP_2 {
                 here.retire_if_nobodys();
             }
@@ -106,7 +107,7 @@ pub(super) async fn converse<A: RequestHandler>(
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let mut serving = DeferredConnection::new(serving, outbox);
-    // A connection has a turn for each request: it looks at none of these unless that one has come about.
+    // The connection is polled for each request; these futures are polled only if they have been woken.
     let mut notices = FuturesUnordered::from_iter([
         connection.closed().map(|()| EndOfConnection::Close).boxed(),
         farewell(permit, stop).map(|()| EndOfConnection::Retire).boxed(),
@@ -123,7 +124,7 @@ pub(super) async fn converse<A: RequestHandler>(
             EndOfConnection::Retire => serving.connection.as_mut().graceful_shutdown(),
             EndOfConnection::Idle => {
                 serving.connection.as_mut().graceful_shutdown();
-                // A request that crossed the farewell is still answered, within bounds.
+                // A request that the client sent before it saw the GOAWAY is still answered, within `bounds.headers`.
                 break tokio::time::timeout(bounds.headers, serving).await.unwrap_or(Ok(()));
             }
         }
@@ -133,7 +134,7 @@ pub(super) async fn converse<A: RequestHandler>(
     }
 }
 
-/// Reports each head that begins on a connection and does not end in the bytes that are read with it.
+/// Reports when a head begins on a connection and does not end in the bytes that are read with it, and when it ends.
 fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     let (mut scanner, mut before) = (FrameScanner::default(), false);
     Box::new(move |bytes| {
@@ -144,7 +145,7 @@ fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     })
 }
 
-/// A front proxy's windows are lowered; one that says nothing for too long has its connection closed.
+/// Lowers the windows of a front proxy's connection ([`lowered`]). `None` if it sends nothing for too long, or fails.
 async fn begin(
     stream: TlsStream<TcpStream>,
     is_lowered: bool,
@@ -177,7 +178,8 @@ pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>
     }
 }
 
-/// A front proxy sends the requests of all users over one connection, which nothing that one of them does may end.
+/// The limits of HTTP on a connection. A front proxy sends the requests of all users over one connection, so nothing
+/// that one user does may end it.
 fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<StreamExecutor> {
     let (head, window) = match is_front_proxy {
         true => (PROXY_HEAD_BYTES, PROXY_WINDOW),
@@ -204,7 +206,8 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<StreamEx
     if is_front_proxy {
         http2
             .max_pending_accept_reset_streams(CANCELLED)
-            // These are counted for as long as the connection lasts, and what worked for such a stream ends with it.
+            // h2 counts these for as long as the connection lasts, so a long connection would reach any limit; the
+            // work for such a stream ends with the stream.
             .max_local_error_reset_streams(None);
     }
     builder
@@ -231,7 +234,7 @@ impl Requests {
         OpenRequest(self.0.clone())
     }
 
-    /// Ends when no request came within `first`, or when there was none for `idle`, up to twice that.
+    /// Ends when no request has come within `first`, or when there has been none for `idle` or up to twice that.
     async fn idle(&self, first: Duration, idle: Duration) {
         tokio::time::sleep(first).await;
         let mut seen = 0;

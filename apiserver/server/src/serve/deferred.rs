@@ -1,4 +1,4 @@
-//! A connection is polled after all tasks that are ready, and then writes once.
+//! Polls a connection after all tasks that are ready, so that it writes once.
 //!
 //! An event goes out to many streams of one connection. Woken by the first of them, the connection would encrypt and
 //! write a frame, and the same for each of the others; woken last, it takes what all of them have to say in one write.
@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 
 use super::write_coalescing::Outbox;
 
-/// A connection that is polled one turn of the scheduler after it was woken, and what it writes in that turn.
+/// A connection that is polled one pass of the scheduler after it was woken, and the outbox that it writes into.
 pub(super) struct DeferredConnection<C, T> {
     /// The connection.
     pub(super) connection: C,

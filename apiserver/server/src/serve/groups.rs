@@ -1,5 +1,5 @@
-//! Members of groups, each with the number of its last step: who of a group took none for longest, and which group is
-//! the largest.
+//! Groups of members, each with the number of its last step: finds the member of a group whose last step is the
+//! oldest, and the largest group.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::hash::Hash;
 /// Number of a connection; a later one has a larger number.
 pub(super) type Id = u64;
 
-/// A member: the number of its last step, of which a later one is larger, and its own.
+/// A member: the number of its last step (later steps have larger numbers), and its own number.
 pub(super) type Member = (u64, Id);
 
 /// Members by their group. A group takes memory only while it has members.

@@ -1,17 +1,18 @@
 //! The order of TLS handshakes.
 //!
-//! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few
+//! A handshake costs a signature and a key exchange, all at once when the ClientHello has been read. So only a few
 //! are worked on at a time, while the other threads serve the connections that are established. Addresses take turns,
-//! and of one address the newest and the oldest connection do: a probe waits neither behind a flood from its own
-//! address, nor for as long as clients there come again at once.
+//! and within one address the newest and the oldest connection alternate: a probe waits neither behind a flood from
+//! its own address, nor for as long as clients of that address reconnect at once.
 //!
 //! An address may begin as many handshakes in a second as it may have connections that have authenticated no user
-//! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
-//! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes
-//! than that, and a probe from among them waits for a few tenths of a second. They begin together and not one after the
-//! other, as reviews do ([`crate::auth::review`]): clients that come again at once would each time be the newest.
+//! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of
+//! its address was open for about a second, clients that reconnect as soon as they are closed cause no more
+//! handshakes than that, and a probe beside them waits for a few tenths of a second. The handshakes of a tenth of a
+//! second may begin together. Reviews are spaced out instead ([`crate::auth::review`]); with that, clients that
+//! reconnect at once would be the newest each time.
 //!
-//! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before
+//! Verifying the certificates that a client has shown costs as much again. Connections that wait for that go before
 //! those whose handshake has not begun, and are not counted a second time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,7 +26,7 @@ use tokio::sync::oneshot;
 use super::groups::Id;
 use crate::request::user::Network;
 
-/// The span of time in which handshakes of an address are counted, and the part of a second that it is.
+/// The span of time in which the handshakes of an address are counted, and how many such spans a second has.
 const SPAN: Duration = Duration::from_millis(100);
 const PART: usize = 10;
 
@@ -39,7 +40,7 @@ struct State {
     /// Those whose handshake is over, and whose certificates are to be verified.
     verifying: Line,
     begun: RecentHandshakes,
-    /// Whether a timer will look for the next one.
+    /// Whether a timer is set that will call [`Handshakes::look`].
     is_timed: bool,
 }
 
@@ -85,7 +86,7 @@ impl Handshakes {
     /// Gives permits to the connections that may have one now.
     fn look(&self) {
         while let Some(grant) = self.next() {
-            // A connection that is gone gives it back by dropping it.
+            // If the connection is gone, this drops the permit, which gives it back.
             let _ = grant.send(HandshakePermit(self.clone()));
         }
     }
@@ -128,7 +129,7 @@ impl Drop for HandshakePermit {
     }
 }
 
-/// A connection that waits, or has waited: nothing is kept of one that is closed.
+/// A connection that waits for a permit. When this is dropped, the connection leaves both lines.
 struct InLine<'a> {
     line: &'a Handshakes,
     source: Network,
@@ -182,7 +183,7 @@ impl<T> Waiting<T> {
         who
     }
 
-    /// The next one of a source that may begin.
+    /// Takes the next connection of a source for which `may_begin` holds.
     fn pop(&mut self, may_begin: impl Fn(&Network) -> bool) -> Option<(Network, T)> {
         let after = self.last.map_or(Unbounded, Excluded);
         let later = self.by_source.range((after, Unbounded));
@@ -295,15 +296,15 @@ mod tests {
         for waits in &mut gone {
             assert!(poll!(waits).is_pending());
         }
-        // The newest is granted a turn and leaves before it begins.
+        // The newest is granted a permit and leaves before it begins.
         drop(first);
         drop(gone);
         assert!(line.0.lock().waiting.by_source.is_empty());
         assert!(line.permit(source(3), 100).now_or_never().is_some());
     }
 
-    /// Clients that came again as soon as they were closed kept a core busy, and a probe beside them was closed for
-    /// them.
+    /// Clients that reconnected as soon as they were closed once kept a core busy, and a probe beside them was closed
+    /// for them.
     #[tokio::test]
     async fn an_address_begins_so_many_in_a_span() {
         let line = Handshakes::of(1, 2);
@@ -328,7 +329,7 @@ mod tests {
         assert!(begun.may_begin(&source(1)) && begun.by_source.is_empty() && begun.order.is_empty());
     }
 
-    /// With a chain of certificates in each handshake, strangers had them verified beside the turns.
+    /// Strangers once had chains of certificates verified without a permit.
     #[tokio::test]
     async fn certificates_are_verified_in_a_turn_before_the_next_handshake() {
         let line = Handshakes::of(1, 2);

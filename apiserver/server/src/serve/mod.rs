@@ -46,8 +46,8 @@ pub struct Bounds {
     /// Connections at one time, without those of front proxies; a quarter of them is for connections that have
     /// authenticated no user yet. There are fewer where the limit of open files is low.
     pub connections: usize,
-    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated no user
-    /// yet: when there is another one, one that stands still is closed. So many handshakes may begin in a second.
+    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated no
+    /// user yet. One more closes one of them. The same number of handshakes may begin in a second.
     pub connections_per_address: usize,
     /// Time for a handshake, for the first request, and for each request's headers.
     pub headers: Duration,
@@ -84,9 +84,9 @@ pub trait RequestHandler: Send + Sync + 'static {
     }
 }
 
-/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's
-/// listeners have by default. The 128 of the standard library are fewer than one client opens at once, and the
-/// connection of whoever comes next is tried again by their kernel after 1, 3 and 7 s.
+/// Maximum connections that the kernel queues until they are accepted. It lowers this to net.core.somaxconn, which
+/// Go's listeners have by default. The standard library's 128 are fewer than one client opens at once, and the next
+/// client's kernel would try again only after 1, 3 and 7 s.
 const BACKLOG: u32 = 4096;
 
 /// Binds the port; the error names it and the flag to change.
@@ -102,7 +102,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `stop` is cancelled, then lets what is in flight finish.
+/// Serves until `stop` is cancelled, then waits for what is in flight, at most `bounds.drain`.
 pub async fn serve<A: RequestHandler>(
     listener: TcpListener,
     tls: ServerConfig,
@@ -131,11 +131,11 @@ pub async fn serve<A: RequestHandler>(
             Ok((stream, from)) => {
                 let (port, permit) = (port.clone(), Arc::new(permits.take(from.ip())));
                 connections.spawn(async move { port.serve_connection(stream, &permit).await });
-                // It has a turn before so many others are accepted that it loses its permit again.
+                // Lets the connection begin before so many others are accepted that it would lose its permit.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
-                // Out of file descriptors, most likely: the next one has more luck.
+                // Most likely the process has no file descriptor left: closing a connection frees one.
                 tracing::warn!(%error, "cannot accept a connection");
                 permits.relieve();
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -202,8 +202,8 @@ impl<A: RequestHandler> SharedPort<A> {
         None
     }
 
-    /// Shakes hands. A permit of the handshakes is taken once the client's hello has come, and never held for what it
-    /// has not sent.
+    /// Performs the TLS handshake. It takes a handshake permit once the ClientHello has come, and never holds it
+    /// while it waits for the client.
     async fn handshake(
         &self,
         stream: TcpStream,
@@ -220,7 +220,7 @@ impl<A: RequestHandler> SharedPort<A> {
         Ok(shaken)
     }
 
-    /// Verifies the certificates, if there are any, with a permit of the handshakes.
+    /// Verifies the client's certificates, if there are any, while it holds a handshake permit.
     async fn identify(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
         let peer = peer(stream, permit);
         let _permit = match peer.shows_certificates() {

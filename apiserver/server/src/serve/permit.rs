@@ -75,8 +75,8 @@ impl ConnectionPermit {
         self.retired.cancelled().await;
     }
 
-    /// The connection has come to a stage, or begins another request, which may close another one; of no consequence
-    /// once it has authenticated a user.
+    /// Records that the connection has come to a stage, or begins another request; this may close another connection.
+    /// Does nothing once it has authenticated a user.
     pub(super) fn comes_to(&self, stage: ConnectionStage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
             let loses = self.table.lock().comes_to(stage, self.id);
@@ -84,7 +84,7 @@ impl ConnectionPermit {
         }
     }
 
-    /// A head has begun on it and not ended, or has ended, which may close a connection.
+    /// Records whether a head on it has begun and not ended; this may close a connection.
     pub(super) fn has_unfinished_head(&self, is_unfinished: bool) {
         let loses = self.table.lock().has_unfinished_head(self.id, is_unfinished);
         close(loses);
@@ -100,7 +100,8 @@ impl ConnectionPermit {
         }
     }
 
-    /// Closes the connection if it was retired longer ago than `grace`: its client goes on after the farewell.
+    /// Closes the connection if it was retired longer ago than `grace`: its client still sends requests after it was
+    /// asked to stop.
     pub(super) fn close_if_overstayed(&self, grace: Duration) {
         if self.since.get().is_some_and(|since| since.elapsed() > grace) {
             self.closed.cancel();

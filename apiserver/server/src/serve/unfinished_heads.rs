@@ -1,8 +1,8 @@
 //! Heads of HTTP/2 requests that have begun and not ended.
 //!
-//! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection takes
-//! no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by which
-//! its length is bounded, and a connection that has one is not closed for minutes. So there are at most
+//! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection
+//! takes no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by
+//! which its length is bounded, and a connection that has one may stay open for minutes. So there are at most
 //! [`UNFINISHED_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection
 //! that is open for longest.
 
@@ -35,7 +35,7 @@ pub(super) enum Owner {
 pub(super) struct UnfinishedHeads(Groups<Owner>);
 
 impl UnfinishedHeads {
-    /// A head has begun on a connection. Returns one that has to be closed for it.
+    /// Records that a head has begun on a connection. Returns the connection that has to be closed for it, if any.
     pub(super) fn begin(&mut self, owner: &Owner, id: Id) -> Option<Id> {
         self.0.insert(owner, (id, id));
         if self.0.total() <= UNFINISHED_HEADS_MAX {
@@ -44,7 +44,7 @@ impl UnfinishedHeads {
         self.0.largest().and_then(|owner| self.0.oldest(owner)).map(|(_, id)| id)
     }
 
-    /// It has ended, or its connection has.
+    /// Records that the head, or its connection, has ended.
     pub(super) fn end(&mut self, owner: &Owner, id: Id) {
         self.0.remove(owner, (id, id));
     }
@@ -55,7 +55,7 @@ pub(super) struct FrameScanner {
     /// Bytes before the head of the next frame.
     skip: usize,
     head: [u8; FRAME_HEAD],
-    /// So many bytes of it have come.
+    /// Number of bytes of `head` that have come.
     known: usize,
     is_unfinished: bool,
 }
@@ -67,7 +67,7 @@ impl Default for FrameScanner {
 }
 
 impl FrameScanner {
-    /// Takes what has come, and returns whether a head has begun and not ended by now.
+    /// Scans the next bytes. Returns whether a head has begun and not ended by their end.
     pub(super) fn scan(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let skipped = self.skip.min(bytes.len());

@@ -1,18 +1,18 @@
-//! How much of an answer kube-apiserver is sent that its own client has not read.
+//! Bounds how much of an answer is sent to kube-apiserver before its own client has read it.
 //!
-//! A front proxy keeps what its client does not read, up to the window that it grants each stream. Go's transport, which
-//! kube-apiserver uses, grants 4 MiB a stream and 1 GiB a connection (golang.org/x/net/http2/transport.go,
+//! A front proxy keeps what its client does not read, up to the window that it grants each stream. Go's transport,
+//! which kube-apiserver uses, grants 4 MiB a stream and 1 GiB a connection (golang.org/x/net/http2/transport.go,
 //! transportDefaultStreamFlow, transportDefaultConnFlow) and gives both back only as the client reads, or leaves: not
-//! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that nobody
-//! reads would use up the connection's window, and with it the answers to all other users on that connection.
+//! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that are not
+//! read would use up the connection's window, and with it the answers to all other users on that connection.
 //!
-//! Here a window of Go's for each new stream is read as [`PROXY_STREAM_WINDOW`], which a sender is free to do (RFC 9113,
-//! section 5.2.1): all streams of a connection then fill an eighth of its window. Go tells what its client has read
-//! every 4 KiB, so that a client that reads is not slowed down.
+//! Here a window of Go's for each new stream is read as [`PROXY_STREAM_WINDOW`], which a sender is free to do (RFC
+//! 9113, section 5.2.1): all streams of a connection then fill an eighth of its window. Go sends WINDOW_UPDATE for
+//! every 4 KiB that its client has read, so that a client that reads is not slowed down.
 //!
-//! Windows of any other size are left as they are. Other implementations give a window back only when half of it is used
-//! (nghttp2, the crate h2), and would wait for ever for what a lowered window keeps here: streams that nobody reads may
-//! use up the connection of a front proxy that is not written in Go.
+//! Windows of any other size are left as they are. Other implementations give a window back only when half of it is
+//! used (nghttp2, the crate h2), and would wait for ever for what a lowered window holds back here: streams that are
+//! not read may use up the connection of a front proxy that is not written in Go.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 /// The window that Go's transport grants each stream.
 const GO_STREAM_WINDOW: u32 = 4 << 20;
-/// Most bytes that are sent on a stream of Go's transport and not yet passed on.
+/// Maximum bytes that are sent on a stream of Go's transport and not yet passed on.
 const PROXY_STREAM_WINDOW: u32 = 128 * 1024;
 /// What an HTTP/2 client says first (RFC 9113, section 3.4); its SETTINGS follow.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -33,16 +33,17 @@ const SETTINGS: u8 = 4;
 /// Bytes of a setting: identifier (2), value (4).
 const SETTING: usize = 6;
 const INITIAL_WINDOW_SIZE: u16 = 4;
-/// More settings than there are is nothing that this would have to understand.
+/// Maximum bytes of a SETTINGS frame that is changed: far more than there are settings.
 const SETTINGS_MAX: usize = 64 * SETTING;
 
-/// A stream that gives the bytes again that have been read from it.
+/// A stream that replays the bytes that have been read from it.
 pub(super) struct Rewind<T> {
     again: Bytes,
     inner: T,
 }
 
-/// Reads what an HTTP/2 client sends first, with Go's window of new streams lowered. Anything else is left as it is.
+/// Reads what an HTTP/2 client sends first, and lowers Go's window for new streams in it. Anything else is left as it
+/// is.
 pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Rewind<T>> {
     let mut read = vec![0; PREFACE.len() + HEAD];
     inner.read_exact(&mut read).await?;
@@ -55,7 +56,8 @@ pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Re
     Ok(Rewind { again: read.into(), inner })
 }
 
-/// The length of the SETTINGS frame that `read` ends with the head of.
+/// Returns the length of the SETTINGS frame whose head is the end of `read`; `None` if that is something else, or too
+/// long.
 fn length_of_settings(read: &[u8]) -> Option<usize> {
     let head = read.strip_prefix(PREFACE)?;
     let [a, b, c, SETTINGS, ..] = *head else { return None };
@@ -157,7 +159,7 @@ mod tests {
         }
     }
 
-    /// It is HTTP that refuses them.
+    /// HTTP refuses them later, if they are wrong.
     #[tokio::test]
     async fn what_is_no_hello_is_left_as_it_is() {
         let mut other_frame = hello(4 << 20);

@@ -1,6 +1,6 @@
-//! Write coalescing: what a connection writes while it is polled once leaves in one write.
+//! Write coalescing: what a connection writes in one turn leaves in one write. A turn is one poll of the connection.
 //!
-//! HTTP/2 flushes behind each frame of more than some hundred bytes: one event to fifty streams of a connection would
+//! HTTP/2 flushes after each frame of more than some hundred bytes: one event to fifty streams of a connection would
 //! be fifty TLS records and fifty writes. Here a flush does nothing: the task of the connection sends what has been
 //! written when the connection has nothing more to write ([`Outbox::poll_send`]).
 
@@ -13,19 +13,21 @@ use std::task::{Context, Poll, ready};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most bytes that wait, here and then as TLS records: an event of usual size for fifty streams leaves in one write.
+/// Maximum bytes that wait, here and then as TLS records: an event of usual size for fifty streams leaves in one
+/// write.
 pub(super) const WRITE_BUFFER: usize = 128 * 1024;
-/// Bytes that a connection reads in its turn. HTTP/2 takes every frame that is there before it looks at the first
-/// request: this bounds how many requests wait for that, whatever a client has sent, and how long other connections
-/// wait for their turn.
+/// Maximum bytes that a connection reads in a turn. HTTP/2 takes every frame that is there before it looks at the
+/// first request: this bounds how many requests it takes at once, whatever a client has sent, and how long other
+/// connections wait for their turns.
 const READ: usize = 16 * 1024;
-/// Most bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the processor
-/// (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when what is copied to is not aligned; behind
-/// the head of a frame or of a TLS record it never is.
+/// Maximum bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the processor
+/// (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when what is copied to is not aligned;
+/// behind the head of a frame or of a TLS record it never is.
 const PART: usize = 2 * 1024;
 
 thread_local! {
-    /// Room for one turn: nearly always it is sent before the turn of the next connection.
+    /// The buffer of one turn, which the connections of a thread share: nearly always it is sent before the next
+    /// connection's turn.
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -50,7 +52,7 @@ struct State<T> {
     inner: T,
     seen: Option<Seen>,
     waiting: Vec<u8>,
-    /// So many of those that wait have been written.
+    /// Number of bytes of `waiting` that have been written.
     sent: usize,
     flushed: bool,
     /// Bytes that may still be read in this turn.
@@ -90,7 +92,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
             self.flushed = false;
         }
         if self.sent > 0 {
-            // Most connections are idle most of the time: they hold nothing then.
+            // Most connections are idle most of the time: they hold no buffer then.
             let mut room = std::mem::take(&mut self.waiting);
             room.clear();
             self.sent = 0;
@@ -126,7 +128,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for CoalescingStream<T> {
     ) -> Poll<io::Result<()>> {
         let state = &mut *self.0.lock();
         if state.may_read == 0 {
-            // What was read may have left more in the session of TLS, of which the socket tells nothing.
+            // The TLS session may hold more bytes, for which the socket does not wake the task.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }

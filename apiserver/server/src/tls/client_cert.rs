@@ -1,5 +1,6 @@
-//! Client certificates: the handshake proves that the peer holds the key; whether the certificate is trusted is decided
-//! per request, against the CA bundles of that moment.
+//! Client certificates: the handshake proves that the peer holds the key; whether the certificate is trusted is
+//! decided after it, against the CA bundles of that moment, and again when they change
+//! ([`crate::auth::authn::peer`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// The part of a subject that is a user's uid (k8s.io/apimachinery pkg/apis/asn1).
 const UID: &str = "1.3.6.1.4.1.57683.2";
 
-/// Most certificates that a client may show: its own, and those between it and the CA. To find a way through
-/// certificates that all bear one name takes up to 16 signatures with four of them, 65 with five, and with more as many
-/// as webpki allows (100).
+/// Maximum certificates that a client may show: its own, and those between it and the CA. Finding a path through
+/// certificates that all have the same name takes up to 16 verified signatures with four of them, 65 with five, and
+/// with more as many as webpki allows (100).
 const LONGEST_CHAIN: usize = 4;
-/// Most bytes of them, which are kept for as long as the connection lasts.
+/// Maximum bytes of them; they are kept for as long as the connection lasts.
 const CHAIN_BYTES: usize = 16 << 10;
 
 /// A CA bundle that client certificates are checked against.
@@ -100,7 +101,7 @@ pub fn validity_bounds(certificate: &CertificateDer<'_>) -> [Option<SystemTime>;
     [at(validity.not_before.timestamp()), at(validity.not_after.timestamp().saturating_add(1))]
 }
 
-/// Why a client's certificates are not looked at.
+/// The error for a chain of certificates that is not looked at because it is too long.
 #[derive(Debug)]
 struct ChainTooLong;
 

@@ -1,5 +1,5 @@
 //! TLS of the secure port: the serving certificate, made if none is given and re-read when it changes, and client
-//! certificates that are asked for but judged per request.
+//! certificates, which are asked for in the handshake and judged after it.
 
 pub mod client_cert;
 pub mod self_signed;

@@ -36,9 +36,9 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// How often a running server looks whether its certificate has to be replaced.
 const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
 
-/// Makes `ca.crt`, `tls.crt` and `tls.key` in `dir` (and keeps the CA's key beside them, readable by the owner alone),
-/// or keeps those there as long as they fit each other, serve all of `names` and do not end soon. Whatever a crash
-/// left half made is made anew.
+/// Makes `ca.crt`, `tls.crt` and `tls.key` in `dir` (and keeps the CA's key beside them, readable by the owner
+/// alone), or keeps those there as long as they fit each other, serve all of `names` and do not end soon. What a
+/// crash has left incomplete is made anew.
 pub fn ensure(dir: &Path, names: &[String]) -> io::Result<Files> {
     fs::create_dir_all(dir)?;
     let files = Files { certificate: dir.join("tls.crt"), key: dir.join("tls.key"), ca: dir.join("ca.crt") };

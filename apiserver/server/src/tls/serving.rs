@@ -32,8 +32,8 @@ impl ServingCertificate {
         Ok(Self { certificate_file, key_file, current })
     }
 
-    /// Keeps the certificate equal to its files until the future is dropped. A bad file is reported and the last good
-    /// certificate stays in use.
+    /// Loads the certificate again when its files change, until the future is dropped. A bad file is logged, and the
+    /// last good certificate stays in use.
     pub async fn follow(self: Arc<Self>) {
         let mut tick = tokio::time::interval(RELOAD_EVERY);
         loop {
@@ -87,7 +87,7 @@ pub struct Serving {
     pub files: Option<(PathBuf, PathBuf)>,
     /// --cert-dir
     pub cert_dir: PathBuf,
-    /// Names and addresses that a certificate which is made carries, beside those of loopback.
+    /// Names and addresses of a certificate that is made, in addition to those of loopback.
     pub names: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ impl Serving {
     /// files change, and one that was made is replaced before it ends.
     ///
     /// # Errors
-    /// If it cannot be had; they name the option.
+    /// The certificate cannot be loaded or made. The error names the option.
     pub fn certificate(&self) -> anyhow::Result<Arc<ServingCertificate>> {
         let certificate = Arc::new(match &self.files {
             Some((certificate, key)) => {
