@@ -40,7 +40,7 @@ impl DelegatedAuth {
         Self { tokens: self.tokens.for_audiences(audiences), ..self }
     }
 
-    /// The refusal of a request, unless its user may do what it does.
+    /// Returns the refusal of a request; `None` if its user may do what it asks.
     pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
         let info = RequestInfo::parse(&request.method, &request.uri);
         let authorized =

@@ -13,9 +13,9 @@ use super::write_options::{dry_run_error, dry_run_values};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteOptions {
-    /// What the object must be like.
+    /// Conditions that the object must meet.
     pub preconditions: Option<Preconditions>,
-    /// The older word for `propagationPolicy`.
+    /// The older form of `propagationPolicy`.
     pub orphan_dependents: Option<bool>,
     /// What becomes of dependents.
     pub propagation_policy: Option<String>,
@@ -41,7 +41,7 @@ impl DeleteOptions {
         !self.dry_run.is_empty()
     }
 
-    /// Those that were given, by name.
+    /// Returns the options that were given, by field name.
     pub fn to_fields(&self) -> Map<String, Value> {
         let given = json!({
             "preconditions": self.preconditions.as_ref().map(|wanted| {
@@ -58,7 +58,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Those of a query (k8s.io/apimachinery pkg/apis/meta/v1, Convert_url_Values_To_v1_DeleteOptions).
+    /// Reads the options from a query (k8s.io/apimachinery pkg/apis/meta/v1, Convert_url_Values_To_v1_DeleteOptions).
     pub fn from_query(query: &Query) -> Result<Self, ApiError> {
         list_options::number(query, "gracePeriodSeconds")?;
         let wanted = |name: &str| query.non_empty(name).map(str::to_owned);
@@ -72,7 +72,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Those of a body; 400 if it is none.
+    /// Reads the options from a body. Fails with 400 if it holds no DeleteOptions.
     pub fn from_value(value: Value) -> Result<Self, ApiError> {
         if value.is_null() {
             return Ok(Self::default());
@@ -87,7 +87,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// What is wrong with them.
+    /// Returns the validation errors of the options.
     pub fn errors(&self) -> ErrorList {
         let mut errors = ErrorList::new();
         let path = Path::new("propagationPolicy");

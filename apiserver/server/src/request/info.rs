@@ -6,11 +6,11 @@ use drydock_machinery::ApiError;
 
 use crate::request::query::Query;
 
-/// Bytes of the longest path that leads anywhere: what Kubernetes serves has at most some 900, with the longest names.
-/// What follows is not read, and appears in no review, log or metric.
+/// Maximum bytes of a path that are read; Kubernetes serves none longer than about 900. The rest of a longer path
+/// appears in no review, log or metric.
 pub const PATH_MAX: usize = 2_048;
-/// Bytes of the longest selector that is sent to an authorizer. Without one it decides on a request for all objects,
-/// which is never granted more easily (KEP-4601).
+/// Bytes of the longest selector that is sent to an authorizer. Without a selector the authorizer decides on a
+/// request for all objects, which is never granted more easily (KEP-4601).
 const TOLD_MAX: usize = 1_024;
 
 /// What a request wants done.
@@ -129,8 +129,8 @@ impl RequestInfo {
         info
     }
 
-    /// 404 if the path is longer than any that leads somewhere. kube-apiserver has no such bound, and answers 404 when
-    /// it has authorized the request and found nothing under that name.
+    /// Returns 404 if the path is longer than [`PATH_MAX`]. kube-apiserver has no such bound, and answers 404 when it
+    /// has authorized the request and found nothing under that name.
     pub fn check_path(&self) -> Result<(), ApiError> {
         if self.is_cut { Err(ApiError::unknown_path()) } else { Ok(()) }
     }

@@ -28,7 +28,8 @@ pub struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads the options; 400 for what is no number, 422 for what does not go together.
+    /// Reads the options. Fails with 400 for a malformed number, and with 422 for values or combinations that are not
+    /// allowed.
     pub fn parse(query: &Query, watch: bool) -> Result<Self, ApiError> {
         let text = |name| query.get(name).unwrap_or_default().to_owned();
         let mut options = Self {
@@ -51,7 +52,7 @@ impl ListOptions {
         }
     }
 
-    /// A watch from no version in particular starts with what is there.
+    /// A watch without a resourceVersion, or from 0, starts with the objects that exist.
     fn fill_watch_defaults(&mut self) {
         let plain = self.send_initial_events.is_none() && self.version_match.is_empty();
         if plain && matches!(self.resource_version.as_str(), "" | "0") {
@@ -121,7 +122,7 @@ impl ListOptions {
 
     /// How a list reads (k8s.io/apiserver/pkg/storage/interfaces.go, ValidateListOptions).
     pub fn read(&self) -> Result<Read, ApiError> {
-        // What is read at any state comes whole from the cache.
+        // A list from any state (resourceVersion 0) comes whole from the cache, whatever its limit.
         let any = self.resource_version == "0" && self.version_match != "Exact";
         let limit = if any { 0 } else { self.limit };
         if !self.continue_.is_empty() {
@@ -148,13 +149,13 @@ impl ListOptions {
         Ok(Read { at, limit: self.limit, start: Some(token.start) })
     }
 
-    /// The revision of a list; 400 if it is none.
+    /// Returns the resourceVersion of a list; 400 if it is malformed.
     fn version(&self) -> Result<Option<Revision>, ApiError> {
         let wrong = |error: Error| ApiError::bad_request(format!("invalid resource version: {error}"));
         revision(&self.resource_version).map_err(wrong)
     }
 
-    /// Where a watch starts, given the newest revision; 500 if its version is none.
+    /// Returns where a watch starts, given the newest revision; 500 if its resourceVersion is malformed.
     pub fn watch_from(&self, newest: Revision) -> Result<WatchFrom, ApiError> {
         let version = revision(&self.resource_version).map_err(|error| malformed(&error))?;
         Ok(match (version, self.send_initial_events) {
@@ -184,7 +185,8 @@ pub fn revision(text: &str) -> Result<Option<Revision>, Error> {
     }
 }
 
-/// kube-apiserver passes the error on without a Status.
+/// The error of a malformed resourceVersion of a watch: a 500, because kube-apiserver passes the error on without a
+/// Status.
 pub fn malformed(error: &Error) -> ApiError {
     ApiError::new(500, "", error.to_string(), None)
 }

@@ -35,7 +35,7 @@ impl Query {
         self.get(name).is_some_and(parse_bool)
     }
 
-    /// Like [`Query::flag`], telling an absent parameter apart.
+    /// Like [`Query::flag`], but `None` if the parameter is absent.
     pub fn optional_flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(parse_bool)
     }

@@ -13,9 +13,9 @@ use crate::request::info::{RequestInfo, Verb};
 
 /// An answer that takes longer than this is logged (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
 const SLOW: Duration = Duration::from_millis(500);
-/// Most bytes of a body that are logged.
+/// Maximum bytes of a body that are logged.
 const MAX_BODY_SHOWN: usize = 8192;
-/// Most bytes of an audit id that are logged (k8s.io/apiserver pkg/audit, GetAuditIDTruncated).
+/// Maximum bytes of an audit id that are logged (k8s.io/apiserver pkg/audit, GetAuditIDTruncated).
 const ID: usize = 64;
 
 /// The span in which a request is answered; off unless the log's filter asks for it (`drydock_server=debug`).

@@ -40,8 +40,8 @@ impl User {
         self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
     }
 
-    /// Whether another user has the same rights. Groups have no order, and extras tell of the request as well: some
-    /// authenticators give them other values each time.
+    /// Whether `other` is the same user, in the same groups. The order of groups does not matter, nor do extras: some
+    /// authenticators give them other values for each request.
     pub(crate) fn is_same(&self, other: &User) -> bool {
         let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
         self.name == other.name && self.uid == other.uid && groups(self) == groups(other)

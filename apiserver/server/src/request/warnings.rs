@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// Past this many runes in total every warning is cut.
 const TOTAL_RUNES: usize = 4096;
-/// What a cut warning keeps.
+/// Runes that are left of a cut warning.
 const ITEM_RUNES: usize = 256;
 
 /// Warnings for the client, each kept once, and no more of them than can be shown.
@@ -19,7 +19,7 @@ pub struct Warnings(Mutex<Collected>);
 struct Collected {
     texts: Vec<String>,
     known: HashSet<String>,
-    /// Runes that are shown of them at least.
+    /// Number of runes that are shown of them at least.
     runes: usize,
 }
 

@@ -22,9 +22,9 @@ pub enum FieldValidation {
 /// Options of a create, update or patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Everything but the commit.
+    /// Whether to do everything but the commit.
     pub dry_run: bool,
-    /// Unknown fields.
+    /// What becomes of unknown and duplicate fields.
     pub field_validation: FieldValidation,
     /// The field manager: as asked for, or from the user agent.
     pub manager: String,

@@ -22,7 +22,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// A request that came in by no port, and must be answered within `time`.
+    /// The origin of a request that came in by no port, and must be answered within `time`.
     pub fn local(time: Duration) -> Self {
         Self { address: None, connection: 0, deadline: Instant::now() + time }
     }
@@ -60,7 +60,7 @@ pub(crate) enum ProvedBy {
     Certificates,
 }
 
-/// What has to stay valid for as long as a request is open. It is kept in memory for so long, and shown nowhere.
+/// What has to stay valid for as long as a request is open. It stays in memory for so long, and is shown nowhere.
 pub(crate) enum Credential {
     /// Nothing: the sender is anonymous.
     None,
@@ -68,7 +68,7 @@ pub(crate) enum Credential {
     Token(String),
     /// The certificates of the connection.
     Certificates {
-        /// They themselves.
+        /// The certificates.
         certificates: Arc<Certificates>,
         /// When the first of them expires.
         end: Option<SystemTime>,
@@ -76,12 +76,12 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
-    /// The token that these headers show, before they are taken off.
+    /// Returns the token in these headers. To be called before authentication, which removes it.
     pub(crate) fn shown(headers: &HeaderMap) -> Option<String> {
         token::bearer(headers).map(str::to_owned)
     }
 
-    /// The one that proved who sends a request on the connection of `peer`.
+    /// Returns the credential that proved who sends a request on the connection of `peer`.
     pub(crate) fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
         match (proved_by, token) {
             (ProvedBy::Token, Some(token)) => Self::Token(token),

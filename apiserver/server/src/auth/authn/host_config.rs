@@ -1,5 +1,5 @@
 //! What the host says of authentication: the ConfigMap kube-system/extension-apiserver-authentication, followed as it
-//! changes, with flags in front of it.
+//! changes. Flags take precedence over it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::tls::ClientCa;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// Which certificates and headers are believed.
+/// Which certificates and headers are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
     /// CA of client certificates.
@@ -74,7 +74,7 @@ impl HostConfigSource {
         source
     }
 
-    /// What holds now.
+    /// Returns the present configuration.
     pub fn current(&self) -> Arc<HostConfig> {
         self.current.load_full()
     }

@@ -41,9 +41,9 @@ impl Authenticator {
         Self { config, tokens, anonymous, impersonation: Impersonation::default() }
     }
 
-    /// The user behind a request and what proves it, and the headers without what only the authenticator may see.
-    /// Wrong credentials are 401 `Unauthorized`, also where anonymous requests are allowed.
-    /// A request with a token may wait for the host's review for a part of the time before `deadline`.
+    /// Returns the user behind a request and what proves it, and removes the credentials from the headers. Fails with
+    /// 401 for wrong credentials, even where anonymous requests are allowed. A request with a token may wait for the
+    /// host's review for a part of the time before `deadline`.
     pub(crate) async fn authenticate(
         &self,
         headers: &mut HeaderMap,
@@ -136,8 +136,8 @@ impl Authenticator {
     }
 }
 
-/// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take 401 or
-/// 403 for the host's answer.
+/// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take a
+/// 401 or 403 for the host's decision.
 fn cas_are_unknown() -> ApiError {
     let unread = "this server has not read yet from the host whose certificates it may believe; try again";
     ApiError::service_unavailable(unread).with_retry_after(1)
@@ -175,8 +175,8 @@ mod tests {
         (ca, vec![CertificateDer::from_pem_file(files.certificate).unwrap()])
     }
 
-    /// Kubernetes answers 401 (x509.go: verifying certificate failed). We let such a caller in as anonymous: a client
-    /// with an outdated certificate got 403 and not 401.
+    /// Kubernetes answers 401 (x509.go: verifying certificate failed). This server once took such a caller for
+    /// anonymous: a client with an outdated certificate got 403 and not 401.
     #[tokio::test]
     async fn a_certificate_of_an_unknown_ca_is_not_anonymous() {
         let (ca, _) = issued();

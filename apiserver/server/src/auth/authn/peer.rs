@@ -3,7 +3,8 @@
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
 //! the trusted CAs change, and when one of the certificates becomes valid or expires.
 //!
-//! An [`Observer`] gets what its requests prove; by that the port decides what becomes of the connection.
+//! An [`Observer`] gets what its requests prove. By that the port decides whose share the connection counts for, and
+//! whether it stays open.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -35,9 +36,9 @@ pub enum Proof<'a> {
     Unasked,
 }
 
-/// Told of every request of a connection what it proves, before it is answered.
+/// Receives what each request of a connection proves, before the request is answered.
 pub trait Observer: Send + Sync {
-    /// Takes note; it is quick, and does not wait.
+    /// Records a proof. Must not block.
     fn observe(&self, proof: Proof<'_>);
 }
 
@@ -64,10 +65,10 @@ pub(super) struct Verdict {
     from: SystemTime,
     /// When the next of the certificates becomes valid or expires.
     until: Option<SystemTime>,
-    /// Whether the client is a front proxy, whose headers are believed.
+    /// Whether the client is a front proxy, whose headers are trusted.
     pub(super) is_front_proxy: bool,
-    /// Whether the client shows a certificate that none of the trusted CAs has issued: such a client is refused, not
-    /// anonymous.
+    /// Whether the client is refused, and not anonymous, if its certificates prove no user: a CA for them is known,
+    /// so that they have been judged.
     pub(super) is_unknown: bool,
     /// The user that the certificate names.
     pub(super) user: Option<Arc<User>>,
@@ -89,7 +90,7 @@ impl Peer {
         self
     }
 
-    /// A request of it proves this.
+    /// Reports what a request of this client proves.
     pub fn proves(&self, proof: Proof<'_>) {
         if let Proof::FrontProxy = proof {
             self.connection.share();
@@ -99,7 +100,7 @@ impl Peer {
         }
     }
 
-    /// It connected from this address.
+    /// Sets the address that it connected from.
     #[must_use]
     pub fn at(mut self, address: IpAddr) -> Self {
         self.address = Some(address);
@@ -111,7 +112,7 @@ impl Peer {
         self.address
     }
 
-    /// Where a request of it comes from that must be answered by `deadline`.
+    /// Returns the origin of a request of this client that must be answered by `deadline`.
     pub fn origin(&self, deadline: Instant) -> Origin {
         Origin { address: self.address, connection: self.id, deadline }
     }
@@ -121,7 +122,7 @@ impl Peer {
         &self.connection
     }
 
-    /// Whether it showed any.
+    /// Whether it showed certificates.
     pub fn shows_certificates(&self) -> bool {
         !self.certificates.shown.is_empty()
     }
@@ -156,7 +157,7 @@ impl Certificates {
         }
     }
 
-    /// In DER, the client's own first.
+    /// The certificates in DER, the client's own first.
     pub(crate) fn der(&self) -> impl Iterator<Item = &[u8]> {
         self.shown.iter().map(|certificate| &**certificate)
     }

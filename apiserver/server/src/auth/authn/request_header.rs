@@ -1,4 +1,4 @@
-//! Front-proxy authentication: headers are believed only from a client that shows the front proxy's certificate
+//! Front-proxy authentication: headers are trusted only from a client that shows the front proxy's certificate
 //! (k8s.io/apiserver pkg/authentication/request/headerrequest).
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
     })
 }
 
-/// Removes every header that a front proxy may set, believed or not, so that nothing behind reads them.
+/// Removes every header that a front proxy may set, trusted or not, so that no later step reads them.
 pub fn strip(config: &HostConfig, headers: &mut HeaderMap) {
     for name in config.username_headers.iter().chain(&config.uid_headers).chain(&config.group_headers) {
         headers.remove(name.as_str());

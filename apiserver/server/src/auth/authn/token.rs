@@ -17,12 +17,13 @@ use crate::auth::review::{
 };
 use crate::request::user::User;
 
-/// How long an answer is right.
+/// How long an answer is used without asking again.
 const FRESH: Duration = Duration::from_secs(10);
-/// For so long the review of a token counts for the user that it had, not for a stranger.
+/// How long the user of a token is remembered: for so long the next review of it counts for that user, not for a
+/// stranger.
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
-/// A longer token is not a token, in bytes.
+/// Maximum bytes of a token. A longer one is refused without a review.
 const LONGEST: usize = 32 << 10;
 
 /// Asks the host whose token it is.
@@ -123,7 +124,8 @@ impl TokenReviewer {
         answer.ok_or_else(ApiError::unauthorized)
     }
 
-    /// Until when the user of the token is remembered; as for an answer of now, if it is not remembered.
+    /// Returns until when the user of the token is remembered. If it is not, returns the time for an answer that
+    /// comes now.
     pub(super) fn known_until(&self, token: &str) -> Instant {
         let known = self.cache.known.lock().fresh_until(&key_of(token));
         known.unwrap_or_else(|| Instant::now() + FRESH)

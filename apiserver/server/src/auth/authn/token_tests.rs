@@ -35,7 +35,7 @@ fn host(users: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
     (Client::new(service, "default"), times)
 }
 
-/// One start within ten minutes is a stranger's.
+/// A limiter that allows strangers one review in ten minutes.
 fn one_stranger() -> Arc<ReviewLimiter> {
     let rate = |burst| Rate { burst, every: Duration::from_secs(600) };
     let users = ReviewBounds {
@@ -98,7 +98,7 @@ async fn a_token_that_was_good_is_asked_about_in_its_users_name() {
     assert_eq!(times.load(SeqCst), 3);
 }
 
-/// A host whose token is for `theirs`, and what it was asked for.
+/// Returns the user of a token for the audiences `theirs`, and the audiences that the host was asked for.
 async fn user_of(ours: &[&str], theirs: Option<&'static [&'static str]>) -> (Result<String, u16>, Value) {
     let asked = Arc::new(Mutex::new(Value::Null));
     let seen = asked.clone();

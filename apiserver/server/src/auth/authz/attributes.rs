@@ -92,7 +92,7 @@ impl Attributes {
         }
     }
 
-    /// The refusal, if that is the decision.
+    /// Returns 403 if the decision is a denial.
     pub fn allowed(&self, user: &User, decision: &Decision) -> Result<(), ApiError> {
         if decision.allowed { Ok(()) } else { Err(self.forbidden(user, &decision.reason)) }
     }
@@ -106,7 +106,7 @@ impl Attributes {
         ApiError::forbidden(&self.group, &self.resource, &self.name, &message)
     }
 
-    /// What the user cannot do, in the host's message, without a reason.
+    /// The host's message of a denial, without a reason.
     pub fn denial(&self, user: &User) -> String {
         let message = if self.resource.is_empty() {
             let (user, path) = (go_quote(&user.name), go_quote(&self.path));

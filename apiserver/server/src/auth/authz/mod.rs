@@ -27,7 +27,7 @@ const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEM
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
 const MEMORABLE: usize = 10_000;
 
-/// Most bytes of a reason that are kept. It is repeated in the refusal and in the audit log.
+/// Maximum bytes of a reason that are kept. It is repeated in the refusal and in the audit log.
 const LONGEST_REASON: usize = 1024;
 
 /// Paths that every client may get; those below them show reasons
@@ -43,10 +43,10 @@ pub struct Decision {
     pub reason: String,
 }
 
-/// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
+/// Decides whether an apply may create an object that does not exist: the request was authorized for `patch` alone.
 #[async_trait]
 pub trait CreateAuthorizer: Send + Sync + 'static {
-    /// The refusal, if the user may not create the object that the URL names.
+    /// Returns 403 if the user may not create the object that the URL names.
     async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
 }
 
@@ -90,13 +90,14 @@ impl Authorizer {
         question::key(user, attributes)
     }
 
-    /// Until when the answer is remembered that the host gave; as for one that it gives now, if it is not remembered.
+    /// Returns until when the host's answer is remembered. If it is not, returns the time for an answer that comes
+    /// now.
     pub(crate) fn known_until(&self, user: &User, attributes: &Attributes) -> Instant {
         let known = self.known.lock().fresh_until(&question::key(user, attributes));
         known.unwrap_or_else(|| Instant::now() + REMEMBER)
     }
 
-    /// 403 with the host's wording unless allowed.
+    /// Returns 403 in the host's words unless allowed.
     pub async fn require(
         &self,
         caller: &Caller,
@@ -139,7 +140,7 @@ impl Authorizer {
     }
 }
 
-/// An answer that is too long allows nothing: what it says at its end is not known.
+/// An answer that is too long allows nothing: its end is not read.
 fn decision(answer: HostAnswer<SubjectAccessReviewStatus>) -> Decision {
     match answer {
         HostAnswer::Status(status) => {

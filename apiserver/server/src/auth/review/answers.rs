@@ -13,7 +13,7 @@ const KIB: usize = 1024;
 /// How much is remembered, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheLimits {
-    /// Most answers; one whose key and answer have `n` KiB counts as `1 + n`.
+    /// Maximum answers; one whose key and answer have `n` KiB counts as `1 + n`.
     pub(crate) most: usize,
     /// How long an answer is served without asking again.
     pub(crate) fresh: Duration,

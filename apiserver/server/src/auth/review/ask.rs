@@ -21,8 +21,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Most bytes of an answer, beside the question that it repeats. The host's reason for a denial names each RoleBinding
-/// whose role does not exist, so it is as long as a tenant wants it to be (Kubernetes plugin/pkg/auth/authorizer/rbac).
+/// Maximum bytes of an answer, beside the question that it repeats. The host's reason for a denial names each
+/// RoleBinding whose role does not exist, so it is as long as a tenant wants it to be (Kubernetes
+/// plugin/pkg/auth/authorizer/rbac).
 const MOST: usize = 64 << 10;
 /// Bytes of an answer for each byte of the question: JSON as Go writes it has six for some, and the names of extras come
 /// again in metadata.managedFields.
@@ -33,7 +34,7 @@ const REPEATED: usize = 8;
 pub(crate) enum HostAnswer<S> {
     /// The status of the review, empty if it has none.
     Status(S),
-    /// More than is read.
+    /// The answer is longer than the bound up to which it is read.
     TooLong,
 }
 
@@ -43,7 +44,7 @@ struct Review<S> {
     status: Option<S>,
 }
 
-/// Whether the last review was answered, so that changes of that are logged, not each review.
+/// Whether the last review got no answer, so that a change of that is logged, and not each review.
 #[derive(Debug, Default)]
 pub(super) struct HostAnswers(AtomicBool);
 

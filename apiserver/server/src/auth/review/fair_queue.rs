@@ -20,14 +20,14 @@ pub(super) struct FairQueue<W> {
     pub(super) had: u32,
 }
 
-/// One that waits for a permit. `W` wakes it.
+/// A request that waits for a permit. `W` wakes it.
 pub(super) struct Waiter<W> {
     pub(super) ticket: u64,
     pub(super) connection: u64,
     pub(super) waker: W,
 }
 
-/// What a connection takes of its queue; a greater one makes room for a smaller one.
+/// What a connection takes of its queue. The connection with the greater load gives way to one with a smaller load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Load {
     waiting: usize,
@@ -88,7 +88,7 @@ impl<W> FairQueue<W> {
         Some(waiter)
     }
 
-    /// Counts a permit of `connection` no more.
+    /// Stops counting a permit of `connection`.
     pub(super) fn take_back(&mut self, connection: u64) {
         self.had = self.had.saturating_sub(1);
         if let Some(load) = self.connections.get_mut(&connection) {
@@ -104,8 +104,8 @@ impl<W> FairQueue<W> {
         self.connections.retain(|_, load| load.waiting > 0);
     }
 
-    /// The newest waiter of the connection with the most waiters, or else the most recent permits, if that has more of
-    /// them than `connection` will have with one waiter more.
+    /// Returns the newest waiter of the waiting connection with the greatest [`Load`], if that is greater than the
+    /// load of `connection` with one more waiter.
     pub(super) fn displaced_by(&self, connection: u64) -> Option<u64> {
         let Load { waiting, had } = self.connections.get(&connection).copied().unwrap_or_default();
         let waits = self.connections.iter().filter(|(_, load)| load.waiting > 0);

@@ -7,7 +7,7 @@ use super::fair_queue::{FairQueue, Waiter};
 use super::payer::Payer;
 use super::rate::{Rate, RateMeter};
 
-/// Permits count for so long when the next queue is chosen.
+/// How often the recent permits are forgotten. Until then they count when the next queue is chosen.
 const OF_LATE: Duration = Duration::from_secs(10);
 
 /// How many reviews there may be, and how many requests may wait for one.
@@ -35,11 +35,11 @@ pub struct ReviewBounds {
 #[derive(Clone, Debug)]
 pub(super) struct PermitRequest {
     pub(super) payer: Payer,
-    /// Connections of one payer take turns.
+    /// Its connection: those of one payer take turns.
     pub(super) connection: u64,
 }
 
-/// All queues. `W` wakes one that waits.
+/// All queues. A `W` wakes a request that waits.
 pub(super) struct FairQueues<W> {
     bounds: ReviewBounds,
     queues: HashMap<Payer, FairQueue<W>>,
@@ -59,7 +59,7 @@ pub(super) enum Next<W> {
     Permit(W, PermitRequest),
     /// No permit is free before this moment, unless one is given back.
     Not { before: Instant },
-    /// Nobody waits, or no permit is free until one is given back.
+    /// No request waits, or no permit is free until one is given back.
     Nobody,
 }
 
@@ -78,9 +78,9 @@ impl<W> FairQueues<W> {
         }
     }
 
-    /// Enqueues `waker`; returns its ticket, or `None` if there is no room. When all places are taken, the newest waiter
-    /// of the queue with the most makes room for a queue with fewer; when those of one queue are taken, that of the
-    /// connection with the most for a connection with fewer ([`FairQueue::displaced_by`]).
+    /// Enqueues `waker`; returns its ticket, or `None` if there is no room. If all queues together are full, the
+    /// newest waiter of the longest queue gives way to a queue that is at least two shorter. If the payer's own queue
+    /// is full, a waiter of its busiest connection may give way ([`FairQueue::displaced_by`]).
     pub(super) fn wait(&mut self, request: &PermitRequest, waker: W) -> Option<u64> {
         self.make_room(request)?;
         let queue = self.queues.entry(request.payer.clone()).or_default();
@@ -114,7 +114,8 @@ impl<W> FairQueues<W> {
         }
     }
 
-    /// Counts a request of `payer` that waits for a review which another one started; returns whether it may.
+    /// Counts a request of `payer` that waits for a review which another one started; returns `false` if there is no
+    /// room.
     pub(super) fn join(&mut self, payer: &Payer) -> bool {
         let most = self.bounds.joined_per_payer.min(self.bounds.joined - self.joined);
         let own = self.queues.get(payer).map_or(0, |queue| queue.joined);

@@ -1,5 +1,5 @@
-//! The bounds on reviews: those of the host's components and of controllers, of all other users, and of strangers are
-//! apart, so that none of them waits for places of another.
+//! The bounds on reviews. There are separate bounds for the host's components and controllers, for all other users,
+//! and for strangers, so that none of these classes waits for another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,8 @@ const COMPONENTS: ReviewBounds = ReviewBounds {
     joined_per_payer: 1024,
 };
 
-/// Bounds for all other users. The host serves our reviews before the requests of its own users, so none may cause more
-/// than this of it: 100 a second, and 200 at once.
+/// Bounds for all other users. The host serves our reviews before the requests of its own users, so no user may cause
+/// more reviews than this: 100 a second, and 200 at once.
 const USERS: ReviewBounds = ReviewBounds {
     in_flight: 40,
     rate_per_payer: Rate { burst: 200, every: Duration::from_millis(10) },
@@ -42,8 +42,8 @@ const USERS: ReviewBounds = ReviewBounds {
 
 /// No second has more than 198 starts.
 const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
-/// Each connection of an address that has authenticated no user may wait: there are no more of them
-/// (--max-connections-per-address).
+/// Bounds for strangers. Each connection of an address that has authenticated no user may wait: an address has no
+/// more of them (--max-connections-per-address).
 const STRANGERS: ReviewBounds = ReviewBounds {
     in_flight: 24,
     in_flight_per_payer: 8,
@@ -70,14 +70,15 @@ impl Default for ReviewLimiter {
 }
 
 impl ReviewLimiter {
-    /// With the usual bounds; by `levels`, components of the cluster have no bound on their rate.
+    /// A limiter with the usual bounds. `levels` tells which users are components of the cluster or controllers:
+    /// their rate has no bound.
     pub fn new(levels: PriorityLevels) -> Self {
         let [components, users, strangers] =
             [COMPONENTS, USERS, STRANGERS].map(|bounds| Arc::new(Queue::new(bounds)));
         Self { levels, components, users, strangers }
     }
 
-    /// The same with these bounds on the reviews of users and of strangers.
+    /// Replaces the bounds on the reviews of users and of strangers.
     #[must_use]
     pub fn bounded(self, users: ReviewBounds, strangers: ReviewBounds) -> Self {
         let [users, strangers] = [users, strangers].map(|bounds| Arc::new(Queue::new(bounds)));
@@ -104,7 +105,7 @@ impl ReviewLimiter {
         self.queue(&payer).permit(PermitRequest { payer, connection }, origin.deadline).await
     }
 
-    /// A place for `payer` among the requests that wait for a review which another one started; 429 if there is none.
+    /// Counts a request of `payer` that waits for a review which another one started; 429 if there is no room.
     pub(super) fn join(&self, payer: &Payer) -> Result<Joined, ApiError> {
         self.queue(payer).join(payer)
     }

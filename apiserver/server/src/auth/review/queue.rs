@@ -68,7 +68,7 @@ impl Queue {
         permit.ok().and_then(Result::ok).ok_or_else(too_many)
     }
 
-    /// A place among the requests that wait for a review which another one started; 429 if there is none.
+    /// Counts a request that waits for a review which another one started; 429 if there is no room.
     pub(super) fn join(self: &Arc<Self>, payer: &Payer) -> Result<Joined, ApiError> {
         let may = self.0.lock().queues.join(payer);
         may.then(|| Joined { queue: self.clone(), payer: payer.clone() }).ok_or_else(too_many)
@@ -77,7 +77,7 @@ impl Queue {
     /// Gives permits to all requests that may have one now.
     fn look(self: &Arc<Self>) {
         while let Some(wake) = self.next() {
-            // A request that no longer waits returns it.
+            // If the request no longer waits, the permit comes back.
             if let Err(mut permit) = wake() {
                 permit.counts = false;
                 permit.end();

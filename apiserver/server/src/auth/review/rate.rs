@@ -11,8 +11,8 @@ pub struct Rate {
     pub every: Duration,
 }
 
-/// The starts so far, kept as the moment at which they are all paid for, if that was still ahead at the last one
-/// (a leaky bucket as a meter; ITU-T I.371, generic cell rate algorithm).
+/// The starts so far, as the moment at which all of them are paid for; `None` if none counts any more (a leaky bucket
+/// as a meter; ITU-T I.371, generic cell rate algorithm).
 #[derive(Debug, Default)]
 pub(super) struct RateMeter(Option<Instant>);
 
@@ -29,7 +29,7 @@ impl RateMeter {
         self.0 = Some(paid + rate.every);
     }
 
-    /// Counts a start at `start` no more.
+    /// Stops counting a start at `start`.
     pub(super) fn take_back(&mut self, rate: Rate, start: Instant) {
         self.0 = self.0.and_then(|paid| paid.checked_sub(rate.every)).filter(|paid| *paid > start);
     }

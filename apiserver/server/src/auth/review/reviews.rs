@@ -1,5 +1,5 @@
-//! Reviews of one sort, shared and bounded. A review goes on when the request that began it is gone; it is tried again
-//! only while somebody waits for it.
+//! Reviews of one type, shared and bounded. A review goes on when the request that began it is gone; it is tried
+//! again only while a request waits for it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct Reviews<K, V> {
     singleflight: Arc<Singleflight<V>>,
 }
 
-/// A question, as far as sharing and bounding it goes.
+/// What sharing and bounding need to know of a question.
 pub(crate) struct ReviewRequest<'a> {
     /// Equal questions have equal keys.
     pub(crate) key: Key,
@@ -50,10 +50,10 @@ where
         &self.limiter
     }
 
-    /// The answer of the review of `question` that is in flight, or else of one that begins with a permit, unless
-    /// the answer is `known` by then. `review` is the object to send. `landed` makes something of the host's answer,
-    /// remembers it, and gives the permit back. `None` if the host gives no answer; 429 if the payer has too many
-    /// waiting.
+    /// Returns the answer to `question`. Joins a review of it that is in flight; otherwise waits for a permit and
+    /// begins one, unless the answer is `known` by then. `review` returns the object to send. `landed` makes a `V` of
+    /// the host's answer, remembers it, and gives the permit back. Returns `None` if the host gives no answer; fails
+    /// with 429 if too many requests of the payer wait.
     pub(crate) async fn answer<S>(
         self: &Arc<Self>,
         question: ReviewRequest<'_>,

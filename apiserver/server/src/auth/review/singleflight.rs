@@ -77,7 +77,7 @@ impl<V> Flight<V> {
     }
 }
 
-/// Also of a review that panics: waiting requests get no answer then, as no sender is left.
+/// Runs for a review that panics too: waiting requests then get no answer, as no sender is left.
 impl<V> Drop for Flight<V> {
     fn drop(&mut self) {
         let sender = self.singleflight.0.lock().remove(&self.key);

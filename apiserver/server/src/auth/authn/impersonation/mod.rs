@@ -19,13 +19,13 @@ use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
 pub(crate) use mode::ImpersonationMode;
 
-/// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
+/// Maximum groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
 const MOST: usize = 128;
 /// Callers whose mode is remembered.
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
-/// Decides who may act as whom. It remembers, by name, the mode in which each caller was last allowed to, and tries that
-/// first: modes before it would cost reviews that are denied.
+/// Decides who may act as whom. It remembers, by name, the mode in which each caller was last allowed to, and tries
+/// that first: the modes before it would only cost reviews that are denied.
 pub struct Impersonation {
     last: Mutex<LruCache<String, ImpersonationMode>>,
 }
@@ -34,12 +34,12 @@ pub struct Impersonation {
 pub struct Impersonated {
     /// The user.
     pub user: Arc<User>,
-    /// In which way that was allowed.
+    /// The mode in which that was allowed.
     pub(crate) mode: ImpersonationMode,
 }
 
 impl Impersonated {
-    /// The verb by which that was allowed; empty for leave without constraint.
+    /// The verb that the caller was allowed; empty for the legacy mode, which has no constraint.
     pub fn constraint(&self) -> String {
         if self.mode == ImpersonationMode::Legacy { String::new() } else { self.mode.verb() }
     }
@@ -52,11 +52,12 @@ impl Default for Impersonation {
 }
 
 impl Impersonation {
-    /// As whom `caller` acts in a request for all of `requests`, which must be allowed in one way for all of them. None without
-    /// headers that name a user.
+    /// Returns the user as whom `caller` acts in a request for all of `requests`: one mode must be allowed for all of
+    /// them. Returns `None` without headers that name a user.
     ///
     /// # Errors
-    /// 400 for headers that do not fit together, the first 403 if no way allows it.
+    /// 400 for headers that do not fit together or name too many groups and extras, the first 403 if no mode is
+    /// allowed, and the error of a review that failed.
     pub async fn act_as(
         &self,
         caller: &Caller,
@@ -90,7 +91,7 @@ impl Impersonation {
         }
     }
 
-    /// Takes off a request the headers that name whom the caller acts as.
+    /// Removes the impersonation headers of a request.
     pub fn strip(&self, headers: &mut HeaderMap) {
         wanted::strip(headers);
     }
@@ -121,7 +122,7 @@ impl Impersonation {
     }
 }
 
-/// Each group and each value of an extra is a question of its own.
+/// Refuses a user with too many groups and values of extras: each of them is a review.
 fn check_number(wanted: &User) -> Result<(), ApiError> {
     let number = wanted.groups.len() + wanted.extra.values().map(Vec::len).sum::<usize>();
     if number <= MOST {

@@ -24,7 +24,7 @@ const NODE_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 /// From so many groups or extras on, the right to all of them is asked for first.
 const MANY: usize = 4;
 
-/// One mode.
+/// A mode of impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImpersonationMode {
     /// A service account as the node on which its pod runs.
@@ -86,8 +86,8 @@ impl ImpersonationMode {
         }
     }
 
-    /// What the caller must be allowed, in the order in which it is asked; 403 in the place of a group or extra that
-    /// this mode never allows.
+    /// Returns what the caller must be allowed, in the order in which it is asked; 403 instead for a group or extra
+    /// that this mode never allows.
     pub(super) fn questions(
         self,
         caller: &User,
@@ -120,8 +120,8 @@ impl ImpersonationMode {
         user
     }
 
-    /// The caller as the host is asked about them: of a node's own service account not which node that is, so that one
-    /// answer is good for all nodes.
+    /// The check that `caller` may do this. In the mode [`Self::AssociatedNode`] the host gets the keys of the
+    /// caller's extras without their values, which name the node, so that one answer holds for all nodes.
     fn asked(
         self,
         caller: &User,
@@ -147,7 +147,7 @@ impl ImpersonationMode {
         }
     }
 
-    /// Users and groups were in the core group before.
+    /// The API group of users and groups in this mode.
     fn group(self) -> &'static str {
         if self == Self::Legacy { "" } else { AUTHENTICATION }
     }

@@ -1,4 +1,4 @@
-//! What each way of acting as another asks.
+//! Tests of what each mode of impersonation asks the host.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Whom the headers of a request name.
+//! The user that the impersonation headers of a request name.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     }
 }
 
-/// Takes them off the request.
+/// Removes the impersonation headers.
 pub(super) fn strip(headers: &mut HeaderMap) {
     for name in [USER, GROUP, UID] {
         headers.remove(name);
@@ -44,7 +44,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Empty values too: they are asked about, as everything that the headers say.
+/// Returns every value of a header, empty ones too: the host is asked about them as well.
 fn values(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let values = headers.get_all(name).iter();
     values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
