@@ -18,22 +18,22 @@ use crate::request::user::User;
 
 /// Longest wait (k8s.io/apiserver pkg/server/filters/priority-and-fairness.go, getRequestWaitContext).
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
-/// A request waits no longer than this part of its time (at the same place).
+/// A request waits at most for its time divided by this (same source).
 const PART_OF_TIME: u32 = 4;
-/// Most seats: more than any machine has use for.
+/// Maximum seats: more than any machine has use for.
 const MOST_SEATS: usize = 1_000_000;
 
 /// --max-requests-inflight and --max-mutating-requests-inflight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of reading requests.
+    /// Maximum reading requests.
     pub reading: usize,
-    /// Of mutating requests.
+    /// Maximum mutating requests.
     pub mutating: usize,
 }
 
 impl Limits {
-    /// The seats: both limits together. `None` is no limit, where either is 0.
+    /// Returns the number of seats: both limits together. `None` means no limit, if either is 0.
     fn seats(self) -> Option<u32> {
         if self.reading == 0 || self.mutating == 0 {
             return None;
@@ -53,13 +53,13 @@ pub struct FlowControl {
     figures: Figures,
 }
 
-/// The state behind the lock. To drop [`Seats`] takes the lock: they are never sent or dropped while it is held.
+/// The state behind the lock. Dropping [`Seats`] takes the lock, so they are never sent or dropped while it is held.
 struct Queues {
     scheduler: Scheduler<Waiter>,
     counts: [RequestCounts; LEVELS],
 }
 
-/// Where a request waits for its seats. If it waits no longer they are dropped, and so given back.
+/// Wakes a request with its seats. If the request no longer waits, they are dropped, and so given back.
 struct Waiter {
     seats: oneshot::Sender<Seats>,
     mutating: bool,
@@ -70,7 +70,7 @@ struct Waiter {
 pub struct TooManyRequests;
 
 impl FlowControl {
-    /// All seats are free.
+    /// Flow control with all seats free.
     pub fn new(levels: PriorityLevels, limits: Limits) -> Self {
         let seats = limits.seats();
         let queues = |seats| Queues { scheduler: Scheduler::new(seats), counts: Default::default() };
@@ -88,8 +88,9 @@ impl FlowControl {
         self.levels.of(user)
     }
 
-    /// Takes the seats of a user's request that has this much time, and waits for them if it has to. `listed_bytes`
-    /// returns about how many bytes a list reads, counted no further than its second argument. Cancel safe.
+    /// Takes the seats of a user's request, and waits for them if necessary: at most a quarter of `time`, and 15 s.
+    /// `listed_bytes` returns about how many bytes a list reads, counted no further than its second argument. Cancel
+    /// safe.
     pub async fn acquire(
         self: &Arc<Self>,
         of: PriorityLevel,
@@ -106,7 +107,7 @@ impl FlowControl {
         let flow = self.flows.hash_one(user.flow());
         let widest = self.shares.get(level).map_or(1, |share| share.widest());
         let listed = work.listed();
-        // To look at the objects of a list costs more than the refusal.
+        // Looking at the objects of a list costs more than the refusal.
         if listed.is_some() && !queues.lock().has_room(level, flow) {
             return Err(TooManyRequests);
         }
@@ -172,12 +173,13 @@ impl FlowControl {
         arrival
     }
 
-    /// A request gives its seats back.
+    /// Gives back the seats of a request.
     pub(super) fn release(self: &Arc<Self>, claim: Claim) {
         self.change(|queues, served| queues.scheduler.release(claim, served));
     }
 
-    /// A request waits no longer: it is out of time, or its client is gone. `false` if it did not wait.
+    /// Removes a request that no longer waits, because it is out of time or its client is gone. Returns `false` if it
+    /// did not wait.
     pub(super) fn leave(self: &Arc<Self>, claim: Claim, ticket: Ticket, out_of_time: bool) -> bool {
         let mut left = false;
         self.change(|queues, served| {
@@ -192,7 +194,7 @@ impl FlowControl {
         left
     }
 
-    /// How long a request has waited, and whether it was served then.
+    /// Records how long a request has waited, and whether it was served then.
     pub(super) fn waited(&self, claim: Claim, served: bool, time: Duration) {
         self.figures.waited(claim.level, served, time);
     }
@@ -217,8 +219,8 @@ impl FlowControl {
 }
 
 impl Queues {
-    /// Whether one more request of a flow may wait; counts a refusal if not. Then some of that flow wait already, so
-    /// that it could not be served at once either.
+    /// Whether one more request of a flow may wait; counts a refusal if not. In that case other requests of its level
+    /// wait already, so that it could not be served at once either.
     fn has_room(&mut self, level: usize, flow: FlowKey) -> bool {
         let has_room = self.scheduler.has_room(level, flow);
         if !has_room {

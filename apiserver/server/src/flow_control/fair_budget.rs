@@ -1,10 +1,10 @@
 //! A budget that the users of requests in flight share.
 //!
-//! A [flow](User::flow) may hold as much as is free after it has taken it: one flow alone gets half of the budget, two
-//! get a third each, and so on. The next flow therefore always finds room, however much the others hold and however
-//! long they hold it (A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet
-//! switches", 1998). What is left becomes small where many flows come: a quarter of the budget is for the levels of the
-//! host's components and of the controllers alone.
+//! A [flow](User::flow) may hold as much as is free after it has taken it: one flow alone gets half of the budget,
+//! two get a third each, and so on. The next flow therefore always finds room, however much the others hold and
+//! however long they hold it (A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory
+//! packet switches", 1998). What is left becomes small when there are many flows, so a quarter of the budget is
+//! reserved for the levels of the host's components and of the controllers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::request::user::User;
 /// Longest wait for room, if a quarter of the request's time is not shorter.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// The budget, in units of its owner's.
+/// The budget. Its owner chooses the unit.
 #[derive(Debug)]
 pub struct FairBudget {
     pools: Mutex<Pools>,
-    /// Notified when something comes back. A waiting request holds seats, so that no more than there are seats are
-    /// woken.
+    /// Notified when units are given back. It wakes no more requests than there are seats, because a waiting request
+    /// holds seats.
     freed: Notify,
     /// The message of a 429 after a wait in vain.
     refusal: &'static str,
@@ -61,7 +61,7 @@ impl FairBudget {
         Self { pools: Mutex::new(Pools { common, own }), freed: Notify::new(), refusal }
     }
 
-    /// An empty holding for a request of a user, which must be answered by then.
+    /// Returns an empty holding for a user's request that must be answered by `deadline`.
     pub fn holding(self: &Arc<Self>, user: &Arc<User>, level: PriorityLevel, deadline: Instant) -> Holding {
         let budget = level.waits_for_room().then(|| self.clone());
         Holding { budget, user: user.clone(), level, held: Units::default(), deadline }
@@ -145,10 +145,11 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Takes some more, and waits for it if need be.
+    /// Takes `units` more, and waits for room if necessary.
     ///
     /// # Errors
-    /// 429 with Retry-After if there is no room in time: 15 s, or a quarter of what is left until the deadline.
+    /// 429 with Retry-After if there is no room within 15 s, or within a quarter of the time until the deadline if
+    /// that is shorter.
     pub async fn take(&mut self, units: usize) -> Result<(), ApiError> {
         let Some(budget) = &self.budget else { return Ok(()) };
         let taken = match budget.try_take(self.user.flow(), self.level, units) {
@@ -165,7 +166,7 @@ impl Holding {
     }
 }
 
-/// Of a budget of bytes.
+/// For a budget whose unit is a byte.
 #[async_trait]
 impl MemoryBudget for Holding {
     async fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
@@ -192,7 +193,7 @@ mod tests {
         Arc::new(User { name: name.to_owned(), groups: vec![group.to_owned()], ..User::default() })
     }
 
-    /// So many units are everybody's.
+    /// A budget with `common` units for all levels.
     fn budget(common: usize) -> Arc<FairBudget> {
         Arc::new(FairBudget::new(common / 3 * 4, "try again"))
     }

@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::share::Share;
 
-/// Most requests of one flow that wait (k8s.io/apiserver pkg/apis/flowcontrol/bootstrap, queueLengthLimit).
+/// Maximum requests of one flow that wait (k8s.io/apiserver pkg/apis/flowcontrol/bootstrap, queueLengthLimit).
 const QUEUE: usize = 50;
-/// Most requests of a level that wait.
+/// Maximum requests of a level that wait.
 const WAITING: usize = 1_024;
-/// As these get scarce, each flow has fewer: at most this part of those that are left.
+/// When the level's waiting room gets scarce, each flow gets less of it: what is left, divided by this.
 const PART_OF_WAITING: usize = 16;
-/// A flow that holds seats may take more only while this many times the seats that are left to its level are no fewer
-/// than what it would then hold: alone it gets three quarters, and the next flow finds seats free.
+/// A flow that holds seats may take more only if it then holds at most this many times the seats that are left to its
+/// level: alone it gets three quarters, and the next flow finds seats free.
 const OF_WHAT_IS_LEFT: u32 = 3;
 
 /// A flow: its name, hashed with a secret key.
@@ -85,7 +85,7 @@ impl<W> LevelQueues<W> {
     }
 
     /// The request that is next, where `free` seats are left to the level. Flows that hold too much are passed over.
-    /// A request that takes more than is free is not: seats would never be left for it.
+    /// A request that takes more seats than are free is not passed over, or it would never get them.
     pub fn next(&self, free: u32) -> Option<Head> {
         for turn in &self.line {
             let seats = self.flows.get(&turn.flow)?.queue.front()?.seats;
@@ -93,7 +93,7 @@ impl<W> LevelQueues<W> {
                 return Some(Head { flow: turn.flow, seats });
             }
             if !leaves_enough(turn.used, 1, free) {
-                // Nor may the other flows, which hold no less.
+                // The flows after it hold no less, so they may take none either.
                 return None;
             }
         }
@@ -144,7 +144,7 @@ impl<W> LevelQueues<W> {
         self.flows.len()
     }
 
-    /// Changes a flow, and keeps its place in the line; one that neither holds nor waits is forgotten.
+    /// Changes a flow, and updates its position in the line. A flow that neither holds seats nor waits is forgotten.
     fn change<R>(&mut self, key: FlowKey, change: impl FnOnce(&mut Flow<W>) -> R) -> R {
         let mut entry = match self.flows.entry(key) {
             Entry::Occupied(entry) => entry,

@@ -1,4 +1,5 @@
-//! Flow control: which requests are served when not all can be (k8s.io/apiserver pkg/util/flowcontrol, in small).
+//! Flow control: which requests are served when not all can be (a small form of k8s.io/apiserver
+//! pkg/util/flowcontrol).
 //!
 //! ```text
 //!   user ──> PriorityLevel ──> Share of the seats          request ──> seats that it takes

@@ -1,8 +1,8 @@
-//! Requests that compute for long, on threads of their own: the workers that serve everybody, probes among them, are
-//! not held up by them.
+//! Runs requests that compute for long on threads of their own, so that they do not hold up the workers that serve
+//! everybody, probes among them.
 //!
-//! Such a request keeps its thread while it waits for others. While it computes it has one of the [cores](cores), at
-//! most half of the machine's.
+//! Such a request keeps its thread while it waits for something. While it computes it has one of the [cores](cores),
+//! which are half of the machine's, and at least one.
 
 mod cores;
 
@@ -24,7 +24,7 @@ use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
 use cores::{Computing, Cores};
 
-/// A request with a longer body is one of these: such a body takes milliseconds to decode, merge and validate.
+/// A request with a longer body runs there: such a body takes milliseconds to decode, merge and validate.
 pub const LARGE_BODY: usize = 64 << 10;
 /// Threads for such requests, shared fairly between users.
 const THREADS: usize = 64;
@@ -89,7 +89,7 @@ impl<T> Future for OnCore<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let Self { request, computing } = &mut *self;
-        // The thread is the request's own: no other task waits while it does.
+        // The thread is the request's own, so blocking it holds up no other task.
         let _core = computing.core();
         request.as_mut().poll(context)
     }

@@ -1,19 +1,20 @@
-//! What each flow has put into the store's history lately, and which has to wait when the store runs short of space.
+//! Counts what each flow has recently put into the store's history, and decides which flows have to wait when the
+//! store runs short of space.
 //!
-//! What a write replaces or removes stays in the history for a while. A store that is short of space tells how much room
-//! history has. Every [flow](crate::request::user::User::flow) gets an equal share of that, and what one does not need
-//! is left to the others. So no user fills the store with rewrites, and none waits for those who try.
+//! What a write replaces or removes stays in the history for a while. A store that is short of space says how much
+//! room its history has. Every [flow](crate::request::user::User::flow) gets an equal share of that, and what one
+//! does not need is left to the others. So no user fills the store with rewrites, and none waits for those who try.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// For how long they count: about as long as a store that is short of space keeps history.
+/// How long replaced bytes count: about as long as a store that is short of space keeps history.
 const COUNTS: Duration = Duration::from_secs(30);
-/// Those of so much time are counted together.
+/// Bytes that are replaced within this time are counted together.
 const SLOT: Duration = Duration::from_secs(2);
-/// Flows that are counted apart; those beyond count as one.
+/// Maximum flows that are counted separately; all others count as one.
 const FLOWS: usize = 1024;
 
 /// Bytes of replaced and removed objects, by flow.
@@ -39,7 +40,7 @@ impl ReplacedBytes {
     /// requests in flight replace.
     ///
     /// # Errors
-    /// How long it has to wait before it may be worth another try.
+    /// How long it has to wait before another try may succeed.
     pub fn check(&self, flow: &str, room: u64, now: Instant) -> Result<(), Duration> {
         let state = &mut *self.0.lock();
         state.forget(now);

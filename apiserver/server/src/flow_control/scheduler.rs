@@ -39,7 +39,8 @@ pub struct Scheduler<W> {
     scarce: Scarce,
 }
 
-/// What there is too little of for the request that is next. Until it has been served, no other request takes that.
+/// The seats of which there are too few for the request that is next. Until it has been served, no other request
+/// takes such seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scarce {
     Nothing,
@@ -113,8 +114,8 @@ impl<W> Scheduler<W> {
         left
     }
 
-    /// Serves every request that is next: first within the levels' shares, then with borrowed seats, in both the
-    /// higher levels before the lower ones.
+    /// Serves every request that is next: first within the levels' shares, then with borrowed seats. Both times
+    /// higher levels come before lower ones.
     fn dispatch(&mut self, served: &mut Vec<Served<W>>) {
         self.scarce = Scarce::Nothing;
         if self.waiting == 0 {

@@ -1,4 +1,4 @@
-//! The scheduler in single situations, and against what is promised of it whatever comes.
+//! Tests of the scheduler: in single situations, and of its invariants under random steps.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -13,7 +13,7 @@ const CONTROLLERS: usize = 1;
 const EVERYBODY: usize = 2;
 const ANONYMOUS: usize = 3;
 
-/// A scheduler of which everything is checked after each step. What waits is known by a number.
+/// A scheduler that is checked as a whole after each step. A waiting request is known by its number.
 struct Checked {
     scheduler: Scheduler<usize>,
     shares: [Share; LEVELS],
@@ -105,7 +105,8 @@ impl Checked {
         }
     }
 
-    /// First in its flow; and no flow that holds fewer seats waits, but one that would leave too little.
+    /// Checks that the request was the first of its flow, and that no flow with fewer seats waits except one that
+    /// would leave too little.
     fn check_order(&self, claim: Claim, ticket: Ticket) {
         let free = self.free(claim.level);
         let used = self.used_by(claim.level, claim.flow);
@@ -157,7 +158,7 @@ fn greedy(checked: &mut Checked, level: usize, flow: FlowKey) -> u32 {
     checked.used_by(level, flow)
 }
 
-/// It held every seat for a minute; now a quarter of what its level can have is left to the others.
+/// One flow once held every seat for a minute; now a quarter of what its level can have is left to the others.
 #[test]
 fn one_flow_leaves_seats_to_the_next() {
     let mut checked = Checked::new(600);
@@ -218,7 +219,7 @@ fn a_request_of_many_seats_is_not_overtaken_for_ever() {
     assert_eq!(checked.used_by(EVERYBODY, 1_000), 10);
 }
 
-/// A user with hundreds of flows gets ever fewer places in the queues, and the next flow finds one.
+/// A user with hundreds of flows gets ever less room in the queues, and the next flow finds some.
 #[test]
 fn many_flows_leave_places_to_wait_in() {
     let mut checked = Checked::new(2);

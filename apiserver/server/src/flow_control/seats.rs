@@ -9,10 +9,10 @@ use super::control::{FlowControl, TooManyRequests};
 use super::level::Ticket;
 use super::scheduler::Claim;
 
-/// What a request in flight holds; given back when it is dropped.
+/// The seats of a request in flight, which are given back when this is dropped.
 pub struct Seats {
     control: Arc<FlowControl>,
-    /// Absent for a request that is counted, and takes no seats.
+    /// `None` for a request that is counted but takes no seats.
     claim: Option<Claim>,
     mutating: bool,
 }

@@ -31,7 +31,7 @@ struct Plan {
 pub struct Share {
     /// Its share. What others have borrowed of it comes back as they end, before any level borrows more.
     pub nominal: u32,
-    /// What of its share it never lends.
+    /// The part of its share that it never lends.
     pub lower: u32,
     /// The most that it may hold, borrowed seats among them.
     pub upper: u32,
@@ -44,7 +44,8 @@ impl Share {
     }
 }
 
-/// Shares `total` seats. Parts of a seat are rounded up, so that every level has one: together they may be a few more.
+/// Shares `total` seats. Parts of a seat are rounded up, so that every level has one: the sum may be a few more than
+/// `total`.
 pub fn shares(total: u32) -> [Share; LEVELS] {
     let mut shares = PLAN.map(|plan| {
         let nominal = part(total, plan.percent).max(1);

@@ -8,7 +8,7 @@ use crate::request::list_options::ListOptions;
 /// Bytes that a list reads, or a write sends, for each seat
 /// (k8s.io/apiserver pkg/util/flowcontrol/request/list_work_estimator.go, bytesPerSeat).
 const BYTES: usize = 100_000;
-/// Most seats of a request (k8s.io/apiserver pkg/util/flowcontrol/request: MaximumMutatingSeatsLimit, and
+/// Maximum seats of a request (k8s.io/apiserver pkg/util/flowcontrol/request: MaximumMutatingSeatsLimit, and
 /// cacheWithStreamingMaxMemoryUsage for a list that is not held as a whole).
 const MOST: u32 = 10;
 
@@ -17,7 +17,7 @@ const MOST: u32 = 10;
 pub struct Work<'a> {
     /// What is asked.
     pub info: &'a RequestInfo,
-    /// What it reads beside that, in the same way.
+    /// What else it reads in the same way.
     pub also: &'a [Arc<RequestInfo>],
     /// Bytes of the body; `None` where the client has not announced its length.
     pub body: Option<u64>,
@@ -26,15 +26,15 @@ pub struct Work<'a> {
 /// The objects that a list reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Most objects; 0 is no limit.
+    /// Maximum objects; 0 is no limit.
     pub limit: usize,
     /// The key to begin with, on a page that is not the first.
     pub start: Option<String>,
 }
 
 impl Work<'_> {
-    /// Returns the seats of the request, from 1 to `widest`. `listed_bytes` is about how many bytes of objects it lists; `None`
-    /// for a request that lists nothing.
+    /// Returns the seats of the request, from 1 to `widest`, and at most 10. `listed_bytes` is about how many bytes
+    /// of objects it lists; `None` for a request that lists nothing.
     pub fn seats(&self, widest: u32, listed_bytes: Option<usize>) -> u32 {
         let bytes = match listed_bytes {
             Some(bytes) => bytes,
@@ -46,7 +46,7 @@ impl Work<'_> {
         u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest.clamp(1, MOST))
     }
 
-    /// The sum of what `of` says of each thing that the request reads.
+    /// Returns the sum of `of` over everything that the request reads.
     pub fn sum(&self, of: impl Fn(&RequestInfo) -> usize) -> usize {
         self.also.iter().map(|info| &**info).chain([self.info]).map(of).fold(0, usize::saturating_add)
     }
@@ -61,7 +61,7 @@ impl Work<'_> {
         match info.verb {
             Verb::List | Verb::DeleteCollection => {
                 let read = ListOptions::parse(&info.query, false).and_then(|options| options.read()).ok()?;
-                // A selector looks at objects that it leaves out.
+                // A list with a selector also reads the objects that the selector leaves out.
                 let selects = info.label_selector.is_some() || info.field_selector.is_some();
                 Some(Listed { limit: if selects { 0 } else { read.limit }, start: read.start })
             }

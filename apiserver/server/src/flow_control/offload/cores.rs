@@ -31,12 +31,12 @@ struct Waiter {
 }
 
 impl Cores {
-    /// So many cores, and at least one.
+    /// `count` cores, and at least one.
     pub fn new(count: usize) -> Self {
         Self(Mutex::new(Line::new(count.max(1))))
     }
 
-    /// A request of a flow. One that comes first gets the next free core before all others that wait.
+    /// Adds a request of a flow. One that comes first gets the next free core before all others that wait.
     pub fn request(self: &Arc<Self>, flow: &str, comes_first: bool) -> Computing {
         let flow = self.0.lock().join(flow);
         Computing { cores: self.clone(), flow, comes_first }
@@ -76,7 +76,7 @@ impl Drop for Computing {
 #[derive(Debug)]
 struct Line<W> {
     free: usize,
-    /// Number of the next turn or arrival.
+    /// Number of the next grant or arrival.
     next: u64,
     flows: HashMap<Arc<str>, Flow>,
     waiting: Vec<Waiting<W>>,
@@ -86,7 +86,7 @@ struct Line<W> {
 #[derive(Debug, Default)]
 struct Flow {
     requests: usize,
-    /// Number of its last turn; 0 before its first one.
+    /// Number of its last grant; 0 before its first one.
     last: u64,
 }
 
@@ -130,7 +130,7 @@ impl<W> Line<W> {
         false
     }
 
-    /// A core is given back. Returns the request that has it now.
+    /// Gives a core back. Returns the request that gets it.
     fn give_back(&mut self) -> Option<W> {
         let rank = |waiting: &Waiting<W>| {
             let last = self.flows.get(&waiting.flow).map_or(0, |flow| flow.last);
@@ -163,7 +163,7 @@ impl<W> Line<W> {
 mod tests {
     use super::*;
 
-    /// Requests of flows wait in this order; returns the order in which they have the core.
+    /// Requests of flows wait in this order; returns the order in which they get the core.
     fn order(waiting: &[(&'static str, bool)]) -> Vec<&'static str> {
         let mut line = Line::new(1);
         let holder = line.join("holder");
@@ -175,7 +175,7 @@ mod tests {
         std::iter::from_fn(|| line.give_back()).collect()
     }
 
-    /// 32 patches of one tenant let everybody else wait for 32 turns.
+    /// 32 patches of one tenant once made everybody else wait for 32 grants.
     #[test]
     fn who_has_many_requests_has_one_turn_among_those_of_others() {
         let mut waiting = vec![("many", false); 32];
