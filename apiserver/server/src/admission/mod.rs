@@ -161,14 +161,14 @@ pub enum Phase {
     AfterValidation,
 }
 
-/// One check. It may be asked again for the same write after a lost race.
+/// Checks or changes writes. It may be asked again about the same write if another write came first.
 #[async_trait]
 pub trait Admission: Send + Sync + 'static {
     /// Returns the refusal, if it refuses. It does not change the object.
     async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError>;
 
-    /// What is asked before validation, where an object may still become another: that one, if it does. Whatever it
-    /// returns has been decoded by the kind's schema and defaulted.
+    /// Runs before validation. Returns the object that replaces the new one, or `None` to leave it as it is. Such an
+    /// object has been decoded by the kind's schema and defaulted.
     async fn mutate(&self, attributes: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
         self.admit(attributes).await.map(|()| None)
     }

@@ -33,7 +33,8 @@ impl Discovery {
         Self { aggregated: discovery::api_group_discovery_list(kinds), plain }
     }
 
-    /// What `/` answers: the paths that are served, those of the OpenAPI documents of these keys among them.
+    /// Returns the answer to `/`: the paths that are served, among them those of the OpenAPI documents with these
+    /// keys.
     pub fn root<'k>(&self, openapi: impl Iterator<Item = &'k String>) -> Value {
         let known = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"];
         let below =

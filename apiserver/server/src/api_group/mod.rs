@@ -50,7 +50,7 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Body, not read yet.
     pub body: Body,
-    /// Where what becomes known of it is logged.
+    /// The audit context of the request.
     pub audit: AuditContext,
 }
 
@@ -79,11 +79,11 @@ pub struct ApiGroup {
     version: Value,
     watch_events: WatchEvents,
     recent_frames: Arc<RecentFrames>,
-    /// What each flow has put into the history lately.
+    /// What each flow has recently put into the history.
     replaced_bytes: Arc<ReplacedBytes>,
-    /// Of all bodies in flight.
+    /// The budget of all bodies in flight.
     bodies: Arc<FairBudget>,
-    /// Of the objects that lists have read from the store.
+    /// The budget of the objects that lists have read from the store.
     lists: Arc<FairBudget>,
     offload: Offload,
 }
@@ -149,7 +149,7 @@ impl ApiGroup {
         self
     }
 
-    /// So many bytes of objects may lists read from the store, and hold until they are sent.
+    /// Limits the bytes of objects that lists read from the store and hold until they are sent.
     #[must_use]
     pub fn with_list_room(mut self, bytes: usize) -> Self {
         self.lists = handlers::list_budget(bytes);
@@ -161,7 +161,7 @@ impl ApiGroup {
         self.find(info).is_ok()
     }
 
-    /// About how many bytes of objects a request looks at that lists these, counted no further than `enough`.
+    /// Returns about how many bytes of objects a request reads that lists `listed`, counted no further than `enough`.
     pub fn listed_bytes(&self, info: &RequestInfo, listed: &Listed, enough: usize) -> usize {
         let Ok(resource) = self.find(info) else { return 0 };
         let prefix = if info.namespace.is_empty() { String::new() } else { format!("{}/", info.namespace) };
@@ -234,7 +234,8 @@ impl ApiGroup {
         answered(&request, served.unwrap_or_else(Err))
     }
 
-    /// The fencing token of a write that carries one; a dry run makes no other one outdated.
+    /// Returns the fencing token of a write that carries one. A dry run's is ignored: it must not make another one
+    /// outdated.
     async fn fencing_token(&self, request: &RequestContext) -> Result<Option<FencingToken>, ApiError> {
         let pretends = request.info.query.get("dryRun").is_some();
         let Some(tokens) =

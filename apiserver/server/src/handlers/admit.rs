@@ -1,4 +1,4 @@
-//! What admission is asked about a write, and what it may change in it.
+//! Asks admission about writes, and takes over what it changes in them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::request::delete_options::DeleteOptions;
 use crate::request::write_options::WriteOptions;
 
 impl RequestContext {
-    /// Asks the admissions of a phase about a write. What they change in it is not taken over.
+    /// Asks the admissions of a phase about a write. What they change is discarded.
     pub async fn admit(
         &self,
         phase: Phase,
@@ -29,7 +29,7 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Asks those before validation about a write, which may change the new object.
+    /// Asks the admissions before validation about a write. They may change the new object.
     pub async fn mutate(
         &self,
         write: Write<'_>,
@@ -82,7 +82,7 @@ impl RequestContext {
     }
 }
 
-/// What admission gets of a write beside the objects.
+/// What admission gets of a write in addition to the objects.
 #[derive(Clone, Copy)]
 pub struct Write<'a> {
     operation: Operation,

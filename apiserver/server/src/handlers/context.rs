@@ -36,7 +36,7 @@ pub struct Resource {
     pub storage: Arc<dyn Storage>,
     /// Checks on writes, in order.
     pub admission: Vec<Arc<dyn Admission>>,
-    /// How much of the kind's quota is used, of a kind that has one.
+    /// How much of the kind's quota is used; `None` for a kind without one.
     pub usage: Option<Arc<QuotaUsage>>,
 }
 
@@ -54,7 +54,7 @@ pub struct RequestContext {
     pub level: PriorityLevel,
     /// Headers.
     pub headers: HeaderMap,
-    /// Where what becomes known of the request is logged.
+    /// The audit context of the request.
     pub audit: AuditContext,
     /// Warnings so far.
     pub warnings: Arc<Warnings>,
@@ -68,9 +68,9 @@ pub struct RequestContext {
     pub shutdown: CancellationToken,
     /// Counts the events of watches.
     pub watch_events: WatchEvents,
-    /// What watches have framed.
+    /// The frames that watches share.
     pub recent_frames: Arc<RecentFrames>,
-    /// What each flow has put into the history lately.
+    /// What each flow has recently put into the history.
     pub replaced_bytes: Arc<ReplacedBytes>,
     /// The memory budget for objects that lists read from the store.
     pub lists: Arc<FairBudget>,
@@ -107,19 +107,20 @@ impl RequestContext {
         self.key_of(&self.info.namespace, &self.info.name)
     }
 
-    /// What each write of the request has in common; `ordinary` is the priority for users that are not the cluster's.
+    /// Returns what each write of the request has in common. `ordinary` is its priority unless the user is of the
+    /// cluster or the request is about the status.
     pub fn write_context(&self, ordinary: Priority) -> WriteContext<'_> {
         let needed = if self.on_status() { Priority::Needed } else { ordinary };
         let priority = if self.level.is_of_cluster() { Priority::System } else { needed };
         WriteContext { guard: self.fencing_token.as_ref().map(FencingToken::guard), priority }
     }
 
-    /// What went wrong in storage, for the client.
+    /// Translates an error of storage for the client.
     pub fn storage_error(&self, error: StorageError, operation: &str) -> ApiError {
         self.storage_error_of(error, &self.info.name, operation)
     }
 
-    /// The same, of an object that the URL does not name.
+    /// The same for an object that the URL does not name.
     pub fn storage_error_of(&self, error: StorageError, name: &str, operation: &str) -> ApiError {
         if let (StorageError::GuardFailed, Some(token)) = (&error, &self.fencing_token) {
             token.forget();
@@ -127,17 +128,17 @@ impl RequestContext {
         storage_error::translate(error, self.names(), name, operation)
     }
 
-    /// The object does not exist.
+    /// Returns a 404 for the object that the URL names.
     pub fn not_found(&self) -> ApiError {
         ApiError::not_found(self.names().group, self.names().plural, &self.info.name)
     }
 
-    /// A refusal of a state that is not there.
+    /// Returns a 409 for the object that the URL names.
     pub fn conflict(&self, why: impl std::fmt::Display) -> ApiError {
         ApiError::conflict(self.names().group, self.names().plural, &self.info.name, why)
     }
 
-    /// How an answer is written; asked before anything is done.
+    /// Returns how an answer is written. To be called before anything is done, because it fails with 406.
     pub fn view(&self) -> Result<ObjectView, ApiError> {
         let streams = matches!(self.info.verb, Verb::List | Verb::Watch);
         let output = negotiate::document(&self.headers, &self.info.query, streams)?;
@@ -147,7 +148,7 @@ impl RequestContext {
         self.view_as(output)
     }
 
-    /// 406 for the metadata of one object where there are many, and the other way round
+    /// Returns 406 if the client wants the metadata of one object where there are many, or the other way round
     /// (k8s.io/apiserver pkg/endpoints/handlers/response.go, asPartialObjectMetadata).
     pub fn check_number(&self, transform: Transform) -> Result<(), ApiError> {
         let many = matches!(self.info.verb, Verb::List | Verb::DeleteCollection);

@@ -1,4 +1,4 @@
-//! A new object.
+//! Creates an object: POST, or a PUT or apply that finds none.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, RequestBody};
 use crate::wire::codec;
 
-/// Attempts at a generated name that is free.
+/// Maximum attempts to find a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;
 
 /// POST to a collection.
@@ -160,7 +160,7 @@ async fn dry_run(
     }
 }
 
-/// 409, saying so if the object that is in the way is on its way out.
+/// Returns a 409, whose message says so if the existing object is being deleted.
 async fn taken(request: &RequestContext, key: &str, name: &str, generated: bool) -> ApiError {
     let names = request.names();
     let mut error = if generated {

@@ -1,4 +1,4 @@
-//! Removal of one object, now or when its finalizers are done, and of many.
+//! Deletes an object, at once or when its finalizers are done, and collections of objects.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub fn options(request: &RequestContext, body: &RequestBody) -> Result<DeleteOpt
     Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", errors))
 }
 
-/// Removes the object under `key`. Of the state that has been `admitted` admission is not asked again.
+/// Removes the object under `key`. Admission is not asked again about the state at revision `admitted`.
 pub async fn remove(
     request: &RequestContext,
     key: &str,
@@ -92,7 +92,7 @@ struct Removal<'a> {
 }
 
 impl Step for Removal<'_> {
-    /// The mark of an object that waits for its finalizers makes it larger.
+    /// Marking an object that waits for its finalizers makes it larger, and has to succeed in a full store.
     const PRIORITY: Priority = Priority::Needed;
 
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
@@ -113,7 +113,7 @@ impl Step for Removal<'_> {
     }
 }
 
-/// Asks every admission whether the object may go.
+/// Asks every admission whether the object may be deleted.
 pub async fn admit(
     request: &RequestContext,
     object: &Object,

@@ -1,9 +1,9 @@
 //! Fencing tokens: a writer that leads by a lease sends the number of its term, and a write with an older number than
 //! the newest known one of that writer is refused.
 //!
-//! The newest number is a key in storage by the writer's name, which is never removed. So only the users of the priority
-//! level of controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with
-//! 403 rather than let through: a writer that sends the header relies on late writes being refused.
+//! The newest number is stored under the writer's name, and never removed. So only the users of the priority level of
+//! controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with 403
+//! rather than let through: a writer that sends the header relies on late writes being refused.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use http::HeaderMap;
 use crate::flow_control::PriorityLevel;
 use crate::request::user::User;
 
-/// Carries the token, a number that grows with each term. Tokens belong to the user that writes: no user can make
-/// another one's outdated.
+/// The header with the token, a number that grows with each term. Tokens belong to the user that writes: no user can
+/// make another one's outdated.
 pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 
 /// The newest token of each writer.
@@ -43,7 +43,7 @@ pub enum FencingRefusal {
 }
 
 impl FencingTokens {
-    /// Tokens that `fences` keeps.
+    /// Checks tokens against those that `fences` stores.
     pub fn new(fences: Arc<Fences>) -> Self {
         Self { fences }
     }
@@ -73,12 +73,12 @@ impl FencingTokens {
 }
 
 impl FencingToken {
-    /// What each write with the token depends on.
+    /// The guard that each write with the token has to pass.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Forgets what is known of the writer: the guard has moved.
+    /// Forgets what is known of the writer, because the guard has failed.
     pub fn forget(&self) {
         self.fences.forget(&self.writer);
     }

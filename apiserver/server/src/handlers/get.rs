@@ -1,7 +1,7 @@
-//! One object, or a page of objects.
+//! Reads one object, or a page of objects.
 //!
-//! What the cache holds is read from there. Other objects, of versions that have left its memory, are this request's
-//! alone until they are sent: they share a budget with those of all other lists.
+//! Objects that the cache holds are read from there. Objects of versions that it no longer holds are read from the
+//! store for this request alone, and count against a budget of all lists until they are sent.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ pub async fn read(request: &RequestContext, read: &Read) -> Result<ListPage, Api
     })
 }
 
-/// A list that began at the latest state goes on at the revision of its first page; one that goes on after its
-/// revision expired stays at the latest.
+/// Returns the token of the next page. A list that began at the latest state continues at the revision of its first
+/// page; a list that continued after that had expired stays at the latest state.
 fn next_token(page: &Page, read: &Read) -> String {
     let Some(start) = page.next.clone() else { return String::new() };
     let continues_at_latest = read.start.is_some() && read.at == ReadAt::Latest;

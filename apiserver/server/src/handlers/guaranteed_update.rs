@@ -3,8 +3,8 @@
 //!
 //! Admission may ask other servers, so it cannot run within the store's own compare-and-swap loop. The loop here
 //! reads, decides, and commits only onto the very revision that the decision was made on. The first read may be a
-//! little old, as Kubernetes' is: a refusal that it leads to is made again on the latest state before it counts. A dry
-//! run commits nothing that would show it, and reads the latest state (k8s.io/apiserver
+//! little old, as Kubernetes' is: a refusal counts only once the latest state has led to it. A dry run commits
+//! nothing that would show that its state is old, so it reads the latest state (k8s.io/apiserver
 //! pkg/registry/generic/registry/dryrun.go).
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::request::spans;
 pub enum Next {
     /// This state.
     Write(Object),
-    /// Nothing; watchers see this last state.
+    /// It is to be removed; watchers see this last state.
     Delete(Object),
 }
 
@@ -31,22 +31,23 @@ pub enum Next {
 pub enum Outcome {
     /// It is stored (or would be).
     Stored(Arc<Stored>),
-    /// It is gone (or would be); its last state.
+    /// It is gone (or would be); this was its last state.
     Deleted(Arc<Stored>),
-    /// It is not there.
+    /// It does not exist.
     Missing,
 }
 
 /// Decides on the next state from the present one.
 pub trait Step {
-    /// How far it may go into the reserve of a full store, if the user has no say.
+    /// The priority of its write in a full store, unless [`RequestContext::write_context`] gives it another.
     const PRIORITY: Priority = Priority::Ordinary;
 
     /// The next state, or the refusal.
     fn next(&self, present: &Stored) -> impl Future<Output = Result<Next, ApiError>> + Send;
 }
 
-/// Takes the object under `key` through `step`.
+/// Applies `step` to the object under `key`, again whenever another write comes first. Fails with 504 if that happens
+/// until the deadline.
 pub async fn run<S: Step + Sync>(
     request: &RequestContext,
     key: &str,

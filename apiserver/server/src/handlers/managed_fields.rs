@@ -25,12 +25,12 @@ static ALL_BUT_STATUS: LazyLock<Set> = LazyLock::new(|| {
     ])
 });
 
-/// A new object, owned by the writer's manager.
+/// Returns the new object, whose fields the writer's manager owns.
 pub fn created(request: &RequestContext, object: Object, options: &WriteOptions) -> Object {
     with_manager(request, |manager| manager.update(None, object, &options.manager, request.now))
 }
 
-/// A changed object, what changed owned by the writer's manager.
+/// Returns the changed object, in which the writer's manager owns what changed.
 pub fn updated(request: &RequestContext, object: Object, present: &Object, options: &WriteOptions) -> Object {
     with_manager(request, |manager| manager.update(Some(present), object, &options.manager, request.now))
 }
@@ -61,8 +61,8 @@ pub fn applied(
         manager.apply(live, patch, &options.manager, options.force, request.now)
     })?;
     let mut object = match applied {
-        // The configuration was no decoded object: numbers of the wrong kind, nulls, empty lists and texts that are
-        // no times are seen to here.
+        // The configuration was not decoded as an object of the kind: numbers of the wrong type, nulls, empty lists
+        // and malformed times are handled here.
         Some(new) => restored(new, request, &of)?,
         None => live.clone(),
     };
@@ -72,7 +72,7 @@ pub fn applied(
 
 /// What an apply of the configuration `of` produced, as an object of the kind.
 fn restored(mut new: Object, request: &RequestContext, of: &str) -> Result<Object, ApiError> {
-    // What the server itself tracks is as it should be.
+    // The server has written the managed fields, so they need no decoding.
     let managed = new.take_managed_fields();
     let restored = decode::from_unstructured(new.into_value(), request.names(), request.kind().schema());
     let tracked = |(mut object, _): (Object, _)| {
@@ -88,7 +88,7 @@ fn restored(mut new: Object, request: &RequestContext, of: &str) -> Result<Objec
     restored.map(tracked).map_err(|refusal| refusal.into_error(unconverted))
 }
 
-/// Takes the managed fields of before admission if admission left unreadable ones, and warns (k8s.io/apiserver
+/// Restores the managed fields from before admission if admission left unreadable ones, and warns (k8s.io/apiserver
 /// pkg/endpoints/handlers/fieldmanager/admission.go).
 pub fn keep_readable(request: &RequestContext, object: &mut Object, before: &Object) {
     if let Err(why) = managed_fields::check(object) {

@@ -1,4 +1,4 @@
-//! What the server itself does to an object on its way in.
+//! What the server itself checks and changes in an object that is written.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::context::RequestContext;
 
-/// 400 unless the object's name is the URL's.
+/// Returns 400 unless the object's name is the URL's.
 pub fn check_name(request: &RequestContext, object: &Object) -> Result<(), ApiError> {
     let (given, asked) = (object.name(), request.info.name.as_str());
     if given.is_empty() {
@@ -35,7 +35,8 @@ pub fn check_namespace(request: &RequestContext, object: &mut Object) -> Result<
     drydock_machinery::meta::ensure_namespace(object, &request.info.namespace)
 }
 
-/// Checks the resourceVersion that an update names, and fills in the present one where none is demanded.
+/// Checks the resourceVersion that an update names, and fills in the present one if the update names none and the
+/// kind allows that.
 pub fn check_version(request: &RequestContext, new: &mut Object, present: &Object) -> Result<(), ApiError> {
     let (given, expected) = (new.resource_version(), present.resource_version());
     if given == expected {
@@ -59,7 +60,7 @@ pub fn check_version(request: &RequestContext, new: &mut Object, present: &Objec
     Err(ApiError::modified(names.group, names.plural, name))
 }
 
-/// 409 if the object names another uid than the present one, empty if there is no object
+/// Returns 409 if the object names a uid other than the present one. `present` is empty if there is no object
 /// (k8s.io/apiserver pkg/storage/errors.go, StorageError).
 pub fn check_uid(request: &RequestContext, given: &str, present: &str) -> Result<(), ApiError> {
     if given.is_empty() || given == present {
@@ -72,7 +73,7 @@ pub fn check_uid(request: &RequestContext, given: &str, present: &str) -> Result
     )))
 }
 
-/// Counts a change of anything but metadata and status.
+/// Increments the generation if anything but metadata and status changes.
 pub fn count_generation(new: &mut Object, old: &Object) {
     let changed = spec_fields(&new.0).ne(spec_fields(&old.0));
     let generation = old.generation() + i64::from(changed);
@@ -86,18 +87,19 @@ fn spec_fields(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &V
     object.iter().filter(move |(key, _)| !kept.contains(&key.as_str()))
 }
 
-/// A write to the status keeps the metadata but for what the server tracks.
+/// Keeps the old labels, annotations, finalizers and owner references in a write to the status.
 pub fn keep_metadata(new: &mut Object, old: &Object) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let kept = old.meta().and_then(|m| m.get(field));
-        // Most send them as they are.
+        // Most clients send them unchanged.
         if new.meta().and_then(|m| m.get(field)) != kept {
             new.set_meta(field, kept.cloned());
         }
     }
 }
 
-/// Marks an object for deletion: the generation counts it once, and no grace is left.
+/// Marks an object for deletion. The first time it increments the generation, if the object has one. The grace period
+/// is always 0.
 pub fn mark_deleting(object: &mut Object, now: Now) {
     if object.deletion_timestamp().is_none() {
         if object.generation() > 0 {
@@ -108,18 +110,18 @@ pub fn mark_deleting(object: &mut Object, now: Now) {
     object.set_meta("deletionGracePeriodSeconds", Some(0.into()));
 }
 
-/// Whether an update leaves nothing to wait for on an object that is being deleted.
+/// Whether an object that is being deleted has nothing to wait for after an update.
 pub fn is_finished(new: &Object, old: &Object) -> bool {
     let grace = old.meta().and_then(|m| m.get("deletionGracePeriodSeconds")).and_then(Value::as_i64);
     new.finalizers().is_empty() && old.deletion_timestamp().is_some() && grace.unwrap_or(0) == 0
 }
 
-/// Keeps each owner reference once.
+/// Removes duplicate owner references, and warns of them.
 pub fn dedup_owner_references(request: &RequestContext, object: &mut Object) {
     dedup(request, object, "contains duplicate entries");
 }
 
-/// The same of what admission made of them.
+/// The same after admission, with the warning that Kubernetes has for that.
 pub fn dedup_owner_references_after_admission(request: &RequestContext, object: &mut Object) {
     dedup(request, object, "contains duplicate entries after mutating admission happens");
 }

@@ -28,7 +28,7 @@ use http::Response;
 use crate::request::info::Verb;
 use crate::wire::body::RequestBody;
 
-/// Whether the body of such a request is looked at.
+/// Whether the body of a request with this verb is read.
 pub fn takes_body(verb: &Verb) -> bool {
     matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
 }
@@ -49,7 +49,7 @@ pub async fn dispatch(request: &RequestContext, body: &RequestBody) -> Result<Re
     }
 }
 
-/// 400 for a name that could not be part of a key (k8s.io/apiserver pkg/registry/generic/registry/store.go,
+/// Returns 400 for a name that could not be part of a key (k8s.io/apiserver pkg/registry/generic/registry/store.go,
 /// NamespaceKeyFunc).
 fn check_name(name: &str) -> Result<(), ApiError> {
     let wrong = if name.is_empty() { Vec::new() } else { names::path_segment(name, false) };

@@ -76,7 +76,7 @@ struct Patching<'a> {
     request: &'a RequestContext,
     type_: PatchType,
     body: &'a RequestBody,
-    /// What fieldValidation has to say of the body itself.
+    /// What fieldValidation finds in the body itself.
     errors: Vec<String>,
     options: &'a WriteOptions,
 }
@@ -125,7 +125,7 @@ impl Patching<'_> {
         Ok(())
     }
 
-    /// An apply makes what it does not find, if the user may.
+    /// Creates the object that an apply has not found, if the user may create it.
     async fn create(&self) -> Result<std::sync::Arc<Stored>, ApiError> {
         let request = self.request;
         let Some(authorizer) = &request.authorizer else {
@@ -139,7 +139,7 @@ impl Patching<'_> {
             )));
         }
         self.check(&mut new)?;
-        // There is nothing that it could be a version of.
+        // No object exists, so there is no version to compare with.
         new.set_resource_version("");
         authorizer.may_create(&request.caller, &request.user, &request.info).await?;
         create::insert(request, new, self.options).await

@@ -1,4 +1,4 @@
-//! What a patch makes of an object, and what fieldValidation has to say of both.
+//! Applies patches to objects, and checks both by fieldValidation.
 
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::go_format::plain;
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::context::RequestContext;
 use crate::request::write_options::{FieldValidation, WriteOptions};
 
-/// What fieldValidation has to say of the body of a JSON or merge patch itself; nothing of one that cannot be read,
-/// which is refused when it is applied.
+/// Returns what fieldValidation finds in the body of a JSON or merge patch. Returns nothing for a body that cannot be
+/// read, which is refused when it is applied.
 pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
     if options.field_validation == FieldValidation::Ignore {
         return Vec::new();
@@ -20,14 +20,14 @@ pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
     read.map(|(_, errors)| errors).unwrap_or_default()
 }
 
-/// The body of an apply; what stands twice in it is warned of or refused.
+/// Reads the body of an apply. Duplicate fields in it cause a warning or a refusal.
 pub fn applied(patch: &[u8], request: &RequestContext, options: &WriteOptions) -> Result<Value, ApiError> {
     let undecodable = |e: ApiError| {
         if e.code() != 400 {
             return e;
         }
         let why = e.status.message;
-        // What the reader itself refuses is refused on the way to JSON.
+        // What the YAML reader itself refuses fails in the conversion to JSON.
         let way = if why.starts_with("yaml: ") { "error converting YAML to JSON: " } else { "" };
         ApiError::bad_request(format!("error decoding YAML: {way}{why}"))
     };
@@ -45,8 +45,8 @@ pub fn applied(patch: &[u8], request: &RequestContext, options: &WriteOptions) -
     }
 }
 
-/// The result of a JSON or merge patch as an object of the request's kind, with defaults; 422 where it is none.
-/// `of_patch` is what fieldValidation has to say of the patch itself.
+/// The result of a JSON or merge patch as an object of the request's kind, with defaults; 422 if it is no such
+/// object. `of_patch` is what fieldValidation has found in the patch itself.
 pub fn patched(
     value: Value,
     of_patch: &[String],
@@ -72,8 +72,8 @@ pub fn patched(
     Ok(object)
 }
 
-/// `present` with a strategic merge patch merged into it, and defaults. What the patch makes of the type does not
-/// count.
+/// `present` with a strategic merge patch merged into it, and defaults. A change of the type by the patch has no
+/// effect.
 pub fn strategically_patched(
     present: &Object,
     patch: &[u8],
@@ -96,7 +96,7 @@ pub fn strategically_patched(
     Ok(object)
 }
 
-/// The patch, and what stands twice in it; null changes nothing.
+/// Reads a patch. Returns it, and the errors of duplicate fields; a null patch changes nothing.
 fn strategic_patch(patch: &[u8]) -> Result<(Map<String, Value>, Vec<String>), ApiError> {
     let (patch, errors) = decode::decode_value_strictly(patch, decode::Format::Json)?;
     match patch {
@@ -137,7 +137,7 @@ fn heed(
     Ok(())
 }
 
-/// A patch cannot make an object one of another type.
+/// Refuses a patch that makes the object one of another type.
 fn check_type(object: &Object, kind: &dyn Kind) -> Result<(), ApiError> {
     let names = kind.names();
     let text = |field: &str| object.0.get(field).and_then(Value::as_str).unwrap_or_default();

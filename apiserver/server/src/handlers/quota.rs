@@ -1,6 +1,7 @@
-//! A kind's quota: refusals of creates, and of updates that add bytes, in the words of ResourceQuota (k8s.io/apiserver
-//! pkg/admission/plugin/resourcequota/controller.go, checkQuotas). Controllers and system:masters are never refused, but
-//! what they write counts. And the share of its history that a store short of space leaves to each flow.
+//! A kind's quota: refusals of creates, and of updates that add bytes, in the words of ResourceQuota
+//! (k8s.io/apiserver pkg/admission/plugin/resourcequota/controller.go, checkQuotas). Controllers and system:masters
+//! are never refused, but what they write counts. Also keeps each flow to its share of the history in a store that is
+//! short of space.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use drydock_storage::storage::Stored;
 
 use super::context::RequestContext;
 
-/// Room for a new object under `key`; `None` where nothing is limited.
+/// Reserves room for a new object under `key`; `None` if nothing is limited.
 ///
 /// # Errors
 /// 403 if the namespace's quota is used up.
@@ -103,7 +104,7 @@ pub fn check_history_share(request: &RequestContext) -> Result<(), ApiError> {
     })
 }
 
-/// Takes note that a write of the user has replaced or removed `old`.
+/// Records that a write of the user has replaced or removed `old`.
 pub fn note_replaced(request: &RequestContext, old: &Stored) {
     if !request.level.is_of_cluster() {
         request.replaced_bytes.note(request.user.flow(), old.json_len() as u64, Instant::now());

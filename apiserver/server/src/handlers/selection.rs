@@ -26,7 +26,7 @@ pub fn scope(request: &RequestContext) -> Result<Scope, ApiError> {
     Ok(Scope { prefix, single, matches: selection(labels, fields) })
 }
 
-/// The field selector; a name in the URL is one too.
+/// The field selector; a name in the URL counts as one.
 fn field_selector(request: &RequestContext) -> Result<FieldSelector, ApiError> {
     let own = request.kind().selectable_fields();
     let fields = FieldSelector::parse(request.info.query.get("fieldSelector").unwrap_or_default(), own)?;

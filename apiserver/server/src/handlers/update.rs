@@ -1,4 +1,4 @@
-//! A whole object in place of another, and what every change of an object has in common.
+//! Replaces an object by a whole new one, and does what every change of an object has in common.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ struct Replace<'a> {
     request: &'a RequestContext,
     body: &'a RequestBody,
     format: Format,
-    /// The object of the body, until the first try takes it: there is hardly ever a second one.
+    /// The object of the body, until the first try takes it: there is hardly ever a second try.
     object: Mutex<Option<Object>>,
     options: &'a WriteOptions,
 }
@@ -88,7 +88,7 @@ impl Replace<'_> {
         )
     }
 
-    /// What the body says.
+    /// Decodes the body.
     fn decoded(&self) -> Result<Object, ApiError> {
         let Self { request, body, format, options, .. } = self;
         codec::decode(body, *format, request.kind(), options.field_validation, &request.warnings)
@@ -112,7 +112,7 @@ pub async fn changed(
 ) -> Result<Next, ApiError> {
     let write = Write::of(request, Operation::Update, options);
     request.mutate(write, Some(old), &mut new).await?;
-    // Admission may have made it another's (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
+    // Admission may have changed its namespace (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
     metadata::check_namespace(request, &mut new)?;
     metadata::check_version(request, &mut new, old)?;
     carry_system_fields(&mut new, old);

@@ -15,8 +15,7 @@ use crate::watch::{self, WatchOptions};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate;
 
-/// Shortest time of a watch that names none; the longest is twice that
-/// (kube-apiserver --min-request-timeout).
+/// Shortest time of a watch that asks for none; the longest is twice that (kube-apiserver --min-request-timeout).
 const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// GET with `watch`.
@@ -50,7 +49,8 @@ pub async fn watch(request: &RequestContext) -> Result<Response<Body>, ApiError>
     Ok(watch::response(watch_options))
 }
 
-/// Needed only where the watch starts at no version and without what is there.
+/// Returns the newest revision for a watch that starts at no version and without initial events. Other watches do not
+/// need it, and get 0.
 async fn newest(
     request: &RequestContext,
     options: &ListOptions,
