@@ -12,7 +12,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use super::open_response::{OpenResponse, SMALL};
 use crate::metrics::Sizes;
 
-/// Most bytes of a piece: what HTTP/2 sends in a frame, unless the client asks for larger ones.
+/// Maximum bytes of a piece: what HTTP/2 sends in a frame, unless the client asks for larger ones.
 const PIECE: usize = 16 * 1024;
 
 /// A body in pieces.
@@ -55,12 +55,12 @@ struct Count<G> {
     open_response: Arc<OpenResponse<G>>,
     /// Bytes that were given out since the last counted piece.
     bytes: usize,
-    /// So many bytes are freed with it.
+    /// Number of bytes that are freed with it.
     frees: usize,
 }
 
 impl<G: Send + 'static> ResponseBody<G> {
-    /// A body of nothing.
+    /// A body that is not counted, because it has nothing to send.
     pub(super) fn empty(inner: Body) -> Self {
         Self {
             inner,
@@ -81,7 +81,7 @@ impl<G: Send + 'static> ResponseBody<G> {
     pub(super) fn new(inner: Body, open_response: Arc<OpenResponse<G>>, sizes: Option<Sizes>) -> Self {
         let length = inner.size_hint().exact();
         if let Some(bytes) = length {
-            // It is at hand, and held as a whole for as long as the response is.
+            // The whole body is in memory for as long as the response is open.
             open_response.account.charge(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         let is_whole = length.is_some();
@@ -115,12 +115,12 @@ impl<G: Send + 'static> ResponseBody<G> {
         if let Some(open_response) = &self.open_response {
             open_response.account.give(length);
         }
-        // To count each small frame of a watch would cost more than to make most of them.
+        // Counting each small frame of a watch would cost more than making most of them.
         let is_counted = self.is_whole || frees > 0 || self.uncounted > SMALL;
         Piece { bytes, _count: if is_counted { self.count(frees) } else { None } }
     }
 
-    /// Counts what was given out since this was called last.
+    /// Counts what was given out since the last call.
     fn count(&mut self, frees: usize) -> Option<Count<G>> {
         let open_response = self.open_response.clone()?;
         let (bytes, small) = (std::mem::take(&mut self.uncounted), std::mem::take(&mut self.small));
@@ -132,9 +132,10 @@ impl<G: Send + 'static> ResponseBody<G> {
         Some(Count { open_response, bytes, frees: frees + small })
     }
 
-    /// The end comes once the client has nearly everything: until then the stream can be reset. It is an empty piece, or
-    /// the trailers, and keeps the response until the transport has taken all that was before it. An empty piece before
-    /// trailers would be counted against us: clients with h2 close a connection on which 100 of them have come.
+    /// Gives the end of the body once the client has nearly everything: until then the stream can be reset. It is an
+    /// empty piece, or the trailers, and keeps the response until the transport has taken all that was before it. An
+    /// empty piece before trailers would be counted against us: clients with h2 close a connection on which 100 of
+    /// them have come.
     fn poll_end(&mut self, context: &Context<'_>) -> Poll<Frame<Piece<G>>> {
         let uncounted = self.uncounted;
         if self

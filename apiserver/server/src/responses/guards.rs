@@ -20,13 +20,13 @@ struct Until {
 }
 
 impl InitialEvents {
-    /// Keeps `guard`, at most until `deadline`. A client that does not read does not have its watch go on, so it is the
-    /// look at the open responses that ends this.
+    /// Keeps `guard`, at most until `deadline`. A watch makes no progress while its client does not read, so the
+    /// sweep over the open responses enforces the deadline.
     pub fn keep(&self, guard: impl Send + 'static, deadline: Instant) {
         *self.0.lock() = Some(Until { until: deadline, _guard: Box::new(guard) });
     }
 
-    /// They have been sent: drops what is kept.
+    /// Drops what is kept, because the events have been sent.
     pub fn sent(&self) {
         // Dropped without the lock.
         let _guard = self.0.lock().take();

@@ -42,18 +42,18 @@ pub use guards::InitialEvents;
 pub use open_responses::{Delivery, Limits, OpenResponses};
 pub use stream::{Connection, StreamExecutor};
 
-/// Goes with a response, as an extension, whose body streams.
+/// An extension of a response whose body streams.
 #[derive(Clone)]
 pub struct Streaming {
     /// When the stream ends by itself, if that is not the deadline of its request.
     pub ends: Option<Instant>,
-    /// When it was ended from outside, once it was: a client that does not read that has its stream reset.
+    /// When it was ended from outside, if it was. If the client does not read that end, its stream is reset.
     pub ended_at: Option<Arc<OnceLock<Instant>>>,
-    /// What it keeps in memory that was not handed to the transport yet.
+    /// What it keeps in memory and has not handed to the transport yet.
     pub backlog: Arc<dyn Pinned>,
     /// Bytes that it keeps for as long as it is open, read or not.
     pub constant: usize,
-    /// Of a watch that begins with what there is.
+    /// The initial events of a watch that begins with them.
     pub initial: Option<InitialEvents>,
 }
 

@@ -17,9 +17,9 @@ use crate::request::user::User;
 /// Bytes that every open response counts for: its stream, its task, its head, a watch's entry in the cache's index of
 /// watchers, and [`SMALL`] bytes of frames.
 pub(super) const BASE: usize = 6 * 1024;
-/// So many bytes of small frames are given to the transport before they are counted, being within [`BASE`]. It is also
-/// the most that is left with HTTP once the task of a stream has ended, where nothing but the end of the connection
-/// takes it away.
+/// Maximum bytes of small frames that the transport is given before they are counted; [`BASE`] includes them. It is
+/// also the most that HTTP still holds when the task of a stream has ended: only the end of the connection frees
+/// that.
 pub(super) const SMALL: usize = 4 * 1024;
 /// Time in which an ended response frees what it holds.
 const ENDING: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub(super) struct Look {
     pub(super) since: Instant,
     /// What has been ended for it.
     pub(super) ended: Option<Ended>,
-    /// Whether that was just now: what it holds is about to be freed.
+    /// Whether that was less than [`ENDING`] ago: what it holds is about to be freed.
     pub(super) ending: bool,
 }
 
@@ -135,7 +135,7 @@ impl ResponseAccount {
         }
     }
 
-    /// So many bytes of frames are held.
+    /// Counts `bytes` of frames as held.
     pub(super) fn charge(&self, bytes: usize) {
         if bytes > 0 {
             self.frames.fetch_add(bytes, Relaxed);
@@ -143,23 +143,23 @@ impl ResponseAccount {
         }
     }
 
-    /// The transport is given a piece of so many bytes.
+    /// Records that the transport is given a piece of `bytes`.
     pub(super) fn give(&self, bytes: usize) {
         self.given.store(self.given.load(Relaxed) + bytes as u64, Relaxed);
         self.is_idle.store(false, Relaxed);
     }
 
-    /// So many bytes of what it was given are counted by [`Self::took`].
+    /// Counts `bytes` of what the transport was given; [`Self::took`] is called for them.
     pub(super) fn count(&self, bytes: usize) {
         self.counted.store(self.counted.load(Relaxed) + bytes as u64, SeqCst);
     }
 
-    /// The transport has asked for more, and there is nothing.
+    /// Records that the transport has asked for more, and that there is nothing.
     pub(super) fn idles(&self) {
         self.is_idle.store(true, Relaxed);
     }
 
-    /// The transport has taken so many counted bytes, or dropped them, and that frees so many.
+    /// Records that the transport has taken or dropped `bytes` that were counted, which frees `frees` bytes.
     pub(super) fn took(&self, bytes: usize, frees: usize) {
         self.taken.fetch_add(bytes as u64, SeqCst);
         if frees > 0 {
@@ -171,8 +171,8 @@ impl ResponseAccount {
         }
     }
 
-    /// Whether so little is unread that the task of the stream may end; if not, it is woken when something was taken.
-    /// So many bytes at the end have not been counted.
+    /// Whether so little is unread that the task of the stream may end; if not, the task is woken when something is
+    /// taken. The last `uncounted` bytes have not been counted.
     pub(super) fn is_nearly_read(&self, uncounted: usize, context: &Context<'_>) -> bool {
         let most = (SMALL - uncounted.min(SMALL)) as u64;
         if self.unread() <= most {
@@ -209,7 +209,8 @@ impl ResponseAccount {
         Look { unread, since, ended: ended.map(|(what, _)| what), ending }
     }
 
-    /// When it has to be over: earlier than it had to, once it was ended from outside.
+    /// Returns when it has to be over: at its deadline, or [`LATE`] after it was ended from outside if that is
+    /// earlier.
     pub(super) fn deadline(&self) -> Instant {
         let ended_at = self.streaming.as_ref().and_then(|streaming| streaming.ended_at.as_ref()?.get());
         ended_at.map_or(self.deadline, |at| self.deadline.min(*at + LATE))

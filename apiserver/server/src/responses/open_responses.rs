@@ -29,7 +29,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Time without progress after which one drops its past state.
     pub patience: Duration,
-    /// Time between two looks at them.
+    /// Time between two sweeps.
     pub period: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Limits {
     }
 }
 
-/// A stream that ends by itself is given this longer to do so.
+/// A stream has this much more time to end by itself.
 pub(super) const LATE: Duration = Duration::from_secs(1);
 
 /// The open responses of one server.
@@ -64,13 +64,13 @@ pub struct Delivery<G> {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     open: Mutex<Slots>,
-    /// Notified when a response is open and none was.
+    /// Notified when a response is opened while none is open.
     pub(super) opened: Notify,
     /// Notified when open responses hold more than there is room for.
     pub(super) short: Notify,
-    /// What open responses and their frames are counted for, without past states and waiting events.
+    /// Bytes that open responses and their frames are counted for, without past states and waiting events.
     charged: AtomicUsize,
-    /// All that they held when they were looked at last.
+    /// Bytes of all that they held at the last sweep.
     pub(super) held: Gauge,
     pub(super) ended: Family<Why, Counter>,
 }
@@ -88,7 +88,7 @@ impl Default for OpenResponses {
 }
 
 impl OpenResponses {
-    /// Keeps to `limits`.
+    /// Open responses that are kept within `limits`.
     pub fn new(limits: Limits) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -115,7 +115,7 @@ impl OpenResponses {
         self.0.charged.load(Relaxed)
     }
 
-    /// The response, whose body counts until it has been sent.
+    /// Returns the response with a body that counts until it has been sent.
     pub fn send<G: Send + 'static>(
         &self,
         mut response: Response<Body>,
@@ -141,7 +141,7 @@ impl OpenResponses {
 }
 
 impl Shared {
-    /// Open responses hold more by so many bytes.
+    /// Counts `bytes` more that open responses hold. Notifies [`Self::short`] if that is more than there is room for.
     pub(super) fn charge(&self, bytes: usize) {
         let before = self.charged.fetch_add(bytes, Relaxed);
         if before.saturating_add(bytes) > self.limits.bytes {
@@ -149,12 +149,12 @@ impl Shared {
         }
     }
 
-    /// They hold less.
+    /// Counts `bytes` that open responses no longer hold.
     pub(super) fn free(&self, bytes: usize) {
         self.charged.fetch_sub(bytes, Relaxed);
     }
 
-    /// A response is open; returns its slot.
+    /// Adds an open response. Returns its slot.
     fn enter(&self, open_response: Weak<dyn Tracked>) -> usize {
         let (slot, is_only) = {
             let mut open = self.open.lock();
@@ -166,7 +166,7 @@ impl Shared {
         slot
     }
 
-    /// A response is open no more.
+    /// Removes the response in `slot`.
     pub(super) fn leave(&self, slot: usize) {
         let _left = self.open.lock().leave(slot);
     }

@@ -31,7 +31,7 @@ pub(super) fn to_shed(rows: &[Row], users: usize, room: usize) -> Vec<usize> {
         }
     }
     for of_user in &mut can_end {
-        // The first to go is the last.
+        // The response that is to be ended first comes last.
         of_user.sort_by_key(|index| (rows[*index].unread, std::cmp::Reverse(rows[*index].since)));
     }
     let active = held.iter().filter(|bytes| **bytes > 0).count();
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(to_shed(&rows, 2, 60), [2, 3]);
     }
 
-    /// However much another user holds that cannot be freed.
+    /// This holds however much another user holds that cannot be freed.
     #[test]
     fn nobody_within_an_equal_share_loses_anything() {
         let mut rows = rows(&[(0, 1000, 1), (1, 50, 99), (1, 1, 98), (2, 10, 99)]);
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(to_shed(&rows, 1, 100), [1]);
     }
 
-    /// A user is one however many responses it has; those of many users are shared among them.
+    /// A user has one share, however many responses it has.
     #[test]
     fn a_thousand_answers_of_one_do_not_cost_another_any() {
         let mut of: Vec<_> = (0..1000).map(|number| (0, 10, number)).collect();

@@ -54,7 +54,7 @@ impl Http2Stream {
     }
 }
 
-/// The HTTP/2 stream whose task this is called in; nothing in HTTP/1.1, and nothing when it is called again.
+/// Returns the HTTP/2 stream in whose task this is called; `None` in HTTP/1.1, and in every call after the first.
 pub(super) fn current() -> Option<Http2Stream> {
     STREAM.take()
 }
@@ -123,7 +123,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// It forwards the requests of many users: it is never closed for one of them.
+    /// Marks a connection that forwards the requests of many users: it is never closed for one of them.
     pub fn share(&self) {
         if !self.shared.load(Ordering::Relaxed) {
             self.shared.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use super::open_responses::{Shared, Why};
 use super::shedding::{Row, to_shed};
 use super::{Connection, OpenResponses};
 
-/// Least time between two looks, however short room is.
+/// Shortest time between two sweeps, however little room there is.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl OpenResponses {
@@ -33,7 +33,7 @@ impl OpenResponses {
 }
 
 impl Shared {
-    /// Looks at all open responses.
+    /// Ends responses that are past their deadlines, has those without progress free what they can, and makes room.
     fn sweep(&self, now: Instant) {
         let open = self.all();
         for open_response in &open {

@@ -1,4 +1,4 @@
-//! Tests of the look at all open responses.
+//! Tests of the sweep over all open responses.
 #![allow(clippy::unwrap_used)]
 
 use std::pin::Pin;
@@ -88,7 +88,7 @@ async fn the_last_piece_is_small() {
     }
 }
 
-/// Of these frames, and then nothing more for ever or the end.
+/// A response of these frames, which then ends or never sends anything more.
 fn streamed<const N: usize>(frames: [usize; N], ends: bool) -> Response<Body> {
     let frames = frames.map(|bytes| Ok::<_, std::convert::Infallible>(Bytes::from(vec![b'x'; bytes])));
     let frames = futures::stream::iter(frames);
@@ -150,7 +150,7 @@ async fn a_deadline_gives_the_seat_back_though_a_piece_is_unread() {
     assert!(seat.is_cancelled());
 }
 
-/// Who looks after the responses must be there for the first one, and again after the last one.
+/// The sweep must run for the first response, and again for one that comes after the last.
 #[tokio::test]
 async fn answers_are_looked_after_whenever_any_is_open() {
     let limits = Limits { period: Duration::from_millis(1), ..Limits::default() };
@@ -173,7 +173,8 @@ fn stream() -> Http2Stream {
     Http2Stream::of(tokio::spawn(async {}).abort_handle())
 }
 
-/// Its stream first, which frees nothing where HTTP has it all; then the connection, unless others are on it.
+/// The stream is reset first, which frees nothing if HTTP has all of it; then the connection is closed, unless other
+/// users are on it.
 #[tokio::test]
 async fn a_connection_is_closed_for_its_only_user_alone() {
     let (responses, now) = (responses(4 * BASE), Instant::now());

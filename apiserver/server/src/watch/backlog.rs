@@ -14,17 +14,17 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Of a watch that has this past state.
+    /// The backlog of a watch that has this past state.
     pub fn new(pinned: Option<Arc<dyn Pinned>>) -> Self {
         Self { waiting: AtomicUsize::new(0), pinned }
     }
 
-    /// These events wait.
+    /// Counts these events as waiting.
     pub fn set<'e>(&self, waiting: impl Iterator<Item = &'e WatchEvent>) {
         self.waiting.store(waiting.map(size).sum(), Relaxed);
     }
 
-    /// This one waits no more. Returns its bytes.
+    /// Stops counting an event that no longer waits. Returns its bytes.
     pub fn less(&self, event: &WatchEvent) -> usize {
         let bytes = size(event);
         // Only the watch itself writes.
@@ -32,7 +32,7 @@ impl Backlog {
         bytes
     }
 
-    /// None waits.
+    /// Stops counting all events.
     pub fn clear(&self) {
         self.waiting.store(0, Relaxed);
     }

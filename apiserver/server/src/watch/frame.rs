@@ -1,4 +1,4 @@
-//! One event as bytes.
+//! Frames events: makes their bytes on the wire.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// For a watch that nothing has been sent on.
+    /// A framer for a watch on which nothing has been sent.
     pub fn new(
         view: ObjectView,
         clock: fn() -> Now,
@@ -46,7 +46,7 @@ impl Framer {
         self.view.is_plain()
     }
 
-    /// A piece of one event. Watches that show the object as it is share it.
+    /// Returns a piece with one event. Watches that show the object untransformed share it.
     pub fn alone(&mut self, type_: &'static str, stored: &Arc<Stored>) -> Bytes {
         let mut made = BytesMut::new();
         if self.view.output.transform != Transform::None {
@@ -62,7 +62,7 @@ impl Framer {
         frame.bytes
     }
 
-    /// An event with an object.
+    /// Appends an event with an object.
     pub fn object(&mut self, type_: &str, stored: &Stored, out: &mut BytesMut) {
         let headers = std::mem::take(&mut self.headers_due);
         if matches!(self.view.output.transform, Transform::Table(_)) {
@@ -72,7 +72,8 @@ impl Framer {
         self.event(type_, &bytes, out);
     }
 
-    /// A bookmark: an object of zeros with nothing but its revision.
+    /// Appends a bookmark: an object of zeros with nothing but its revision, and the annotation that ends the initial
+    /// events.
     pub fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
         let mut metadata = json!({});
         if initial {
@@ -86,7 +87,7 @@ impl Framer {
         self.object("BOOKMARK", &stored, out);
     }
 
-    /// The event that ends a watch.
+    /// Returns the ERROR event, which ends a watch.
     pub fn error(&self, error: &ApiError) -> Bytes {
         let output = Output { pretty: false, transform: Transform::None, ..self.view.output };
         let mut out = BytesMut::new();

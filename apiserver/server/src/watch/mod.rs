@@ -1,4 +1,4 @@
-//! Serving a watch: one task-free body that ends by itself
+//! Serves a watch as a body without a task of its own, which ends by itself
 //! (k8s.io/apiserver/pkg/endpoints/handlers/watch.go).
 //!
 //! ```text
@@ -53,11 +53,11 @@ pub struct WatchOptions {
     pub shutdown: CancellationToken,
     /// Counts what is sent.
     pub counts: WatchEvents,
-    /// What the watches of the same objects have framed.
+    /// The frames that watches of the same objects share.
     pub recent_frames: Arc<RecentFrames>,
     /// The events, or the error that is the only one.
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
-    /// Whether it begins with what there is.
+    /// Whether it begins with initial events.
     pub initial: bool,
     /// Bytes that its selector takes.
     pub selector: usize,
@@ -89,7 +89,7 @@ struct WatchBody {
     pending: VecDeque<WatchEvent>,
     backlog: Arc<Backlog>,
     failure: Option<ApiError>,
-    /// Until they have been sent.
+    /// The initial events, until they have been sent.
     initial: Option<InitialEvents>,
     bookmarks: Option<BookmarkTimer>,
     ends: Instant,
@@ -148,7 +148,7 @@ impl WatchBody {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        // What has come since the last wait is sent at once; what is left of it may have grown old.
+        // What is left of the last batch is dropped if the watch has to end meanwhile.
         if !self.pending.is_empty() && self.is_over(context) {
             self.pending.clear();
             self.backlog.clear();
@@ -185,7 +185,7 @@ impl WatchBody {
         }
         let more = ready!(watcher.poll_next(context, &mut self.pending));
         if self.pending.len() > 1 {
-            // One alone is sent at once.
+            // A single event is sent at once.
             self.backlog.set(self.pending.iter());
         }
         Poll::Ready(if more { Wake::Events } else { Wake::End })

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use crate::wire::negotiate::Format;
 
-/// Most frames that are kept. Watches that are further behind send several events at once, and no two send the same.
+/// Maximum frames that are kept. Watches that are further behind send several events at once, and no two send the
+/// same.
 const FRAMES: usize = 16;
 /// Larger ones are not kept.
 const LARGE: usize = 64 * 1024;
@@ -32,13 +33,13 @@ pub struct Frame {
 struct Framed {
     type_: &'static str,
     format: Format,
-    /// Held, so that no other object can be in its place.
+    /// Held, so that no other object can have its address.
     stored: Arc<Stored>,
     frame: Frame,
 }
 
 impl RecentFrames {
-    /// The frame of an object for which nothing stands in, or what `make` makes of it.
+    /// Returns the known frame of an untransformed object, or else the one that `make` makes.
     pub fn frame(
         &self,
         type_: &'static str,

@@ -1,4 +1,4 @@
-//! How much a watch frames at once, and from when it tells ages.
+//! Tests of how much a watch frames at once, and of the ages that it shows.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use super::*;
 use crate::testing::{Counting, kind, objects};
 use crate::wire::negotiate::{Output, Transform};
 
-/// Tells of all objects at once, and then of nothing.
+/// A watcher that has all events at once, and then ends.
 struct Told(Vec<WatchEvent>);
 
 impl Watcher for Told {

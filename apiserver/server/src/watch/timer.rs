@@ -19,9 +19,9 @@ pub struct StreamTimer {
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
     clock: Pin<Box<Sleep>>,
     signal: Arc<Signal>,
-    /// Sets it.
+    /// Sets the signal.
     waker: Waker,
-    /// The waker that it wakes.
+    /// The waker of the stream's task, as the signal has it.
     task: Option<Waker>,
 }
 
@@ -118,7 +118,7 @@ impl BookmarkTimer {
         self.due
     }
 
-    /// One has been sent.
+    /// Records that one has been sent.
     pub fn passed(&mut self, now: Instant) {
         self.due = next(now, self.ends);
     }
