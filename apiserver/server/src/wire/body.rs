@@ -19,7 +19,8 @@ use crate::wire::negotiate::{Format, MEDIA_TYPES};
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 /// Bytes of the bodies of all requests in flight. What is decoded of a body may be 24 times as large.
 const BUDGET: usize = 32 << 20;
-/// How many times more room is made for a body than has come of it: what a client announces it need not send.
+/// Room for the announced length is made once the length divided by this has come: a client need not send what it
+/// announces.
 const AHEAD: usize = 8;
 
 /// The budget of all bodies in flight.
@@ -36,12 +37,12 @@ pub struct RequestBody {
 }
 
 impl RequestBody {
-    /// Of a request whose body is not looked at.
+    /// The body of a request whose body is not read.
     pub const fn empty() -> Self {
         Self { bytes: Bytes::new(), _holding: None }
     }
 
-    /// The bytes; to clone them copies nothing.
+    /// The bytes. Cloning them copies nothing.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -87,7 +88,7 @@ pub async fn read(mut body: Body, mut holding: Holding) -> Result<RequestBody, A
     Ok(RequestBody { bytes, _holding: Some(holding) })
 }
 
-/// Room for so many bytes, and for all that is announced once a part of it has come.
+/// Makes room for `length` bytes, and for all that is announced once a part of it has come.
 fn make_room(all: &mut BytesMut, length: usize, announced: usize) {
     if length > all.capacity() {
         let ahead = if announced / AHEAD <= length { announced } else { length.saturating_mul(2) };
@@ -95,7 +96,7 @@ fn make_room(all: &mut BytesMut, length: usize, announced: usize) {
     }
 }
 
-/// The format of an object in the body; 415 for one that is not spoken.
+/// The format of an object in the body; 415 for one that is not supported.
 pub fn format(headers: &HeaderMap) -> Result<Format, ApiError> {
     let media_type = media_type(headers);
     if media_type.is_empty() {
@@ -126,7 +127,7 @@ mod tests {
         Body::from_stream(stream::iter(chunks.into_iter().map(Ok::<_, Infallible>)))
     }
 
-    /// What is not the controllers' alone.
+    /// The part of the budget that is not reserved for controllers and components of the host.
     const COMMON: usize = BUDGET - BUDGET / 4;
 
     fn user(name: &str) -> Arc<User> {

@@ -71,7 +71,7 @@ pub struct Output {
     pub format: Format,
     /// Indented for people (JSON only).
     pub pretty: bool,
-    /// Stand-in.
+    /// What is shown in place of the object.
     pub transform: Transform,
 }
 
@@ -84,7 +84,7 @@ pub fn document(headers: &HeaderMap, query: &Query, streams: bool) -> Result<Out
     choose(&header, headers, query, true).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
 }
 
-/// The form of an answer that nothing can stand in for.
+/// The form of an answer that cannot be transformed.
 pub fn plain(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
     let chosen = choose(&accept_header(headers), headers, query, false);
     chosen.filter(|o| o.format != Format::Protobuf).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))

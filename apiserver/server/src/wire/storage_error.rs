@@ -5,7 +5,7 @@ use drydock_machinery::kind::Names;
 use drydock_storage::backend::BackendError;
 use drydock_storage::storage::StorageError;
 
-/// Another process has taken the writer's place while the write was on its way.
+/// The message if another process has become the leader while the write was on its way.
 const OUTDATED_TOKEN: &str = "the writer's term is over: another one has begun meanwhile";
 
 /// The error for the client when `operation` on the object `name` failed in storage.
@@ -30,8 +30,8 @@ pub fn expired(requested: u64, oldest: u64) -> ApiError {
     ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
 }
 
-/// What keeps every request from being answered is logged by the backend, when it begins and when it is over; here it
-/// would be logged for every request.
+/// A failure that concerns every request is logged by the backend when it begins and when it ends; here it would be
+/// logged once for each request.
 fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
     let resource = names.plural;
     match error {
@@ -60,9 +60,9 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
     }
 }
 
-/// A read may be asked for again. A write may have been made, and what a client sends once more by itself would find its
-/// own effect: client-go does so with every answer that names a time to try again (rest/with_retry.go), kube's client
-/// with 429, 503 and 504. So it is a 500 without one, as of a kube-apiserver whose etcd timed out.
+/// A client may repeat a read. A write may have been made, and a client that repeats it by itself would meet its own
+/// effect: client-go repeats after every answer that has Retry-After (rest/with_retry.go), kube's client after 429,
+/// 503 and 504. So the error of a write is a 500 without Retry-After, as of a kube-apiserver whose etcd timed out.
 fn unavailable(names: &Names, operation: &str) -> ApiError {
     match operation {
         "get" | "list" | "watch" => ApiError::server_timeout(names.group, names.plural, operation, 2),
@@ -85,8 +85,8 @@ mod tests {
         namespaced: false,
     };
 
-    /// A write that etcd had taken and not answered got an error with a time to try again. client-go did so by itself,
-    /// and the create that had been made got 409, as if another client had made it.
+    /// A write that etcd had taken and not answered once got an error with Retry-After. client-go repeated it by
+    /// itself, and the create that had been made got 409, as if another client had made it.
     #[test]
     fn a_write_of_unknown_outcome_is_not_asked_to_be_sent_again() {
         let unknown = || StorageError::Backend(BackendError::Unavailable("no answer".to_owned()));

@@ -42,7 +42,7 @@ pub struct ListPage {
     pub continue_: String,
     /// How many objects follow, if that is known.
     pub remaining: Option<u64>,
-    /// What of the budget of lists its objects take.
+    /// What its objects take of the budget of lists.
     pub room: Arc<Holding>,
 }
 
@@ -73,7 +73,7 @@ pub fn list_json(page: &ListPage, view: &ObjectView) -> Bytes {
     out.freeze()
 }
 
-/// Small bodies whole, large ones as a stream.
+/// Sends small bodies whole, and large ones as a stream.
 async fn respond(mut pieces: Pieces, held: Streamed, output: Output, headers: &HeaderMap) -> Response<Body> {
     let media_type = output.format.media_type();
     let (mut first, mut length) = (Vec::new(), 0);
@@ -111,7 +111,7 @@ impl Pinned for Streamed {
         self.items.bytes().saturating_add(self.made + response::COMPRESS_ABOVE + 2 * PIECE)
     }
 
-    /// A list is of one state, and has a deadline.
+    /// Frees nothing: a list is of one state, and has a deadline.
     fn let_go(&self) {}
 }
 

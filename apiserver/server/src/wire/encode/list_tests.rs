@@ -1,4 +1,4 @@
-//! How much is made at once of a list, in each format.
+//! Tests of how much of a list is made at once, in each format.
 
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,7 +100,7 @@ async fn other_tasks_run_between_the_steps_of_a_costly_list() {
     }
 }
 
-/// To copy bytes takes no longer than to send them.
+/// Copying bytes takes no longer than sending them.
 #[tokio::test]
 async fn plain_json_is_made_without_a_yield() {
     let (kind, headers) = (kind(), HeaderMap::new());

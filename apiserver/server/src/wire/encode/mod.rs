@@ -1,11 +1,10 @@
-//! Answers as bytes: the only place that knows wire formats.
+//! Answers as bytes, in the form that the client negotiated:
 //!
 //! ```text
-//!   respond (status, Answer, Output)
-//!     ├── object     one object, or its Table or metadata
-//!     ├── list       a page: concatenated shared bytes, streamed
-//!     ├── status     errors and Success
-//!     └── response   bytes, gzip above 128 KiB
+//!   object     one object, or its Table or metadata (pretty: indented JSON; protobuf: the envelope)
+//!   list       a page, made in steps and streamed if it is large
+//!   status     errors and Success
+//!   response   bytes, gzip above 128 KiB
 //! ```
 
 mod list;

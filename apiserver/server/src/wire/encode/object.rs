@@ -21,7 +21,7 @@ use crate::wire::negotiate::{Format, Output, Transform};
 pub struct ObjectView {
     /// The kind.
     pub kind: Arc<dyn Kind>,
-    /// Bytes and stand-in.
+    /// Format and transform.
     pub output: Output,
     /// What a table's rows carry.
     pub include: IncludeObject,
@@ -59,7 +59,7 @@ pub fn one(status: StatusCode, object: &Stored, view: &ObjectView, headers: &Hea
     response::bytes(status, view.output.format.media_type(), body, headers)
 }
 
-/// The object as bytes: shared ones where nothing stands in for it. `headers` puts column definitions in a table.
+/// The object as bytes: shared ones if it is not transformed. `headers` puts column definitions in a table.
 pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes {
     let shown = match view.output.transform {
         Transform::None => return plain(stored, view),
@@ -126,7 +126,7 @@ fn with_newline(json: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// `includeObject`; 400 for what it does not take.
+/// Returns the value of `includeObject`; 400 for an unknown one.
 pub fn include_object(query: &Query) -> Result<IncludeObject, ApiError> {
     let asked = query.get("includeObject").unwrap_or_default();
     IncludeObject::parse(asked).ok_or_else(|| {

@@ -23,7 +23,7 @@ impl Indent {
     }
 }
 
-/// Appends indented JSON that begins so deep; returns how deep it ends.
+/// Appends JSON that begins at `depth`, indented. Returns the depth at its end.
 fn indent_from(mut depth: usize, json: &[u8], out: &mut BytesMut) -> usize {
     let mut rest = json;
     while let Some((&byte, after)) = rest.split_first() {

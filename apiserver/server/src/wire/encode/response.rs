@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-/// A response whose whole body is at hand; compressed if it is large and the client can read that.
+/// A response whose whole body is in memory; compressed if it is large and the client can read that.
 pub fn bytes(
     status: StatusCode,
     media_type: &'static str,

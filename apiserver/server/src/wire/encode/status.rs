@@ -28,9 +28,9 @@ pub fn fallback(error: &ApiError) -> Response<Body> {
     self::error(error, &HeaderMap::new(), &Query::default())
 }
 
-/// A refusal before anything was done for the request: what comes before the API says it must not be taken for
-/// anything else, and that there are too many requests in plain text
-/// (k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go, pkg/server/filters/priority-and-fairness.go).
+/// A refusal before anything was done for the request. As from Kubernetes' filters, a 429 is plain text, and 400, 403
+/// and 429 forbid clients to guess the content type (k8s.io/apiserver
+/// pkg/endpoints/handlers/responsewriters/errors.go, pkg/server/filters/priority-and-fairness.go).
 pub fn refusal(refused: &ApiError, headers: &HeaderMap, query: &Query) -> Response<Body> {
     let mut response = match refused.code() {
         429 => {

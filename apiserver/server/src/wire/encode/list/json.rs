@@ -62,7 +62,7 @@ impl Item {
         Self { view, prefix }
     }
 
-    /// Appends an item. Returns how many bytes were decoded for it: none where its own could be copied.
+    /// Appends an item. Returns how many bytes were decoded for it: 0 if its own bytes could be copied.
     pub fn write(&self, stored: &Stored, out: &mut BytesMut) -> usize {
         let own = match self.view.output.transform {
             Transform::Table(version) => table_row(stored, &self.view, version),

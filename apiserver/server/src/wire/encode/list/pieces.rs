@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 
 use crate::wire::encode::{pretty, response};
 
-/// Bytes of a piece, beside the object with which it ends.
+/// Bytes of a piece, without the object with which it ends.
 pub const PIECE: usize = 64 * 1024;
 
 /// Makes a list step by step.

@@ -1,7 +1,8 @@
 //! A list in the protobuf envelope, which begins with the length of all items.
 //!
-//! To know the length every item is encoded once before the first byte is sent. The first items are kept as they were
-//! made; all others are dropped, and encoded again when they are sent: a list holds no more than any other answer.
+//! To know the length, every item is encoded once before the first byte is sent. The first items are kept as they
+//! were made; all others are dropped, and encoded again when they are sent: a list holds no more than any other
+//! answer.
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ use crate::wire::encode::object::ObjectView;
 use crate::wire::encode::protobuf::{self, ENVELOPE_TAIL, envelope_head, item_head};
 use crate::wire::negotiate::Transform;
 
-/// Most bytes of encoded items that are kept until they are sent: those of a usual page of 500 objects.
+/// Maximum bytes of encoded items that are kept until they are sent: those of a usual page of 500 objects.
 const KEPT: usize = 1 << 20;
 
 /// Makes a list in protobuf.
@@ -79,7 +80,7 @@ impl Steps for Protobuf {
     }
 }
 
-/// The envelope up to the items, which have so many bytes with what stands before each.
+/// The envelope up to the items, which have `length` bytes together with their heads.
 fn head(page: &ListPage, view: &ObjectView, length: usize) -> Bytes {
     let (kind, version) = match view.output.transform {
         Transform::Partial(v) | Transform::PartialList(v) => {

@@ -40,7 +40,7 @@ fn values(objects: Objects, item: Item) -> impl Iterator<Item = (Value, usize)> 
 impl<I: Iterator<Item = (Value, usize)>> Yaml<std::iter::Peekable<I>> {
     /// A document without its items, the name of the field that has them, and the items.
     fn new(mut document: Value, field: &'static str, items: I) -> Self {
-        // A value that ends in the line that is looked for.
+        // A value that makes the line that is searched for below.
         document[field] = 0.into();
         let text = to_yaml(&document);
         let place = format!("{field}: 0\n");
