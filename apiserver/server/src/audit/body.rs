@@ -1,4 +1,4 @@
-//! Bodies as an event carries them: JSON, whatever they came or went as.
+//! Bodies as an event carries them: in JSON, whatever format they were sent in.
 
 use drydock_machinery::decode::{self, Format};
 use serde::de::IgnoredAny;
@@ -15,7 +15,7 @@ impl LoggedBody {
         if omit_managed_fields { Self::without_managed_fields(json) } else { Self::of_json(json) }
     }
 
-    /// JSON, as it is but for line breaks; nothing if it is none.
+    /// Takes JSON unchanged except for line breaks; `None` if it is not JSON.
     fn of_json(json: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(json).ok()?;
         serde_json::from_str::<IgnoredAny>(text).ok()?;
@@ -23,7 +23,7 @@ impl LoggedBody {
         Some(Self(text.replace(['\n', '\r'], "")))
     }
 
-    /// JSON or YAML of a client's; nothing if it is neither.
+    /// Takes JSON or YAML that a client has sent; `None` if it is neither.
     pub fn of_sent(sent: &[u8]) -> Option<Self> {
         Self::of_json(sent).or_else(|| Some(Self::of_value(&decode::decode_value(sent, Format::Yaml).ok()?)))
     }

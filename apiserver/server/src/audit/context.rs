@@ -1,4 +1,4 @@
-//! What becomes known of one request on its way, and the events that log it.
+//! Collects what becomes known of one request, and makes the events that log it.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct State {
     event: Event,
     /// `None` until the policy has been asked.
     config: Option<RequestAuditConfig>,
-    /// What is read beside that which the event names.
+    /// What is read in addition to the resource that the event names.
     also: Vec<Arc<RequestInfo>>,
     /// Whether the last event has been made.
     closed: bool,
@@ -55,8 +55,8 @@ impl AuditContext {
         Self(Some(Arc::new(Record { audit, state })))
     }
 
-    /// The request is about this, which was not known when it came, and reads others beside it. What the policy says of
-    /// each is [joined](RequestAuditConfig::and).
+    /// Sets what the request is about, which was not known when it came, and what else it reads. What the policy says
+    /// of each is [joined](RequestAuditConfig::and).
     pub fn about(&self, info: &RequestInfo, also: &[Arc<RequestInfo>]) {
         self.visit(Level::Metadata, |event| event.about(info));
         if let Some(record) = &self.0 {
@@ -64,7 +64,8 @@ impl AuditContext {
         }
     }
 
-    /// The request has come, from this user; only the first call counts. 500 if it must be logged first and cannot be.
+    /// Logs that the request has come from this user; only the first call counts. Fails with 500 if it must be logged
+    /// first and cannot be.
     pub async fn received(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
         let Some(record) = &self.0 else { return Ok(()) };
         if !record.decide(Some(user), info) {
@@ -78,7 +79,7 @@ impl AuditContext {
         Err(ApiError::internal("failed to store audit event"))
     }
 
-    /// The user acts as another user, under a constraint unless that is empty.
+    /// Records that the user acts as another user, under a constraint unless that is empty.
     pub fn impersonated(&self, user: &User, constraint: &str) {
         self.visit(Level::Metadata, |event| {
             event.impersonated_user = Some(UserInfo::from(user));
@@ -86,7 +87,7 @@ impl AuditContext {
         });
     }
 
-    /// The user may do it, or not (k8s.io/apiserver pkg/endpoints/filters/authorization.go).
+    /// Records whether the user is authorized (k8s.io/apiserver pkg/endpoints/filters/authorization.go).
     pub fn authorized(&self, decision: &Result<Decision, ApiError>) {
         match decision {
             Ok(decision) => {
@@ -115,7 +116,7 @@ impl AuditContext {
         });
     }
 
-    /// The object that was sent.
+    /// Records the object that was sent.
     pub fn request(&self, object: &Object) {
         self.visit(Level::Metadata, |event| {
             let Some(about) = &mut event.object_ref else { return };
@@ -134,26 +135,26 @@ impl AuditContext {
         });
     }
 
-    /// The patch, or the options of a delete, that was sent, asked for only if it is to be logged; YAML is written as
-    /// JSON.
+    /// Records the patch, or the options of a delete, that was sent. `sent` is called only if it is to be logged;
+    /// YAML is written as JSON.
     pub fn request_body(&self, sent: impl FnOnce() -> Bytes) {
         self.with_body(Level::Request, |event, _| event.request_object = LoggedBody::of_sent(&sent()));
     }
 
-    /// The answer's body in JSON, asked for only if it is to be logged.
+    /// Records the answer's body. `json` is called only if it is to be logged.
     pub fn response(&self, json: impl FnOnce() -> Bytes) {
         self.with_body(Level::RequestResponse, |event, omit| {
             event.response_object = LoggedBody::of_object(&json(), omit);
         });
     }
 
-    /// The answer is a Status.
+    /// Records a Status as the answer.
     pub fn status(&self, status: &Status) {
         self.visit(Level::Metadata, |event| event.response_status = Some(ResponseStatus::from(status)));
         self.response(|| status.to_json());
     }
 
-    /// The request panicked: this is its last event.
+    /// Logs that the request panicked, as its last event.
     pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
         record.decide(None, info);
@@ -164,8 +165,8 @@ impl AuditContext {
         }
     }
 
-    /// The answer, which counts as `code`, with the events of its beginning and its end. An event of a request that was
-    /// not authenticated has no user, and only its beginning is logged (k8s.io/apiserver
+    /// Logs the beginning and the end of the answer, which counts as `code`. The event of a request that was not
+    /// authenticated has no user, and only the beginning of its answer is logged (k8s.io/apiserver
     /// pkg/endpoints/filters/authn_audit.go).
     pub async fn answered(
         &self,
@@ -225,7 +226,7 @@ impl Drop for Record {
 }
 
 impl Record {
-    /// Asks the policy, unless it has been asked; returns whether it had not.
+    /// Asks the policy, unless it has been asked; returns whether it was asked now.
     fn decide(&self, user: Option<&User>, info: &RequestInfo) -> bool {
         let mut state = self.state.lock();
         if state.config.is_some() {
@@ -241,13 +242,13 @@ impl Record {
         true
     }
 
-    /// Whether this is to be logged. Before the policy has been asked, whatever is small is kept.
+    /// Whether what this level logs is to be recorded. Before the policy has been asked, only the metadata is.
     fn is_at(&self, level: Level) -> bool {
         let known = self.state.lock().config.as_ref().map(|config| config.level);
         known.map_or(level <= Level::Metadata, |known| known >= level)
     }
 
-    /// The event of a stage, if it is logged.
+    /// Returns the line of a stage's event; `None` if it is not logged.
     fn line(&self, stage: Stage) -> Option<Vec<u8>> {
         let state = &mut *self.state.lock();
         state.closed |= matches!(stage, Stage::ResponseComplete | Stage::Panic);

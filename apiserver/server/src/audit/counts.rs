@@ -39,17 +39,17 @@ impl Counts {
         registry.register("apiserver_audit_requests_rejected", what, self.rejected.clone());
     }
 
-    /// An event was made.
+    /// Counts an event that was made.
     pub(super) fn event(&self) {
         self.events.inc();
     }
 
-    /// An event was lost by `log` or by `buffered`.
+    /// Counts an event that was lost by `log`, `buffered` or `truncate`.
     pub(super) fn error(&self, plugin: &'static str) {
         self.errors.get_or_create(&Plugin { plugin }).inc();
     }
 
-    /// The policy has decided on a request.
+    /// Counts a request on which the policy has decided.
     pub(super) fn level(&self, level: Level) {
         let level = match level {
             Level::None => "None",
@@ -60,7 +60,7 @@ impl Counts {
         self.levels.get_or_create(&Of { level }).inc();
     }
 
-    /// A request was refused because it could not be logged.
+    /// Counts a request that was refused because it could not be logged.
     pub(super) fn rejected(&self) {
         self.rejected.inc();
     }

@@ -15,7 +15,7 @@ use crate::request::user::User;
 /// Longest user agent that is logged whole (k8s.io/apiserver pkg/audit/request.go, maxUserAgentLength).
 const USER_AGENT: usize = 1024;
 
-/// One event. What a request shows as its credentials has no place in it.
+/// One event. It never holds the credentials of a request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
@@ -173,7 +173,8 @@ impl Event {
 }
 
 impl ResponseStatus {
-    /// That of an answer that was never begun: the client is gone (k8s.io/apiserver pkg/endpoints/filters/audit.go).
+    /// The status of an answer that was never begun, because the client is gone (k8s.io/apiserver
+    /// pkg/endpoints/filters/audit.go).
     pub(super) fn closed_early() -> Self {
         let [status, message] = ["Success", "Connection closed early"].map(str::to_owned);
         Self { status, message, code: 200, ..Self::default() }

@@ -45,7 +45,7 @@ enum Out {
 }
 
 impl Rotating {
-    /// Opens the file, made with its folder if it is not there.
+    /// Opens the file. Creates it and its folder if they do not exist.
     pub fn open(options: Options) -> io::Result<Self> {
         let out = Some(open(&options)?);
         remove_old(&options);
@@ -69,7 +69,7 @@ impl Rotating {
 }
 
 impl Write for Rotating {
-    /// Opens a file that fails anew, once: it, or its folder, may have been moved.
+    /// If a write fails, opens the file again and tries once more: the file, or its folder, may have been moved.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.looked.elapsed() > EVERY {
             self.looked = Instant::now();

@@ -29,7 +29,8 @@ pub(crate) fn audit_id(headers: &HeaderMap) -> String {
 /// Sends the id to the client.
 pub(crate) fn write_audit_id(headers: &mut HeaderMap, audit_id: &str) {
     if let Ok(mut value) = HeaderValue::from_str(audit_id) {
-        // New with every answer: it would only push what repeats out of the connection's table of headers.
+        // The id is new in every answer: it would only push repeated headers out of the connection's header table
+        // (HPACK).
         value.set_sensitive(true);
         headers.insert("audit-id", value);
     }

@@ -32,14 +32,14 @@ const TRUNCATED: &str = "audit.k8s.io/truncated";
 /// Makes the lines of a log.
 pub(super) struct Lines {
     pub(super) format: Format,
-    /// Bytes of an event that are not too many.
+    /// Maximum bytes of an event.
     pub(super) longest: Option<usize>,
     pub(super) counts: Counts,
 }
 
 impl Lines {
-    /// The event's line; without its bodies if it is too long, and none at all if it is still
-    /// (k8s.io/apiserver plugin/pkg/audit/truncate).
+    /// The event's line; without its bodies if it is too long, and none at all if it still is (k8s.io/apiserver
+    /// plugin/pkg/audit/truncate).
     pub(super) fn of(&self, event: &mut Event) -> Option<Vec<u8>> {
         let line = self.whole(event)?;
         let fits = |line: &Vec<u8>| self.longest.is_none_or(|longest| line.len() <= longest);

@@ -33,7 +33,7 @@ impl Mode {
 #[derive(Clone)]
 pub struct Log {
     lines: mpsc::Sender<Entry>,
-    /// Places for lines that wait for one in the queue, though no answer waits for them.
+    /// Permits for lines that wait for room in the queue although no answer waits for them.
     waiting: Arc<Semaphore>,
     places: u32,
     mode: Mode,
@@ -50,8 +50,8 @@ enum Entry {
 }
 
 impl Log {
-    /// Starts the thread that writes to `out`, with room for `buffer` lines that it has not come to, and for as many
-    /// again of those that nothing can hold back.
+    /// Starts the thread that writes to `out`, with a queue of `buffer` lines. As many again may wait for room in it
+    /// whose answers have been sent already.
     pub fn start(
         out: impl Write + Send + 'static,
         mode: Mode,
@@ -78,8 +78,8 @@ impl Log {
         written || self.mode == Mode::Blocking
     }
 
-    /// Writes a line that no answer can wait for any more: it has been sent. One that finds no place even among those
-    /// that wait is lost, and counted.
+    /// Writes a line whose answer has been sent already, so that nothing waits for it. If there is not even room to
+    /// wait, the line is lost, and counted.
     pub fn write_later(&self, line: Vec<u8>) {
         let full = match self.lines.try_send(Entry::Line { line, written: None }) {
             Ok(()) => return,
@@ -96,7 +96,7 @@ impl Log {
         });
     }
 
-    /// Waits until all lines so far have been written, those that wait for a place too.
+    /// Waits until all lines so far have been written, including those that wait for room in the queue.
     pub async fn flush(&self) {
         drop(self.waiting.acquire_many(self.places).await);
         let (flushed, answer) = oneshot::channel();
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// A task for each line was outside the bound, and a flush overtook it.
+    /// Each line once waited in a task of its own, which no bound counted and a flush overtook.
     #[tokio::test]
     async fn lines_that_nothing_waits_for_are_bounded_and_flushed() {
         let (out, counts) = (Memory::default(), Counts::default());

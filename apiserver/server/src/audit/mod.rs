@@ -50,12 +50,12 @@ pub struct Options {
     pub mode: Mode,
     /// How many events may wait to be written.
     pub buffer: usize,
-    /// Bytes of an event beyond which its bodies are left out, and it too if it is still longer.
+    /// Maximum bytes of an event. The bodies of a longer one are left out; if it is still longer, so is the event.
     pub longest: Option<usize>,
 }
 
 impl Default for Options {
-    /// Nothing is logged; the rest as kube-apiserver has it.
+    /// Nothing is logged; the other options have kube-apiserver's defaults.
     fn default() -> Self {
         Self {
             policy_file: None,

@@ -57,14 +57,14 @@ pub struct Rule {
     pub user_groups: Vec<String>,
     /// `get`, `list`, ...
     pub verbs: Vec<String>,
-    /// Resources; with namespaces, requests for resources only.
+    /// Resources. A rule with resources or namespaces matches only requests for resources.
     pub resources: Vec<GroupResources>,
-    /// Namespaces; the empty one is that of what lives in none.
+    /// Namespaces; the empty name stands for cluster-scoped objects.
     pub namespaces: Vec<String>,
     /// Paths of requests that are for no resource; `*` may stand at the end.
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
-    /// Stages at which nothing is logged, beside those of the policy.
+    /// Stages at which nothing is logged, in addition to those of the policy.
     pub omit_stages: Vec<Stage>,
     /// Instead of the policy's.
     pub omit_managed_fields: Option<bool>,
@@ -94,7 +94,7 @@ pub struct RequestAuditConfig {
 }
 
 impl RequestAuditConfig {
-    /// The configuration of a request about two resources, of which each has its own: what one of them logs is logged.
+    /// Joins the configurations of a request about two resources: what one of them logs is logged.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         match (self.level, other.level) {

@@ -1,4 +1,4 @@
-//! Reads a policy file: strictly, so that nothing in it is without effect unnoticed, and with Kubernetes' errors
+//! Reads a policy file: strictly, so that nothing in it is silently ignored, and with Kubernetes' errors
 //! (k8s.io/apiserver pkg/audit/policy/reader.go, pkg/apis/audit/validation).
 
 use std::path::Path as FilePath;

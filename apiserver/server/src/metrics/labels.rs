@@ -68,12 +68,12 @@ pub(super) fn labels(info: &RequestInfo) -> Labels {
     }
 }
 
-/// Upper case, with the method in place of a resource verb's name as kube-apiserver reports it.
+/// Returns the verb in upper case, or the HTTP method where kube-apiserver reports that instead.
 fn reported_verb(info: &RequestInfo) -> String {
     match &info.verb {
         Verb::Create => "POST".to_owned(),
         Verb::Update => "PUT".to_owned(),
-        // The scope tells it from that of one object.
+        // The scope distinguishes it from the deletion of one object.
         Verb::DeleteCollection => "DELETE".to_owned(),
         // Any text can stand for a method, and every one would be a series of its own.
         Verb::Other(method) if !matches!(method.as_str(), "get" | "head" | "post" | "put" | "options") => {

@@ -45,7 +45,7 @@ impl Default for WatchEvents {
 }
 
 impl WatchEvents {
-    /// Those of one kind, looked up once for all that a watch sends.
+    /// The events of one kind, looked up once for all that a watch sends.
     pub fn of(&self, names: &Names) -> KindEvents {
         let of = WatchLabels { group: names.group, version: names.version, resource: names.plural };
         KindEvents { sent: self.sent.get_or_create_owned(&of), sizes: self.sizes.get_or_create_owned(&of) }
@@ -194,7 +194,7 @@ impl Drop for OpenWatch {
 pub struct Sizes(Histogram);
 
 impl Sizes {
-    /// An answer of this many bytes.
+    /// Counts an answer of this many bytes.
     pub fn observe(&self, bytes: u64) {
         self.0.observe(bytes as f64);
     }
