@@ -13,7 +13,7 @@ use drydock_storage::storage::Stored;
 use drydock_storage::work_meter::STEP;
 use serde_json::{Value, json};
 
-/// About the bytes of an object: four make a step.
+/// Approximate bytes of an object: four objects make a step.
 const BYTES: usize = STEP / 4;
 
 /// A kind that counts how often an object is encoded.
@@ -71,7 +71,7 @@ impl Kind for Counting {
     }
 }
 
-/// So many of its objects, of [`BYTES`] each.
+/// Returns `count` of its objects, of about [`BYTES`] each.
 pub(crate) fn objects(count: usize) -> Vec<Arc<Stored>> {
     let object = |number: usize| {
         let metadata =

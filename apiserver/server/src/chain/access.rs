@@ -1,8 +1,9 @@
-//! Whether a request may be answered: the steps that a request and a gRPC call take alike, in one order.
+//! Grants access to requests: the steps that requests and gRPC calls have in common, in this order.
 //!
 //! authentication -> audit -> impersonation -> flow control -> authorization
 //!
-//! A call is authenticated before its message is read, which says what it asks for: so there are two functions.
+//! A gRPC call is authenticated before its message is read, and only the message says what it asks for: so there are
+//! two functions.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -32,7 +33,7 @@ pub(crate) struct GrantedAccess {
 /// Why a request may not be answered.
 pub(crate) struct AccessDenied {
     pub(crate) error: ApiError,
-    /// Whether the user is anonymous and has no right to it: an authenticated one might.
+    /// Whether the user is anonymous and has no right to it; an authenticated user might have.
     pub(crate) is_anonymous: bool,
 }
 
@@ -59,12 +60,13 @@ impl Chain {
         Ok((caller, proved_by))
     }
 
-    /// Grants a caller access to all of `attributes`, or to what every authenticated user may have if there are none. Removes
+    /// Grants a caller access to all of `attributes`; without any, to what every authenticated user may have. Removes
     /// the impersonation headers.
     ///
     /// # Errors
-    /// 500 if the audit event must be logged and cannot be; 403 if the caller may not impersonate the user, or the user may
-    /// not have one of the attributes; 401 for an anonymous user without attributes; 429 if no seats become free in time.
+    /// 500 if the audit event must be logged and cannot be, or if the host cannot be asked; 403 if the caller may not
+    /// impersonate the user, or the user may not have one of the attributes; 401 for an anonymous user without
+    /// attributes; 429 if no seats become free in time.
     pub(crate) async fn grant_access(
         &self,
         caller: &Caller,
@@ -121,7 +123,8 @@ impl Chain {
         })
     }
 
-    /// 403 with the host's wording unless the user may have all of it.
+    /// Returns 403 in the host's words unless the user may have all of `attributes`, and 401 for an anonymous user
+    /// without attributes.
     async fn authorize(
         &self,
         caller: &Caller,

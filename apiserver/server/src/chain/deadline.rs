@@ -1,5 +1,5 @@
-//! How long a request may take (k8s.io/apiserver pkg/endpoints/filters/request_deadline.go), and what is said when it
-//! took longer.
+//! How long a request may take (k8s.io/apiserver pkg/endpoints/filters/request_deadline.go), and the error when it
+//! takes longer.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use drydock_machinery::quote::go_quote;
 use crate::request::info::{RequestInfo, Verb};
 
 /// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
-/// requestTimeoutUpperBound); removing many may take as long as any request.
+/// requestTimeoutUpperBound). A deletecollection may take as long as any other request.
 const MUTATION: Duration = Duration::from_secs(34);
 
-/// `?timeout=` may shorten the time, never lengthen it.
+/// Returns how long a request may take: at most `any`. `?timeout=` may shorten the time, never lengthen it. Fails
+/// with 400 if its value is malformed.
 pub fn of(info: &RequestInfo, any: Duration) -> Result<Duration, ApiError> {
     let longest = match info.verb {
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete => any.min(MUTATION),
@@ -29,8 +30,9 @@ pub fn of(info: &RequestInfo, any: Duration) -> Result<Duration, ApiError> {
     Ok(asked.unwrap_or(longest).min(longest))
 }
 
-/// The error of a request that has run out of time, in the words of Kubernetes' handler for a change, or else of its
-/// timer (k8s.io/apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go).
+/// The error of a request that has run out of time, in the words of Kubernetes' handlers for a change to a resource,
+/// and of its timeout filter for any other request (k8s.io/apiserver pkg/endpoints/handlers/finisher,
+/// pkg/server/filters/timeout.go).
 pub fn missed(info: &RequestInfo) -> ApiError {
     let message = if info.is_resource && info.verb.is_mutating() {
         "request did not complete within requested timeout - context deadline exceeded"

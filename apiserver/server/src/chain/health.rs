@@ -1,7 +1,7 @@
-//! /livez, /readyz and /healthz (k8s.io/apiserver pkg/server/healthz): named checks, `?verbose`, `?exclude=`, a path a
-//! check. A failure is 500. These three need no authentication, so they withhold the reason; the path of a check below
-//! them shows it to users that the host authorizes to get that path. A check that begins to fail is logged, and so is
-//! one that passes again.
+//! /livez, /readyz and /healthz (k8s.io/apiserver pkg/server/healthz): named checks, `?verbose`, `?exclude=`, and a
+//! path for each check. A failure is 500. These three need no authentication, so they withhold the reason; the path
+//! of a check below them shows it to users that the host authorizes to get that path. A check that begins to fail is
+//! logged, and so is one that passes again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ use crate::request::query::Query;
 /// The paths that need no authentication.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
-/// A check: healthy, or why not.
+/// A check, which returns the reason if it fails.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// Something that a reader of /readyz should know, though it is no reason to send no traffic here.
+/// Returns something that a reader of /readyz should know although it is no reason to stop sending traffic here.
 pub type Notice = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The named checks of the three endpoints.
@@ -28,7 +28,7 @@ pub struct Health {
     notices: Vec<(&'static str, Notice)>,
 }
 
-/// A check, and whether it failed when it was last looked at.
+/// A check, and whether it failed when it last ran.
 #[derive(Clone)]
 struct Named {
     name: &'static str,
@@ -37,22 +37,22 @@ struct Named {
 }
 
 impl Health {
-    /// A check of all three endpoints: when it fails, a restart helps.
+    /// Adds a check to all three endpoints. Its failure means that a restart helps.
     #[must_use]
     pub fn live(mut self, name: &'static str, check: Check) -> Self {
         self.live.push(Named::new(name, check));
         self
     }
 
-    /// A check of /readyz alone: when it fails, send no traffic here.
+    /// Adds a check to /readyz alone. Its failure means that no traffic should be sent here.
     #[must_use]
     pub fn ready(mut self, name: &'static str, check: Check) -> Self {
         self.ready.push(Named::new(name, check));
         self
     }
 
-    /// A line of /readyz?verbose that never fails it, and a path of its own below /readyz that does fail, with the
-    /// words.
+    /// Adds a line to /readyz?verbose that never makes /readyz fail, and a path below /readyz that fails with the
+    /// text of the notice while there is one.
     #[must_use]
     pub fn notice(mut self, name: &'static str, notice: Notice) -> Self {
         self.notices.push((name, notice));
@@ -67,11 +67,12 @@ impl Health {
 
     /// Whether every check of /readyz passes.
     pub fn is_ready(&self) -> bool {
-        // Each is looked at, so that the log names all that fail.
+        // Every check runs, so that the log names all that fail.
         self.live.iter().chain(&self.ready).filter(|check| check.look().is_err()).count() == 0
     }
 
-    /// The answer to a health path, `None` for any other path. Those below the three tell reasons.
+    /// The answer to a health path, `None` for any other path. The paths below the three endpoints show the reasons
+    /// of failures.
     pub fn answer(&self, path: &str, query: &Query) -> Option<Response<Body>> {
         let mut parts = path.trim_start_matches('/').splitn(2, '/');
         let endpoint = parts.next()?;
@@ -107,7 +108,7 @@ impl Named {
         Self { name, check, fails: Arc::default() }
     }
 
-    /// What the check says now.
+    /// Runs the check. Logs when it begins to fail, and when it passes again.
     fn look(&self) -> Result<(), String> {
         let outcome = (self.check)();
         let failed = self.fails.swap(outcome.is_err(), Ordering::Relaxed);

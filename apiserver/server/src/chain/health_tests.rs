@@ -1,4 +1,4 @@
-//! What probes are answered.
+//! Tests of the answers to probes.
 
 use super::*;
 
@@ -56,7 +56,7 @@ async fn a_notice_is_read_and_fails_nothing() {
     assert_eq!(status(&health, "/livez", "verbose"), Some(StatusCode::OK));
 }
 
-/// `?verbose` told every client where etcd was, and what was wrong with it.
+/// `?verbose` once showed every client the address of etcd and its error.
 #[tokio::test]
 async fn reasons_are_told_on_the_paths_that_need_authorization_alone() {
     let refused = || "connect to 10.1.2.3:2379: refused".to_owned();

@@ -40,7 +40,7 @@ pub struct Chain {
     pub authenticator: Authenticator,
     /// Authorizes the request.
     pub authorizer: Arc<Authorizer>,
-    /// Which requests are served when not all can be.
+    /// Decides which requests are served when there are too many.
     pub flow_control: Arc<FlowControl>,
     /// /livez and its like.
     pub health: Health,
@@ -52,14 +52,14 @@ pub struct Chain {
     pub api: ApiGroup,
     /// Longest time that a request which does not stream may take.
     pub request_timeout: Duration,
-    /// Answers on their way out.
+    /// Responses that are being sent.
     pub responses: OpenResponses,
 }
 
 /// Media type of server-side apply, which metrics count under a verb of its own.
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// What an answer holds on to until it has been sent.
+/// What a response holds until it has been sent.
 pub enum ResponseGuard {
     /// Nothing: it took no seat, or has given it back.
     None,
@@ -134,7 +134,7 @@ impl Chain {
         let (mut parts, body) = request.into_parts();
         let PendingRequest { info, audit, .. } = &asked;
         // A probe needs no user, no seat and no review: a client that fills the server, or cuts it off from the host,
-        // must not have it restarted or taken out of service.
+        // must not be able to cause a restart or to take it out of service.
         if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
             asked.peer.proves(Proof::Unasked);
             return (answer, ResponseGuard::None);
@@ -168,7 +168,7 @@ impl Chain {
         self.handle(request, &info, seats).await
     }
 
-    /// The API's own answer: a watch bounds itself, anything else must come within its time.
+    /// Has the API answer a request. A watch has a timeout of its own; any other request gets 504 at its deadline.
     async fn handle(
         &self,
         request: Request,
@@ -211,7 +211,8 @@ impl Chain {
         Ok((caller, granted.map_err(|refused| refused.error)?))
     }
 
-    /// The request as metrics show it: without a resource that is not served, which would be a series.
+    /// The request as metrics count it: without a resource that is not served, because each such name would be a
+    /// series of its own.
     pub(crate) fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
         if !info.is_resource || self.api.is_mounted(info) {
             return Cow::Borrowed(info);
@@ -239,7 +240,7 @@ pub(crate) struct RequestOutcome<'a> {
     /// What was asked for.
     pub(crate) info: &'a RequestInfo,
     pub(crate) audit_id: &'a str,
-    /// What the answer counts as.
+    /// The status code that logs and metrics show.
     pub(crate) code: StatusCode,
     /// Whether it answers a server-side apply.
     pub(crate) applies: bool,

@@ -1,4 +1,4 @@
-//! Everything that answers at the port of a server, of all its parts.
+//! Builds the handlers behind a server's port from its parts.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::handlers::fencing::FencingTokens;
 use crate::responses::OpenResponses;
 
 impl Server {
-    /// Everything that a request passes through, with the port where it comes in.
+    /// Returns the listener, its TLS configuration, and the handlers that a request passes through.
     pub(super) fn assemble(
         mut self,
         shutdown: &Shutdown,
@@ -71,7 +71,7 @@ impl Server {
         let alive = Health::default()
             .live("ping", Arc::new(|| Ok(())))
             .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
-            // Where reads are refused as well, another replica may answer them.
+            // If reads are refused here, another replica may answer them.
             .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
             // Refused writes do not make it unready: an unready server gets no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));

@@ -11,8 +11,8 @@
 //! # }
 //! ```
 //!
-//! A kind and these lines are an aggregated API. What a deployment adds (admission, things that it follows) is
-//! made between `build` and `run` from the server's parts.
+//! A kind and these lines are an aggregated API. What else a deployment needs (admission, reflectors) is built from
+//! the server's parts between `build` and `run`.
 
 mod assemble;
 mod options;
@@ -52,7 +52,7 @@ use crate::serve::{self, Bounds};
 use crate::{host, tls};
 use shutdown::Shutdown;
 
-/// A server that has its port and its storage, and serves when it is run.
+/// A server whose port and storage are open. It serves while it is run.
 pub struct Server {
     options: Options,
     listener: TcpListener,
@@ -73,7 +73,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes everything that the options name; what cannot be had is an error that names the option.
+    /// Opens the port, the storage, the audit log and the clients of the host. Fails if the options name something
+    /// that cannot be opened.
     pub async fn build(options: Options) -> anyhow::Result<Self> {
         let tls = tls::server_config(options.serving.certificate()?)?;
         let trusted = HostConfigSource::new(trust::by_options(&options.trust)?);
@@ -134,13 +135,13 @@ impl Server {
         names.map(|it| (it.group.to_owned(), it.version.to_owned(), it.plural.to_owned())).collect()
     }
 
-    /// What is asked about the writes to every kind, after the kind's own.
+    /// Adds admission for writes to every kind. It runs after the kind's own.
     pub fn admit_all(&mut self, admission: Vec<Arc<dyn Admission>>) {
         self.of_all.extend(admission);
     }
 
-    /// Serves a kind from a storage of its own. A namespaced one is created in living namespaces alone; `admission`
-    /// is what else is checked.
+    /// Serves a kind from a storage of its own. Objects of a namespaced kind can be created only in namespaces that
+    /// exist and are not terminating; `admission` runs after that check.
     pub fn install(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) {
         let cache = location::cached(&self.backend, kind.names(), kind.quota());
         self.caches.push(cache.clone());
@@ -152,7 +153,7 @@ impl Server {
         self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
     }
 
-    /// The storage of an installed kind, to read it beside the API: its watch cache.
+    /// Returns the watch cache of an installed kind, for reads that do not go through the API.
     pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
         let is_of = |resource: &&Resource| {
             let names = resource.kind.names();
@@ -161,12 +162,13 @@ impl Server {
         self.resources.iter().find(is_of).map(|resource| resource.storage.clone())
     }
 
-    /// Serves a gRPC service on the same port, with health and reflection. There is one: another call replaces it.
+    /// Serves a gRPC service on the same port, with health and reflection. Only one service can be mounted: a second
+    /// call replaces the first.
     pub fn mount(&mut self, service: Arc<dyn Service>) {
         self.service = Some(service);
     }
 
-    /// A check of /readyz: what it says while it fails, and whether it holds.
+    /// Adds a check of /readyz, which fails with the reason `why` while `holds` returns false.
     pub fn ready_when(
         &mut self,
         name: &'static str,
@@ -192,7 +194,7 @@ impl Server {
         let responses = mux.chain.responses.clone();
         let mux = Arc::new(mux);
         let look_after = async move { responses.look_after().await };
-        // Until the last connection has ended, which may be long after `shutdown.now`.
+        // These tasks run until the last connection has ended, which may be long after `shutdown.now`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
         let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
         serve::serve(listener, tls, mux, shutdown.now, bounds).await;
@@ -219,7 +221,7 @@ impl Server {
     }
 }
 
-/// A client by a file of its own, or `client`.
+/// Returns a client made from `file`, or `client` if there is no file.
 async fn or(client: &Client, flag: &str, file: Option<&Path>) -> anyhow::Result<Client> {
     match file {
         Some(file) => host::client(flag, Some(file)).await,

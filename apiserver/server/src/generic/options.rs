@@ -11,20 +11,20 @@ use crate::api_group::Identity;
 use crate::audit;
 use crate::tls::Serving;
 
-/// Everything but the kinds.
+/// Everything that a server is built from, except the kinds.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What the server calls itself.
     pub identity: Identity<'static>,
     /// Where it listens: --bind-address, --secure-port.
     pub address: SocketAddr,
-    /// What it shows to clients.
+    /// The certificate that it shows to clients.
     pub serving: Serving,
     /// How it reaches the host.
     pub host: HostFiles,
     /// Which CAs and headers it trusts in place of the host's ConfigMap.
     pub trust: Trust,
-    /// Where objects are kept.
+    /// Where objects are stored.
     pub storage: StorageLocation,
     /// --max-requests-inflight
     pub max_requests_inflight: usize,
@@ -32,7 +32,7 @@ pub struct Options {
     pub max_mutating_requests_inflight: usize,
     /// --controller-users: names of users.
     pub controller_users: Vec<String>,
-    /// --api-audiences: the audiences of tokens that are believed; empty for the host's own.
+    /// --api-audiences: the audiences that a token must be for; empty for the host's own.
     pub api_audiences: Vec<String>,
     /// --max-connections-per-address
     pub max_connections_per_address: usize,
@@ -55,7 +55,7 @@ pub struct HostFiles {
     pub authorization: Option<PathBuf>,
 }
 
-/// Certificates and headers that are believed; what is absent, the host says.
+/// The CAs and headers that are trusted. The host's ConfigMap gives what is absent here.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// --client-ca-file
@@ -75,8 +75,8 @@ pub struct Trust {
 }
 
 impl Options {
-    /// A server on a port of loopback that makes its certificate and keeps its objects below `folder`; the rest is
-    /// what kube-apiserver has by default.
+    /// Options of a server on a loopback port that generates its certificate and stores its objects below `folder`.
+    /// Options that kube-apiserver also has get its defaults.
     pub fn new(identity: Identity<'static>, port: u16, folder: PathBuf) -> Self {
         Self {
             identity,

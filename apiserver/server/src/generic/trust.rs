@@ -35,7 +35,7 @@ fn ca(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<ClientCa>> {
     Ok(Some(ca))
 }
 
-/// Keeps what is believed equal to the files until the future is dropped. A bad file is reported, and the last good
+/// Applies changes of the CA files to `trusted` until the future is dropped. A bad file is logged, and the last good
 /// one stays in force.
 pub(super) async fn follow_files(trusted: HostConfigSource, options: Trust) {
     let mut known = contents(&options);

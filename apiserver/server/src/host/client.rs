@@ -1,6 +1,6 @@
-//! How the host is reached: over one HTTP/2 connection, as client-go does it. A review of who may do what is asked for
-//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own, and
-//! an answer that a host left owing when its machine went is waited for without end.
+//! How the host is reached: over one HTTP/2 connection, as client-go does it. Nearly every request about a new name
+//! needs a review of access. Over HTTP/1 each review in flight would need a connection of its own, and the answer of
+//! a host whose machine has gone would be waited for forever.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use super::observe::Observe;
 
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
-/// Longest silence of a connection of kube's own client, which does not ask whether it is alive. The host ends a watch
-/// before (kube-runtime's watcher asks for 290 s).
+/// Longest silence of a connection of kube's own client, which sends no pings. The host ends a watch before that
+/// (kube-runtime's watcher asks for 290 s).
 const SILENT_WATCH: Duration = Duration::from_secs(300);
 
 /// HTTP/2 keep-alive of a connection to the host: a host whose machine is gone would be waited for forever.
@@ -40,8 +40,8 @@ impl Default for KeepAlive {
     }
 }
 
-/// A client by `kubeconfig`, or by the in-cluster configuration, with a connection of its own. It sends a request once:
-/// the caller knows what may be sent again.
+/// A client by `kubeconfig`, or by the in-cluster configuration, with a connection of its own. It never repeats a
+/// request: only the caller knows what may be sent again.
 pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     client_with(KeepAlive::default(), flag, kubeconfig).await
 }
@@ -56,7 +56,7 @@ pub async fn client_with(
     let from = kubeconfig.map(|file| format!("{flag} {}", file.display()));
     let from = from.unwrap_or_else(|| "the in-cluster configuration".to_owned());
     let observe = Observe::of(&config.cluster_url, from);
-    // Through a proxy, and with identities that expire, kube knows how.
+    // kube's own client handles proxies, and credentials that expire.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECTED_WITHIN);
@@ -93,7 +93,7 @@ fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyho
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(keep_alive.interval)
         .http2_keep_alive_timeout(keep_alive.timeout)
-        // Hyper takes a connection for idle that has one answer left after the host's farewell.
+        // After the host's GOAWAY, hyper takes a connection for idle although one answer has yet to come.
         .http2_keep_alive_while_idle(true)
         .build(connector);
     let service = ServiceBuilder::new()

@@ -51,7 +51,7 @@ struct Host {
 }
 
 impl Observe {
-    /// The host of this URL that `from` names: the same for all that ask while one of them lives.
+    /// Returns the host of this URL that `from` names. All clients share it while one of them lives.
     pub(super) fn of(url: &http::Uri, from: String) -> Self {
         let base = url.path().trim_end_matches('/').to_owned();
         let url = url.to_string().trim_end_matches('/').to_owned();
@@ -114,7 +114,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The one that is ready is the one that is called.
+        // The service that was polled until it was ready must be the one that is called.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let (observe, begun) = (self.observe.clone(), Instant::now());
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Each of the manager's four clients logged that the same host was away.
+    /// Each of the manager's four clients once logged that the same host could not be reached.
     #[test]
     fn clients_of_a_host_by_one_flag_share_whether_it_is_away() {
         let url: http::Uri = "https://observe.example.com:6443/".parse().unwrap();
