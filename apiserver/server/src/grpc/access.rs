@@ -1,5 +1,5 @@
-//! What is asked of a call beside what every request is asked ([`crate::chain`]): what it reads, and whether there is
-//! room for one more stream.
+//! The steps of a call in addition to those of every request ([`crate::chain`]): what it reads, and whether the user
+//! may open one more stream.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -27,7 +27,7 @@ use crate::request::user::User;
 
 /// Bytes of a call whose message has not come yet.
 const CALL: usize = 8 << 10;
-/// Most bytes of the messages of a call that has many: no seat is held while they are answered.
+/// Maximum bytes of the messages of a call that has many: no seat is held while they are answered.
 const MESSAGES: usize = 256 << 10;
 
 /// A call that may be answered.
@@ -39,7 +39,7 @@ pub(super) struct GrantedCall {
     pub(super) stream: Option<GrantedStream>,
 }
 
-/// What keeps a stream that may be opened.
+/// What belongs to a stream that may be opened.
 pub(super) struct GrantedStream {
     pub(super) ending: Arc<Ending>,
     pub(super) open: OpenStream,
@@ -60,8 +60,8 @@ pub(super) struct ReadCall {
 }
 
 impl GrantedStream {
-    /// The client's messages until the answer has ended. Whoever reads them may not see that nobody takes the answer, and would
-    /// wait for the next one for as long as the connection is open.
+    /// Returns the client's messages until the answer has ended. A reader of them may not notice that the answer was
+    /// dropped, and would wait for the next message for as long as the connection is open.
     pub(super) fn messages(&self, body: Body) -> Body {
         let messages = Limited::new(body, MESSAGES).into_data_stream();
         Body::from_stream(messages.take_until(self.messages.clone().cancelled_owned()))
@@ -69,7 +69,7 @@ impl GrantedStream {
 }
 
 impl Chain {
-    /// Reads the message and what the call asks for by it.
+    /// Reads the message, and from it what the call asks for.
     pub(super) async fn read_call(
         &self,
         grpc: &Grpc,
@@ -94,7 +94,7 @@ impl Chain {
         Ok(ReadCall { route, infos, bytes: message.len(), body: message::framed(&message) })
     }
 
-    /// Counts the stream, and has its questions asked again for as long as it is open.
+    /// Counts the stream, and has its conditions reviewed again for as long as it is open.
     pub(super) fn grant_stream(
         &self,
         grpc: &Grpc,

@@ -28,7 +28,7 @@ const CHECK_TIME: Duration = Duration::from_secs(10);
 const CHECK_BYTES: usize = 1024;
 const CHECKS_WAIT: &str = "too many health checks have not sent their message yet";
 const CHECK_LATE: &str = "the message of the health check did not come in time";
-/// A stream without a deadline is looked at as if it ended then.
+/// A stream without a deadline is treated as if it ended after this time.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Call<'_> {
@@ -55,7 +55,7 @@ impl Call<'_> {
     }
 }
 
-/// Answers a health check: it needs no user, no place and no review, like /livez.
+/// Answers a health check: it needs no user, no seat and no review, like /livez.
 pub(super) async fn check(
     grpc: &Grpc,
     mut parts: request::Parts,
@@ -80,7 +80,7 @@ async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Resu
     }
 }
 
-/// The answer of a unary call, which shutdown waits for.
+/// Returns the answer of a unary call. Shutdown does not end it, but waits for it.
 pub(super) fn unary(answer: Response<Body>, by: Instant) -> Response<Body> {
     let late = Status::deadline_exceeded("the call has reached its deadline");
     ended(CancellationToken::new(), answer, Some(Deadline { at: by, status: late }), Arc::default(), ())

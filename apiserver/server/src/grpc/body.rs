@@ -143,7 +143,7 @@ impl Ending {
         }
     }
 
-    /// When the stream was ended, once it was.
+    /// Returns the cell that holds the moment at which the stream is ended.
     pub(super) fn at(&self) -> Arc<OnceLock<Instant>> {
         self.at.clone()
     }

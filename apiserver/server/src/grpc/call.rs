@@ -143,7 +143,7 @@ impl Chain {
         Ok((unary(answer, call.by), ResponseGuard::Seats(seats)))
     }
 
-    /// Everything that is asked before a call is answered.
+    /// Runs all checks that come before the answer to a call.
     async fn grant_call(
         &self,
         grpc: &Grpc,

@@ -1,4 +1,4 @@
-//! grpc.health.v1.Health: SERVING as /readyz says it, for the server and for the mounted service by name.
+//! grpc.health.v1.Health: SERVING while /readyz passes, for the server and for the mounted service by name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "grpc.health.v1.Health";
 pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The method that needs an authenticated caller.
 pub(super) const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// Time between two looks at the checks while a client watches.
+/// Time between two runs of the checks while a client watches.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Whether the server is ready, for checks and watches.
@@ -29,12 +29,12 @@ pub(super) struct Readiness {
 }
 
 impl Readiness {
-    /// By the checks of `health`; `service` is the mounted service.
+    /// Readiness by the checks of `health`; `service` is the name of the mounted service.
     pub(super) fn new(health: Health, service: &'static str) -> Self {
         Self { health, service, ready: Arc::new(watch::channel(false).0) }
     }
 
-    /// Looks at the checks while a client watches, until the future is dropped.
+    /// Runs the checks while a client watches, until the future is dropped.
     pub(super) async fn follow(&self) {
         let mut period = tokio::time::interval(PERIOD);
         loop {

@@ -13,9 +13,9 @@ use tonic::Status;
 use super::Refusal;
 use crate::flow_control::fair_budget::Holding;
 
-/// Most bytes of a request message, compressed and decompressed.
+/// Maximum bytes of a request message, compressed and decompressed.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// What comes before a message: whether it is compressed, and its length.
+/// Bytes before a message: whether it is compressed (1), and its length (4).
 const PREFIX: usize = 5;
 
 const ENCODING: &str = "grpc-encoding";
@@ -92,7 +92,7 @@ fn announced(all: &[u8]) -> Option<usize> {
     usize::try_from(u32::from_be_bytes(length)).ok()
 }
 
-/// At most `most` bytes are ever inflated.
+/// Inflates a message, up to one byte more than `most`, which then is too long.
 fn inflate(message: &[u8], most: usize) -> Result<Bytes, Refusal> {
     let mut plain = Vec::new();
     let read = GzDecoder::new(message).take(most as u64 + 1).read_to_end(&mut plain);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(read_of(frame(1, 3, b"abc"), Some("zstd")).await, Err(Code::Unimplemented));
     }
 
-    /// Neither what is announced nor what never ends is waited for.
+    /// A message that announces too many bytes, or never ends, is not waited for.
     #[tokio::test]
     async fn a_message_that_is_too_long_is_refused_before_it_has_come() {
         let endless = |start: Vec<u8>| {

@@ -14,7 +14,7 @@
 //!
 //! A call is treated as the request for the objects that it reads: a unary method is a `get` of an object or a `list`
 //! of all, and a server-streaming method is a `watch` of all of them, in authorization, flow control, metrics and
-//! audit. One that reads no objects is a `get` of its path.
+//! audit. A call that reads no objects is a `get` of its path.
 //!
 //! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
 //! 512 different conditions that are reviewed for them.
@@ -82,7 +82,7 @@ pub trait Service: Send + Sync + 'static {
 pub struct Grpc {
     routes: Routes,
     streams: Arc<Streams>,
-    /// Of all request messages that are being read.
+    /// The budget of all request messages that are being read.
     messages: Arc<FairBudget>,
     checks: Arc<WaitingChecks>,
     shutdown: CancellationToken,

@@ -19,7 +19,7 @@ use crate::request::user::User;
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Least time between two looks at what is due.
+/// Shortest time between two looks at what is due.
 const PAUSE: Duration = Duration::from_millis(20);
 
 const NOT_CERTIFIED: &str =
@@ -166,7 +166,8 @@ impl StreamCondition {
     }
 }
 
-/// Asks as requests do: answers are remembered and shared with them, and bounded for each caller.
+/// Asks the host as requests do: answers are remembered and shared with them, and reviews are bounded for each
+/// caller.
 #[derive(Clone, Copy)]
 pub(super) struct HostRechecker<'a> {
     pub(super) authenticator: &'a Authenticator,

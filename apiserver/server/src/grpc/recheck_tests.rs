@@ -163,7 +163,7 @@ fn another_user_or_token_is_another_question() {
     assert_eq!(question("ann", "a").key(), keys[0]);
 }
 
-/// The same caller, headers and object: in another way another user would be acted as.
+/// The caller, headers and object are the same; in another mode the caller would act as another user.
 #[test]
 fn another_way_of_acting_as_a_user_is_another_question() {
     let ann = Arc::new(User { name: "ann".to_owned(), ..User::default() });

@@ -23,7 +23,7 @@ pub(super) type Key = [u8; 32];
 #[derive(Default)]
 pub(super) struct Streams {
     state: Mutex<State>,
-    /// A question is due earlier than all others.
+    /// Notified when a question may be due earlier than all others.
     pub(super) earlier: Notify,
 }
 

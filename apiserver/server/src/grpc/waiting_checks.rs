@@ -28,7 +28,7 @@ pub(super) struct WaitingCheck {
 }
 
 impl WaitingChecks {
-    /// One more waits; the oldest one is displaced if that is too many.
+    /// Adds a check that waits, and displaces the oldest one if there are too many.
     pub(super) fn wait(self: &Arc<Self>) -> WaitingCheck {
         let displaced = CancellationToken::new();
         let (number, oldest) = {

@@ -22,7 +22,7 @@ const ENDED: &str = "the rights of this stream could not be reviewed, as its use
 #[derive(Default)]
 pub(super) struct Schedule {
     questions: HashMap<Key, Entry>,
-    /// When each question has to be asked again that is not being asked.
+    /// When each question that is not being asked has to be asked again.
     times: BTreeSet<(Instant, Key)>,
 }
 
@@ -33,7 +33,8 @@ pub(super) struct Entry {
     pub(super) user: String,
     /// When it has to be asked again; `None` while it is being asked.
     due: Option<Instant>,
-    /// Since when reviews are refused because the user has too many of them; none if the newest answer is the host's.
+    /// Since when reviews are refused because the user has too many of them; `None` if the newest answer is the
+    /// host's.
     throttled: Option<Instant>,
     pub(super) streams: HashMap<u64, Arc<Ending>>,
 }
@@ -43,7 +44,8 @@ impl Schedule {
         self.questions.contains_key(key)
     }
 
-    /// The streams of a question, which is due at the earlier one of two times. A new question is of `user`.
+    /// Adds a question, or makes a known one due at the earlier of both times. Returns its streams. A new question
+    /// counts for `user`.
     pub(super) fn add(
         &mut self,
         key: Key,
@@ -112,7 +114,7 @@ impl Schedule {
         None
     }
 
-    /// Takes a stream off a question; the question goes with its last stream.
+    /// Removes a stream from a question, and the question with its last stream.
     pub(super) fn leave(&mut self, key: &Key, stream: u64) -> (Option<Arc<Ending>>, Option<Entry>) {
         let Some(entry) = self.questions.get_mut(key) else { return (None, None) };
         let ending = entry.streams.remove(&stream);
