@@ -45,7 +45,7 @@ async fn admission_sees_every_write() {
     assert_eq!(asked, ["CREATE ns/a  tester", "UPDATE ns/a status tester dry", "DELETE ns/a  tester"]);
 }
 
-/// Lets nobody write the phase of what is labelled `taken`, and holds up the first who does.
+/// Refuses writes to the status of objects with the label `taken`, and holds up the first write to any status.
 #[derive(Default)]
 struct Holder {
     asked: AtomicUsize,
@@ -68,7 +68,7 @@ impl Admission for Holder {
     }
 }
 
-/// What was let through is not what is stored, if somebody else wrote in between.
+/// An admitted state must not be stored if another write came in between.
 #[tokio::test]
 async fn a_write_that_lost_a_race_is_asked_about_as_it_is_then() {
     let holder = Arc::new(Holder::default());
@@ -155,7 +155,7 @@ impl Namespaces for Spaces {
 async fn nothing_is_created_where_a_namespace_is_missing_or_ending() {
     let server = Server::with_admission(vec![Arc::new(NamespaceLifecycle::new(Arc::new(Spaces)))]).await;
     let uri = |ns: &str| format!("/apis/test.io/v1/namespaces/{ns}/gadgets");
-    // Asked before validation: even a bad object is told about its namespace.
+    // It is asked before validation: even an invalid object gets the error of its namespace.
     let bad = gadget("a", json!({"spec": {"size": -1}}));
     let missing = server.post(&uri("none"), &bad).await.expect(404);
     assert_eq!(missing["message"], "namespaces \"none\" not found");
@@ -207,7 +207,7 @@ async fn admission_moves_no_object_to_another_place() {
     let misnamed = server.apply(&applied(), &gadget("a", to("name", "b"))).await.expect(400);
     assert_eq!(misnamed["message"], renamed);
     assert_eq!(server.get("/apis/test.io/v1/gadgets").await.expect(200)["items"], json!([]));
-    // One that was taken away is filled in.
+    // A namespace that was removed is filled in again.
     let nowhere = server.gadget("a", to("namespace", "")).await;
     assert_eq!(nowhere["metadata"]["namespace"], "ns");
     assert_eq!(server.put(&uri, &gadget("a", away.clone())).await.expect(400)["message"], elsewhere);

@@ -1,5 +1,5 @@
-//! What a tenant may store: how large an object may be but for its status, and how many of a namespace may be in a state
-//! that counts.
+//! What a tenant may store: how large an object may be without its status, and how many objects of a namespace may be
+//! in a state that counts.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ async fn writers_of_the_status_take_no_room_from_the_rest() {
     server.merge(&uri, &json!({"spec": {"size": 2}})).await.expect(200);
 }
 
-/// Objects of before there was a bound.
+/// Objects that are older than the bound.
 #[tokio::test]
 async fn an_object_that_is_too_large_already_can_be_made_smaller_and_ended() {
     let server = Server::bounded().await;

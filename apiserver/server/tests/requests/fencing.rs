@@ -1,4 +1,4 @@
-//! Writers that say in which term they write.
+//! Writes that carry a fencing token.
 
 use drydock_storage::backend::prefix_range;
 use drydock_storage::fence::Fences;
@@ -9,7 +9,7 @@ use crate::fixture::{Answer, GADGETS, Server};
 async fn patch(server: &Server, user: &str, term: &str, query: &str) -> Answer {
     let headers =
         [("x-user", user), ("drydock-lease-epoch", term), ("content-type", "application/merge-patch+json")];
-    // Each write is another state: what changes nothing is not written, whoever sends it.
+    // Each write changes something: a write that changes nothing is not stored.
     let labels = json!({"term": format!("t{term}"), "write": uuid::Uuid::new_v4().to_string()});
     let body = json!({"metadata": {"labels": labels}}).to_string();
     server.send("PATCH", &format!("{GADGETS}/a{query}"), &headers, &body).await
@@ -46,7 +46,7 @@ async fn a_write_of_an_older_term_is_refused_and_changes_nothing() {
     assert_eq!(server.send("GET", &format!("{GADGETS}/a"), &headers, "").await.status, 200);
 }
 
-/// Another replica has admitted a newer term: what this one remembers does not count.
+/// Another replica has accepted a newer token: what this one remembers does not count.
 #[tokio::test]
 async fn a_term_that_ended_on_another_replica_is_over_here_too() {
     let server = Server::start().await;
@@ -71,7 +71,8 @@ async fn terms_are_of_the_user_that_writes_and_pretended_writes_begin_none() {
     assert_eq!(label(&server).await, "t8");
 }
 
-/// A key by the name of each of them was written, and stayed for ever: a tenant has as many service accounts as they make.
+/// A key was once written for each user who sent a token, and stayed for ever: a tenant can make any number of
+/// service accounts.
 #[tokio::test]
 async fn a_user_who_is_no_controller_has_no_term_and_leaves_nothing_in_storage() {
     let server = Server::start().await;

@@ -32,7 +32,7 @@ pub struct Server {
     pub api: ApiGroup,
     pub backend: Arc<dyn Backend>,
     pub shutdown: CancellationToken,
-    /// What the caches of gadgets and widgets tell.
+    /// The metrics of the caches of gadgets and widgets.
     pub caches: [Arc<cache::Metrics>; 2],
     pub _dir: tempfile::TempDir,
 }

@@ -81,7 +81,7 @@ async fn bodies_of_small_maps_are_refused_whatever_carries_them() {
     server.get(&uri).await.expect(200);
 }
 
-/// Each is evaluated for every object and every event.
+/// Each term is evaluated for every object and every event.
 #[tokio::test]
 async fn a_selector_as_long_as_a_url_is_refused() {
     let server = Server::start().await;

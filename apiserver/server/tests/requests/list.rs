@@ -35,12 +35,13 @@ async fn items_of_a_list_carry_no_type_of_their_own() {
     assert_eq!(server.get("/apis/test.io/v1/namespaces/none/gadgets").await.expect(200)["items"], json!([]));
 }
 
-/// They were read whole however many there were, and nobody counted them before they were sent.
+/// The objects of such lists were once read whole, however many there were, and counted nowhere before they were
+/// sent.
 #[tokio::test]
 async fn lists_of_a_version_that_is_not_in_memory_share_what_room_there_is() {
     const BYTES: usize = 20_000;
     let mut server = Server::forgetful().await;
-    // Of which one user alone gets half.
+    // One user alone gets half of three quarters of this.
     server.api = server.api.with_list_room(40 * BYTES / 3 * 4);
     let pad = "x".repeat(BYTES);
     for name in 0..12 {
@@ -61,7 +62,7 @@ async fn lists_of_a_version_that_is_not_in_memory_share_what_room_there_is() {
     let message = refused.json()["message"].as_str().unwrap().to_owned();
     assert!(message.contains("set a limit"), "{message}");
     assert_eq!(server.send("GET", &format!("{list}&limit=2"), &in_time, "").await.status, 200);
-    // Another user's is not refused, nor one of what is in memory.
+    // The list of another user is not refused, nor a list of what is in memory.
     assert_eq!(server.send("GET", &list, &[("x-user", "other"), in_time[0]], "").await.status, 200);
     assert_eq!(server.get(GADGETS).await.status, 200);
     drop(unread);

@@ -240,7 +240,7 @@ fn saying(code: u16, body: impl Fn() -> Said + Clone + Send + 'static) -> (Clien
     (Client::new(service, "default"), asked)
 }
 
-/// Whether a host's answers give somebody a right, and whether they give them an identity.
+/// Whether a host's answers give a user a right, and whether they give a client an identity.
 async fn authenticates_and_authorizes(client: Client) -> (bool, bool) {
     let (limiter, ann) = (Arc::new(ReviewLimiter::default()), caller("ann"));
     let authorizer = Authorizer::new(client.clone(), limiter.clone());

@@ -166,7 +166,8 @@ async fn one_object_can_be_watched_by_name() {
     assert_eq!(watch.types(1).await, [r#"MODIFIED "b""#]);
 }
 
-/// Who comes into the selection is added, and who leaves it is deleted, though nobody was created or deleted.
+/// An object that comes into the selection is ADDED, and one that leaves it is DELETED, although no object was
+/// created or deleted.
 #[tokio::test]
 async fn a_watch_by_a_field_of_the_kind_tells_who_comes_and_who_goes() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! What the audit log tells of requests.
+//! What the audit log says of requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;

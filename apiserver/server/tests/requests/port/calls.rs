@@ -1,4 +1,4 @@
-//! gRPC calls by strangers, by whoever may, and by whoever may not.
+//! gRPC calls by strangers, and by users with and without the right to them.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn a_stranger_is_unauthenticated() {
     let port = Port::open(Settings { rule: |_| false, ..mounted() }).await;
     for path in [GET, WATCH, HEALTH_WATCH] {
         for credentials in [&[][..], &[("authorization", "Bearer junk")]] {
-            // The connection of nobody ends with each answer.
+            // A connection without a user ends with each answer.
             let client = Client::connect(&port, None).await;
             let (code, _) = client.ends(path, frame(b""), credentials).await;
             assert_eq!(code, UNAUTHENTICATED, "{path} {credentials:?}");
@@ -190,8 +190,8 @@ async fn reflection_is_for_users() {
     }
 }
 
-/// What reads a client's messages does not see that nobody takes the answer: without its end it would wait for the next one
-/// for as long as the connection is open, and so would thousands that no limit counts.
+/// What reads a client's messages does not notice that the answer was dropped. If the messages did not end, it would
+/// wait for the next one for as long as the connection is open, and so would thousands that no limit counts.
 #[tokio::test]
 async fn a_reflection_stream_that_has_ended_reads_no_more_messages() {
     let port = Port::open(mounted()).await;

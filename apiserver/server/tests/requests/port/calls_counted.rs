@@ -1,4 +1,4 @@
-//! What audit and metrics tell of gRPC calls, and what flow control makes of them.
+//! gRPC calls in the audit log, in the metrics and in flow control.
 
 use std::path::Path;
 use std::time::Duration;
@@ -151,7 +151,7 @@ async fn health_watches_and_reflection_count_as_reading() {
     assert_eq!((counted("GET"), counted("POST")), (Some(2), None), "{metrics}");
 }
 
-/// Streams hold no seats; a call that finds none free is told when to come again.
+/// Streams hold no seats; a call that finds none free is refused with the time to try again.
 #[tokio::test]
 async fn a_call_without_a_free_seat_is_told_when_to_come_again() {
     let settings = Settings { in_flight: 1, request_timeout: Duration::from_secs(2), ..mounted() };

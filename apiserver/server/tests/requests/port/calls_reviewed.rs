@@ -69,7 +69,8 @@ async fn a_token_that_is_revoked_ends_its_streams() {
     }
 }
 
-/// The stream's questions come to be asked while nobody answers; it must not end, until somebody does, with no.
+/// The stream's conditions become due while the host does not answer. The stream must not end before the host has
+/// answered no.
 #[tokio::test]
 async fn a_host_that_is_away_ends_nothing() {
     let port = Port::open(mounted()).await;

@@ -23,7 +23,7 @@ fn impatient() -> Settings {
 }
 
 /// Hyper reads a connection's first bytes to tell HTTP/2 from HTTP/1.1, without a limit of time: sixteen thousand
-/// silent clients would have held every place there is.
+/// silent clients would have held all permits.
 #[tokio::test]
 async fn a_client_that_says_nothing_or_little_is_not_waited_for() {
     let port = Port::open(impatient()).await;
@@ -69,7 +69,7 @@ async fn a_host_that_speaks_http2_is_asked_over_one_connection() {
 const SHARED: [u8; 4] = [127, 0, 0, 2];
 const FEW: [u8; 4] = [127, 0, 0, 3];
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 4];
-/// Nobody waits so long, and a connection without a handshake is kept longer.
+/// Longer than anything here takes, and shorter than the time for a handshake.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn crowded(connections: usize, connections_per_address: usize) -> Settings {
@@ -91,7 +91,7 @@ async fn assert_closed(stream: &mut (impl AsyncRead + Unpin)) {
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed");
 }
 
-/// A kubelet's probe: a new connection, and nobody's credentials.
+/// A kubelet's probe: a new connection without credentials.
 async fn assert_probed(port: &Port, from: [u8; 4]) {
     let probe = async {
         let mut stream = port.connect_from(from, None, "http/1.1").await;
@@ -103,7 +103,7 @@ async fn assert_probed(port: &Port, from: [u8; 4]) {
     tokio::time::timeout(PATIENCE, probe).await.expect("the probe is answered");
 }
 
-/// Whoever opened as many connections as there are places shut everybody out, for 32 s at a time.
+/// A client that opened as many connections as there are permits once shut everybody out, for 32 s at a time.
 #[tokio::test]
 async fn silent_connections_shut_nobody_out() {
     let port = Port::open(crowded(8, 4)).await;

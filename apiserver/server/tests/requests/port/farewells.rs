@@ -1,5 +1,5 @@
-//! Connections on which somebody is nobody: they are retired, and a front proxy's never is
-//! (k8s.io/apiserver pkg/endpoints/filters/authentication.go, UnauthenticatedHTTP2DOSMitigation).
+//! Connections with an anonymous or refused request: they are retired, and a front proxy's never is (k8s.io/apiserver
+//! pkg/endpoints/filters/authentication.go, UnauthenticatedHTTP2DOSMitigation).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::fixture::{GADGETS, gadget};
 const LIMIT: Duration = Duration::from_secs(15);
 const TOKEN: (&str, &str) = ("authorization", "Bearer good");
 
-/// Reads up to the farewell, and past it to the end of the answer on `stream`.
+/// Reads up to the GOAWAY, and past it to the end of the answer on `stream`.
 async fn answer_and_farewell(connection: &mut Connection, stream: u32) {
     let (mut answered, mut retired) = (false, false);
     while !(answered && retired) {
@@ -32,7 +32,7 @@ async fn answer_and_farewell(connection: &mut Connection, stream: u32) {
     }
 }
 
-/// Cancelled streams of nobody cost nobody anything that could be counted for them.
+/// Streams that a client without a user cancels are counted for no user.
 #[tokio::test]
 async fn a_connection_of_nobody_is_retired_after_its_answer() {
     let port = Port::open(Settings::default()).await;
@@ -76,7 +76,7 @@ async fn who_asks_on_after_the_farewell_is_cut_off() {
     let bounds = Bounds { headers: Duration::from_millis(50), ..Bounds::default() };
     let port = Port::open(Settings { bounds, ..Settings::default() }).await;
     let mut connection = Connection::open(port.connect(None, "h2").await).await;
-    // While it is not told that its farewell has come, the server takes streams.
+    // The server takes further streams until the client answers the ping that follows its GOAWAY.
     connection.pongs = false;
     connection.ask(&format!("GET {GADGETS}?watch=true"), &[TOKEN], "").await;
     let asks_on = async {

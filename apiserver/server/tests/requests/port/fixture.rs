@@ -59,13 +59,13 @@ pub struct Port {
     pub serving: AbortOnDropHandle<()>,
     _sweeper: AbortOnDropHandle<()>,
     _reviews: AbortOnDropHandle<()>,
-    /// Whose certificates are believed.
+    /// The CAs whose certificates are trusted.
     pub trusted: HostConfigSource,
     /// Whether the host answers reviews. While it does not, they wait.
     pub host_answers: watch::Sender<bool>,
     /// Whether the host answers reviews of tokens that it does not know.
     pub host_answers_strangers: watch::Sender<bool>,
-    /// Whether the token `good` is nobody's any more.
+    /// Whether the token `good` has been revoked.
     pub good_is_revoked: Arc<AtomicBool>,
     asked: Arc<Mutex<Vec<Value>>>,
     tokens: Arc<AtomicUsize>,
@@ -210,7 +210,7 @@ impl Port {
         }
         stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // The server may close without TLS' farewell.
+        // The server may close without close_notify.
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     }

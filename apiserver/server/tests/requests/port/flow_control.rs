@@ -1,4 +1,4 @@
-//! Attacks on the seats of a server by whoever may read and write in one namespace, and who gets in meanwhile.
+//! Attacks on the seats of a server by a user who may read and write in one namespace, and who is served meanwhile.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ impl Aggregated {
     }
 }
 
-/// Twelve unread lists, and probes, administrators and everybody else were answered 429 for a minute.
+/// After twelve unread lists, probes, administrators and everybody else were once answered 429 for a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_lists_of_one_tenant_keep_nobody_else_out() {
     let server = Aggregated::open(settings()).await;
@@ -189,7 +189,7 @@ async fn a_queue_that_is_full_is_429_at_once() {
     );
     server.serves_everybody_but_the_tenant().await;
 
-    // Whoever is gone waits no longer, and holds nothing.
+    // A request whose client is gone waits no longer, and holds no seats.
     drop(held);
     server.until(async |it| it.waiting("everybody").await == 0 && it.seats("everybody").await == 0).await;
     assert_eq!(server.get(TENANT).await, 404);

@@ -40,7 +40,7 @@ impl Frame {
     }
 }
 
-/// One connection, which reads what it is told to and answers pings and settings.
+/// One connection, which reads what a test asks for, and answers pings and settings.
 pub struct Connection {
     stream: TlsStream<TcpStream>,
     next: u32,
@@ -59,7 +59,7 @@ impl Connection {
         let hello = [PREFACE, &frame(Kind::Settings, 0, 0, &setting)].concat();
         stream.write_all(&hello).await.unwrap();
         let mut connection = Self { stream, next: 1, pongs: true };
-        // Nobody waits for this side to take answers.
+        // The window of the connection is so large that the server never waits for this side.
         connection.send(&frame(Kind::WindowUpdate, 0, 0, &(1_u32 << 30).to_be_bytes())).await;
         connection
     }

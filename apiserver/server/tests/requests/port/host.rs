@@ -19,7 +19,7 @@ use super::fixture::{Port, Settings, client_by};
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Where the way to the host leads. What it was when a connection was made counts no more once it changes.
+/// What a connection to the host leads to. A change to `Cut` or `Silent` concerns open connections too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     To(SocketAddr),
@@ -148,7 +148,7 @@ async fn refusing(answer: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     (address, requests)
 }
 
-/// Sent again, a create that had been made would be told that somebody else had made it.
+/// If it were sent again, a create that had been made would fail as if somebody else had made it.
 #[tokio::test]
 async fn a_write_of_unknown_outcome_is_sent_once() {
     let token = json!({

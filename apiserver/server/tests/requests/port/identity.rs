@@ -1,4 +1,4 @@
-//! Who is believed to ask, and what the host is asked about them.
+//! Which user a request is from, and what the host is asked about the user.
 
 use serde_json::json;
 use tokio::io::AsyncReadExt;

@@ -1,4 +1,4 @@
-//! What a request may take, and what is told of it.
+//! The limits of a request, and the answers to requests that exceed them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,8 @@ async fn a_timeout_that_is_none_is_400() {
     }
 }
 
-/// The name was sent to the host in a review, as often as somebody asked: what is that long is not remembered.
+/// Such a name was once sent to the host in a review for each request: answers to very long questions are not
+/// remembered.
 #[tokio::test]
 async fn a_path_that_is_too_long_is_404_before_the_host_is_asked() {
     let port = Port::open(Settings::default()).await;
@@ -40,7 +41,7 @@ async fn a_path_that_is_too_long_is_404_before_the_host_is_asked() {
     assert_eq!((port.asked().len(), port.tokens()), (0, 0));
 }
 
-/// A client that asks for a large list and does not read it holds its place, and the list, until its time is up.
+/// A client that asks for a large list and does not read it holds its seats, and the list, until its time is up.
 #[tokio::test]
 async fn an_answer_that_is_not_read_is_let_go_at_its_deadline() {
     let request_timeout = Duration::from_secs(2);
@@ -152,7 +153,7 @@ async fn writes_without_space_are_507_and_counted_and_reads_go_on() {
     assert!(excluded.contains("[+]storage-writes excluded: ok"), "{excluded}");
 }
 
-/// Whoever filled the store kept everybody from removing anything.
+/// A user who filled the store once kept everybody from removing anything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_at_its_quota_takes_no_more_objects_and_every_delete() {
     let store = SqliteOptions { quota: Some(2 << 20), ..SqliteOptions::default() };

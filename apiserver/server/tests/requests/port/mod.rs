@@ -1,4 +1,4 @@
-//! Requests through the secure port: TLS, who asks, who may, and how long anybody is waited for.
+//! Requests through the secure port: TLS, authentication, authorization, and how long the server waits for clients.
 
 mod audit;
 mod calls;

@@ -44,7 +44,8 @@ async fn what_is_not_exactly_a_probe_is_authenticated_and_authorized() {
     }
 }
 
-/// The path of a single check tells why it fails: where etcd is, and what is wrong with it. Anybody could read that.
+/// The path of a single check shows why it fails: where etcd is, and what is wrong with it. Every client could once
+/// read that.
 #[tokio::test]
 async fn a_single_check_is_told_to_users_who_may_read_its_path_alone() {
     let single = ["/livez/ping", "/readyz/storage-writes", "/healthz/ping", "/readyz/", "/readyz/unheard-of"];

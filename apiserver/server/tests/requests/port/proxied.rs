@@ -29,8 +29,8 @@ async fn read(
     }
 }
 
-/// 256 of them were sent 4 MiB each, which is all that the connection's window in Go's transport has room for, and nobody
-/// else's answer got through any more.
+/// 256 of them were sent 4 MiB each, which is all that the connection's window in Go's transport has room for, and no
+/// other client's answer got through any more.
 #[tokio::test]
 async fn what_a_proxys_clients_do_not_read_leaves_its_connection_room() {
     let port = Port::open(Settings::default()).await;

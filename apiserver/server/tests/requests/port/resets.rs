@@ -24,7 +24,7 @@ pub async fn proxied(port: &Port) -> (Connection, u32) {
     (connection, watch)
 }
 
-/// Ann creates an object, and her watch tells of it.
+/// Ann creates an object, and her watch gets the event.
 pub async fn assert_served(connection: &mut Connection, watch: u32, name: &str) {
     let post = format!("POST {GADGETS}");
     let headers = [ANN[0], ("content-type", "application/json")];
@@ -77,7 +77,7 @@ async fn a_backlog_of_cancelled_requests_interrupts_nobody() {
     assert_served(&mut connection, watch, "after").await;
 }
 
-/// Another client gets no more than h2 grants, and says so in its farewell.
+/// Another client gets no more than h2 grants, and the GOAWAY says so.
 #[tokio::test]
 async fn a_client_that_is_no_front_proxy_is_cut_off_for_it() {
     let port = Port::open(Settings::default()).await;
@@ -115,8 +115,8 @@ async fn bodies_that_come_after_the_refusal_interrupt_nobody() {
     }
 }
 
-/// Requests wait for reviews, for places, for webhooks, and nobody reads their bodies then. One window for all bodies of a
-/// connection, as large as that of one stream, was full with the first.
+/// Requests wait for reviews, for seats and for webhooks, and their bodies are not read meanwhile. One window for all
+/// bodies of a connection, as large as that of one stream, was full with the first.
 #[tokio::test]
 async fn bodies_that_nobody_reads_hold_up_no_others() {
     let port = Port::open(Settings::default()).await;
@@ -175,7 +175,7 @@ async fn nothing_works_on_for_who_has_cancelled() {
         let seen = holds_up.most.load(SeqCst);
         assert!(seen <= 10, "{seen} at one time");
         connection.send(&streams.into_iter().flat_map(cancel).collect::<Vec<_>>()).await;
-        // Were a place still taken by what was cancelled, nobody else would find one.
+        // If a cancelled request still held a seat, no other request would get one.
         assert_served(&mut connection, watch, &format!("g{round}")).await;
     }
     assert!(holds_up.most.load(SeqCst) > 0, "the tenant was held up");

@@ -29,7 +29,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str, token: &str) -> Stri
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Two hundred tokens of one stranger took every place, and nobody's token was asked about any more.
+/// Two hundred tokens of one stranger once took all permits, and no other token was reviewed any more.
 #[tokio::test]
 async fn junk_tokens_of_one_address_do_not_hold_up_a_good_one_of_another() {
     let port = Arc::new(Port::open(Settings::default()).await);
@@ -96,7 +96,7 @@ async fn a_request_that_names_hundreds_of_groups_to_act_in_causes_no_reviews() {
     assert_eq!(code(&answer), 200, "{answer}");
 }
 
-/// A question of somebody who acts as another counts for them, not for the other.
+/// A review for a caller who acts as another user counts for the caller, not for the other user.
 #[tokio::test]
 async fn a_stranger_who_may_not_act_as_others_asks_as_a_stranger() {
     let port = Port::open(Settings { rule: |_| false, ..Settings::default() }).await;

@@ -85,7 +85,7 @@ async fn a_small_answer_that_is_not_read_keeps_its_seat_until_its_deadline() {
     assert_eq!(code(&port.send(Some(&user), &get("60s"), &[]).await), 200, "the seat was given back");
 }
 
-/// Nobody polls the body of a watch that nobody reads: its own timer was never looked at.
+/// The body of a watch that is not read is not polled, so its own timer was never looked at.
 #[tokio::test]
 async fn a_watch_that_is_not_read_ends_at_its_timeout() {
     let port = Port::open(Settings::default()).await;
