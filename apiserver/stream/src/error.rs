@@ -11,7 +11,7 @@ pub const DOMAIN: &str = "drydock.status.v1alpha1";
 /// When clients should retry after UNAVAILABLE.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A field of the request is wrong.
+/// Returns the status for a request with a wrong field.
 pub fn invalid(field: &str, why: impl Into<String>) -> Status {
     let why = why.into();
     let message = format!("{field}: {why}");
@@ -20,39 +20,39 @@ pub fn invalid(field: &str, why: impl Into<String>) -> Status {
     Status::with_error_details(Code::InvalidArgument, message, details)
 }
 
-/// A message cannot be decoded.
+/// Returns the status for a message that cannot be decoded.
 pub fn undecodable(error: &prost::DecodeError) -> Status {
     let message = format!("the request message cannot be decoded: {error}");
     Status::with_error_details(Code::InvalidArgument, message, details("INVALID_MESSAGE"))
 }
 
-/// A message has more than `most` bytes.
+/// Returns the status for a message of more than `most` bytes.
 pub fn request_too_long(most: usize) -> Status {
     let message = format!("a request message has at most {most} bytes");
     Status::with_error_details(Code::ResourceExhausted, message, details("INVALID_MESSAGE"))
 }
 
-/// There is no such method.
+/// Returns the status for a path without a method.
 pub fn no_such_method(path: &str) -> Status {
     let message = format!("there is no method {path}");
     Status::with_error_details(Code::Unimplemented, message, details("NO_SUCH_METHOD"))
 }
 
-/// There is no such entity.
+/// Returns the status for an entity that does not exist.
 pub fn not_found(kind: &str, name: &str) -> Status {
     let mut details = details("NOT_FOUND");
     details.set_resource_info(kind, name, "", "it does not exist, or not any more");
     Status::with_error_details(Code::NotFound, format!("{kind} {name:?} not found"), details)
 }
 
-/// A stream cannot resume from a token.
+/// Returns the status for a token that no stream can resume from.
 pub fn token_expired() -> Status {
     let message = "the resume token is too old: begin a new Watch without options.resume_token, and replace \
         everything by its snapshot";
     Status::with_error_details(Code::OutOfRange, message, details("RESUME_TOKEN_EXPIRED"))
 }
 
-/// There are too many different filters.
+/// Returns the status for too many different filters: of the caller if `is_own`, or of all users together.
 pub fn too_many_filters(is_own: bool) -> Status {
     let message = if is_own {
         "you watch with too many different filters, with filters that select too much, or with label selectors of too \
@@ -66,14 +66,14 @@ pub fn too_many_filters(is_own: bool) -> Status {
     Status::with_error_details(Code::ResourceExhausted, message, details)
 }
 
-/// The server cannot answer now.
+/// Returns the status of a server that cannot answer now.
 pub fn unavailable(why: &str) -> Status {
     let mut details = details("NOT_READY");
     details.set_retry_info(Some(RETRY));
     Status::with_error_details(Code::Unavailable, why, details)
 }
 
-/// The status for a read of storage that failed. `kind` and `name` say what was read.
+/// Returns the status for a read of storage that failed. `kind` and `name` say what was read.
 pub fn of_storage(error: &StorageError, kind: &str, name: &str) -> Status {
     match error {
         StorageError::NotFound => not_found(kind, name),

@@ -60,7 +60,7 @@ async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
         pod.and_then(|pod| pod.get("nodeName")).and_then(|node| node.as_str()) == Some(&wanted)
     });
     let mut facts = Facts::new(hubs.config.heartbeat_deadline);
-    // Evictions first: while no maintenance has a status of the node, no message is made for each of them.
+    // Evictions come first: no message of the node is made for them while no maintenance has a status of the node.
     let requests = all(hubs.stores.evictions.as_ref(), on_node).await?;
     for request in decoded::<EvictionRequest>(requests, Some).await {
         let key = format!("{}/{}", request.metadata.namespace, request.metadata.name);

@@ -39,9 +39,9 @@ pub struct Read {
 /// A method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Of one entity.
+    /// Reads one entity.
     Get(Entity),
-    /// Of many.
+    /// Watches many entities.
     Watch(Entity),
 }
 
@@ -50,7 +50,7 @@ pub enum Method {
 pub enum Call {
     /// Gets one entity, by its key.
     Get(Entity, String),
-    /// Of many.
+    /// Watches many entities.
     Watch(Watch),
 }
 

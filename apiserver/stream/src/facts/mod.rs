@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   NodeMaintenance ──> maintenance, and each node whose part of its status has changed
-//!   EvictionRequest ──> eviction, and the node of its pod (where a maintenance speaks of that)
+//!   EvictionRequest ──> eviction, and the node of its pod (if a maintenance has a status of the node)
 //! ```
 
 mod maintenances;

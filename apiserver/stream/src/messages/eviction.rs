@@ -53,7 +53,7 @@ fn reference(maintenance: maintenances::MaintenanceReference) -> MaintenanceRefe
     MaintenanceReference { name: maintenance.name, reason: maintenance.reason }
 }
 
-/// Returns the condition that ended the request: `Evicted`, if `Canceled` is true as well.
+/// Returns the condition that ended the request. If both are true, `Evicted` takes precedence over `Canceled`.
 fn ended(request: &EvictionRequest) -> Option<&Condition> {
     let is_true = |name| find_condition(&request.status.conditions, name).filter(|found| found.is_true());
     is_true(EVICTED).or_else(|| is_true(CANCELED))

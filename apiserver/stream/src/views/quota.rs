@@ -27,11 +27,11 @@ pub struct ViewLimits {
     /// Maximum number of entities in all views, about 150 bytes each. Removals do not count: a view has hardly more of
     /// them than it had entities.
     pub entries: usize,
-    /// Maximum number of entities in all views of one user who has more than one.
+    /// Maximum number of entities in all views of one user who has more than one view.
     pub entries_of_user: usize,
     /// Maximum number of label selector terms in all views: each is evaluated for each change.
     pub terms: usize,
-    /// Maximum number of terms in all views of one user who has more than one.
+    /// Maximum number of terms in all views of one user who has more than one view.
     pub terms_of_user: usize,
 }
 
