@@ -1,4 +1,4 @@
-//! What every controller stands on: the client, host caches, work queues, the lease, events and metrics.
+//! What every controller is built on: the client, host caches, work queues, the lease, events and metrics.
 //!
 //! ```text
 //! API server ──watch──> cache::Store ──ObjectChange──> handler ──key──> queue::WorkQueue ──> worker ──write──> API server

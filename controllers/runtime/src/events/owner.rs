@@ -35,7 +35,7 @@ impl EventRecorder {
         self.publish_to_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 
-    /// Records it on the request alone, in the same words.
+    /// Records an event about a pod's eviction on its request alone, in the same words.
     pub fn publish_to_readers(
         &self,
         request: &EvictionRequest,
@@ -48,7 +48,7 @@ impl EventRecorder {
     }
 }
 
-/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance
+/// Names the eviction that an event or a log line is about, as in `Eviction of pod web-0 for NodeMaintenance
 /// tidy (RAM swap) on node n1`.
 pub fn subject(request: &EvictionRequest) -> String {
     let pod = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
