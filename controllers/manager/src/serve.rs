@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Probes and scrapers are few, and quick.
+/// The limits are low, because probes and scrapers are few and quick.
 const BOUNDS: Bounds = Bounds {
     connections: 256,
     connections_per_address: 64,
@@ -27,7 +27,7 @@ const BOUNDS: Bounds = Bounds {
     drain: Duration::from_secs(5),
 };
 
-/// A port that is bound, and what it is served with.
+/// A port that is bound, with its TLS configuration.
 pub struct BoundPort {
     listener: TcpListener,
     tls: ServerConfig,
@@ -51,9 +51,9 @@ async fn serve_within(port: BoundPort, paths: ServedPaths, stop: CancellationTok
 /// The paths of the port: probes for every caller, without reasons; anything else for callers that are authorized. The paths
 /// of single checks, which give reasons, are not served.
 pub struct ServedPaths {
-    /// What probes are answered.
+    /// The health checks that answer probes.
     pub health: Health,
-    /// Who may read the rest.
+    /// Authenticates and authorizes the callers of all other paths.
     pub auth: DelegatedAuth,
     /// /metrics.
     pub metrics: Router,
