@@ -115,7 +115,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
 mod tests {
     use super::*;
 
-    /// A server that accepted and stayed silent was a warning at each attempt, for ever.
+    /// A server that accepted connections and did not answer was a warning at each attempt, forever.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_stays_silent_is_told_of_once() {
         let silent = service_fn(|_: Request<Body>| {
