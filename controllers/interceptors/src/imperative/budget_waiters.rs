@@ -244,7 +244,8 @@ mod tests {
         assert_eq!(woken(&mut waiters, "a", ReleasedPods::AtMost(1)), [key("several")]);
     }
 
-    /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
+    /// A tenant changed the selector of one budget back and forth: each change had all of its pods checked
+    /// again.
     #[test]
     fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
         let mut waiters = BudgetWaiters::default();

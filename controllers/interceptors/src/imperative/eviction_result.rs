@@ -51,7 +51,7 @@ impl EvictionResult {
         matches!(self, Self::Throttled(_))
     }
 
-    /// A word for the kind of result, for metrics, logs and comparisons.
+    /// The kind of the result in one word, for metrics, logs and comparisons.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Accepted => "accepted",

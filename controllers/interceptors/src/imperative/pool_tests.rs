@@ -1,4 +1,4 @@
-//! Whose eviction is next, and what holds nobody up.
+//! Which eviction is next, and what must not delay the others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::new(namespace, name)
 }
 
-/// Submits so many pods of a budget.
+/// Submits `count` pods of a budget.
 fn submit(pool: &mut EvictionPool, namespace: &str, budget: &str, pods: usize) {
     for pod in 0..pods {
         pool.submit(&key(namespace, budget), key(namespace, &format!("{budget}{pod}")));

@@ -1,4 +1,4 @@
-//! Which taint stands when, and how it is written.
+//! When a node needs the taint, and how it is written.
 
 #![allow(clippy::unwrap_used)]
 use drydock_api::node_maintenance::{
@@ -27,8 +27,8 @@ fn other_on_the_wire() -> Value {
     json!({"key": "other", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"})
 }
 
-/// The list has no merge key: a strategic merge patch of ours alone took everybody else's taints off the node, and
-/// the removal of ours was refused for ever (422, `taints[0].effect: Required value`).
+/// The list has no merge key: a strategic merge patch with our taint alone removed all other taints of the
+/// node, and the removal of ours was always refused (422, `taints[0].effect: Required value`).
 #[test]
 fn only_our_own_taint_changes_in_the_list_which_is_written_as_a_whole() {
     assert_eq!(patch(&node(Some(EFFECT)), true), None);
