@@ -1,4 +1,4 @@
-//! What is urgent does not wait for what is much.
+//! Urgent writes do not wait for many others.
 
 #![allow(clippy::unwrap_used)]
 

@@ -270,7 +270,8 @@ fn an_idle_maintenance_of_many_nodes_is_written_seldom_and_one_that_is_over_neve
     assert!(sim.step().contains_key(&Task::Status("idle".into())), "a change of its own is written at once");
 }
 
-/// Whoever had set a condition of that name before the maintenance made us call the node drained unread.
+/// If others had set a condition of that name before the maintenance, we called the node drained without a
+/// live read.
 #[test]
 fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     let mut sim = Sim::new(&[]);

@@ -1,4 +1,4 @@
-//! What became of the requests, in the status.
+//! The outcomes of requests in the status.
 
 use drydock_api::node_maintenance::NodeMaintenanceOutcomes;
 

@@ -1,4 +1,4 @@
-//! What is dropped first, and what never.
+//! What is dropped first, and what is never dropped.
 #![allow(clippy::unwrap_used)]
 
 use drydock_api::meta::LabelSelector;
