@@ -99,7 +99,7 @@ mod tests {
         DelegatedAuth::new(Client::new(tower::service_fn(nobody), "default"))
     }
 
-    /// /readyz said to every caller what was missing.
+    /// /readyz showed every caller what was missing.
     #[tokio::test]
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
@@ -122,7 +122,8 @@ mod tests {
         }
     }
 
-    /// A client that shook hands and said nothing kept a place for ever: 256 of them, and no probe was answered any more.
+    /// A client that finished the TLS handshake and sent nothing kept its connection forever: with 256 of
+    /// them, no probe was answered any more.
     #[tokio::test]
     async fn a_client_that_says_nothing_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
