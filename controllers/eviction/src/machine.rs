@@ -8,7 +8,8 @@
 //!   └──▶ Canceled
 //! ```
 //!
-//! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer waits for the end.
+//! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer
+//! waits for the end.
 
 use drydock_api::eviction_request::interceptors::{PodProperties, select_interceptors};
 use drydock_api::eviction_request::transitions::{active_deadline, may_advance, next_interceptor};

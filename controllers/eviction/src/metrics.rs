@@ -1,5 +1,6 @@
-//! The gauges that KEP-4563 names, computed from the cache at each scrape. Only unfinished requests have series, and the
-//! number of series is bounded: their labels are names that tenants choose, a hundred for each request.
+//! The gauges that KEP-4563 names, computed from the cache at each scrape. Only unfinished requests have
+//! series, and the number of series is bounded: their labels are names that tenants choose, a hundred for
+//! each request.
 
 use std::hash::Hash;
 use std::sync::Arc;

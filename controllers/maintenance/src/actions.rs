@@ -82,7 +82,8 @@ pub enum Action {
         maintenance: Arc<NodeMaintenance>,
         /// The wanted status.
         status: Box<NodeMaintenanceStatus>,
-        /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
+        /// Nodes of which a live read must first confirm that no pods up to this type are left, because the
+        /// status says so now.
         confirm: BTreeMap<String, PodType>,
         /// Events to publish once the status is written.
         events: Vec<EventDraft>,
@@ -148,8 +149,8 @@ pub enum RequestChange {
     },
 }
 
-/// The flow of a request's write: maintenances are served in turn, and within each its nodes; requests that no maintenance
-/// wants are served in turn by namespace.
+/// The flow of a request's write: maintenances are served in turn, and within each its nodes; requests that
+/// no maintenance wants are served in turn by namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestFlow {
     /// The maintenance for which it is written, empty if there is none.

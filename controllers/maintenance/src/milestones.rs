@@ -1,5 +1,5 @@
-//! Events about a maintenance as it goes on, in this order: Cordoned, DrainStarted, EvictionBlocked, NodeDrained. (Completed is
-//! published with the finalizer.) No event comes after one of a later step.
+//! Events about a maintenance as it goes on, in this order: Cordoned, DrainStarted, EvictionBlocked,
+//! NodeDrained. (Completed is published with the finalizer.) No event comes after one of a later step.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! One planning over all maintenances in Drain: gives `drydock_plan` what the statuses record, and takes the pods that may
-//! be asked to leave from its outcome. Pure.
+//! One planning over all maintenances in Drain: gives `drydock_plan` what the statuses record, and takes the
+//! pods that may be asked to leave from its outcome. Pure.
 
 use std::collections::HashSet;
 use std::sync::Arc;

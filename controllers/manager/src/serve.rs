@@ -48,8 +48,8 @@ async fn serve_within(port: BoundPort, paths: ServedPaths, stop: CancellationTok
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// The paths of the port: probes for every caller, without reasons; anything else for callers that are authorized. The paths
-/// of single checks, which give reasons, are not served.
+/// The paths of the port: probes for every caller, without reasons; anything else for callers that are
+/// authorized. The paths of single checks, which give reasons, are not served.
 pub struct ServedPaths {
     /// The health checks that answer probes.
     pub health: Health,

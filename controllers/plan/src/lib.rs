@@ -6,8 +6,9 @@
 //! stage started first; of two that started at once, the one that was created first; else the one whose name
 //! sorts first.
 //!
-//! A maintenance has a **cursor**, the current entry of its plan, and **has reached** a pod when an entry up to the cursor
-//! covers it: the type is equal, the priority at most the entry's, and the selector matches or there is none.
+//! A maintenance has a **cursor**, the current entry of its plan, and **has reached** a pod when an entry up
+//! to the cursor covers it: the type is equal, the priority at most the entry's, and the selector matches or
+//! there is none.
 //!
 //! A maintenance **drains** the pod types up to its last one (`spec.lastPodType`). Pods of later types do not
 //! exist for it: its plan does not contain them, they do not count as left on its nodes, and where a rule

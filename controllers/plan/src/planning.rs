@@ -135,8 +135,9 @@ impl Planning {
         placed
     }
 
-    /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor goes back to the
-    /// first entry that covers one of its pods, so that this node is drained in the plan's order too.
+    /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor
+    /// goes back to the first entry that covers one of its pods, so that this node is drained in the plan's
+    /// order too.
     pub(crate) fn place_cursors(&mut self, maintenances: &[DrainingMaintenance]) {
         for (planned, maintenance) in self.maintenances.iter_mut().zip(maintenances) {
             let Some(position) = maintenance.position else { continue };

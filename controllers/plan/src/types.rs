@@ -11,8 +11,8 @@ pub struct PlanOutcome {
     pub maintenances: Vec<MaintenanceOutcome>,
     /// One per pod, in the order in which they were given: whether it is to leave now.
     pub targeted: Vec<bool>,
-    /// Maintenances that go further than their own plan says. Each planning repeats them until it is given the status that
-    /// this one led to.
+    /// Maintenances that go further than their own plan says. Each planning repeats them until it is given
+    /// the status that this one led to.
     pub fast_forwards: Vec<FastForward>,
 }
 
@@ -82,8 +82,8 @@ pub struct DrainingMaintenance {
     pub nodes: BTreeSet<String>,
     /// The index of its current entry as its status has it. None: the Drain stage has not been planned yet.
     pub position: Option<usize>,
-    /// The drain targets of its status. A selected node that is missing has joined since; one that is no longer selected
-    /// has left.
+    /// The drain targets of its status. A selected node that is missing has joined since; one that is no
+    /// longer selected has left.
     pub recorded: TargetsByNode,
 }
 

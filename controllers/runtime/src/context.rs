@@ -1,4 +1,5 @@
-//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which proxies our own kinds to us.
+//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which proxies our
+//! own kinds to us.
 //!
 //! A client sends a request once. Controllers retry, through their queues, because they know what an answer
 //! means: the 429 of an eviction is a result, and after a 504 the write may have been made. They decide

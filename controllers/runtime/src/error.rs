@@ -82,8 +82,8 @@ fn names_an_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
-/// The object as the server has it; none if the server says that there is no such object. (kube's `get_opt` takes a 404 that
-/// names no object for that too.)
+/// The object as the server has it; none if the server says that there is no such object. (kube's `get_opt`
+/// takes a 404 that names no object for that too.)
 pub async fn find<T>(api: &Api<T>, name: &str) -> Result<Option<T>, kube::Error>
 where
     T: Clone + Debug + DeserializeOwned,

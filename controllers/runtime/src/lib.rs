@@ -6,8 +6,9 @@
 //!                                                                             └───────────────────────┘
 //! ```
 //!
-//! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
-//! workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a retry.
+//! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of
+//! its queue, and runs workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a
+//! retry.
 
 pub mod cache;
 pub mod clock;

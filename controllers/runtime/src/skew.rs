@@ -1,5 +1,5 @@
-//! How far the API server's clock is from ours. The server refuses times that are not the present (KEP-4563: give or take
-//! 10 seconds): with clocks further apart no turn begins and no interceptor reports.
+//! How far the API server's clock is from ours. The server refuses times that are not the present (KEP-4563:
+//! give or take 10 seconds): with clocks further apart no turn begins and no interceptor reports.
 //!
 //! The difference is measured, not read from the refusal: every answer carries the server's time in its Date header.
 

@@ -135,8 +135,8 @@ mod tests {
         );
     }
 
-    /// A pod that was covered was deleted at once, in any interceptor's turn: an interceptor that was to move the pod's data
-    /// first was cut off.
+    /// A pod that was covered was deleted at once, in any interceptor's turn: an interceptor that was to move
+    /// the pod's data first was cut off.
     #[test]
     fn nothing_is_done_while_another_interceptor_has_its_turn() {
         assert_eq!(action(&request(OTHER, &[]), Some(&pod())), PodAction::Nothing);
@@ -152,8 +152,8 @@ mod tests {
         assert!(!is_ours(&request, None));
     }
 
-    /// Made by `kubectl delete daemonset --cascade=orphan` and another DaemonSet: imperative-eviction left the pod to us,
-    /// and we did not act as we were not among its interceptors.
+    /// Made by `kubectl delete daemonset --cascade=orphan` and another DaemonSet: imperative-eviction left
+    /// the pod to us, and we did not act as we were not among its interceptors.
     #[test]
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(action(&adopted, Some(&pod())), PodAction::Nothing);
     }
 
-    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
-    /// served: it is evicted like any other pod.
+    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the
+    /// version is none that is served: it is evicted like any other pod.
     #[test]
     fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {
         let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };

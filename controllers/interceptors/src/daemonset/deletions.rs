@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(deletions.when(&pod("m", "ds", "q"), at(1)), DeletionTime::Now);
     }
 
-    /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer than the one
-    /// before it.
+    /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer
+    /// than the one before it.
     #[test]
     fn pods_that_were_there_already_do_not_wait_for_each_other() {
         let mut deletions = Deletions::default();

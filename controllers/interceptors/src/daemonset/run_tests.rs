@@ -264,7 +264,8 @@ async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() 
     assert_eq!([next(&mut told).await, next(&mut told).await], ["PATCH n", "PATCH n"]);
 }
 
-/// The higher DaemonSet must be able to put its pod back: there is no taint to wait for, until the lower one has come back.
+/// The higher DaemonSet must be able to put its pod back: there is no taint to wait for, until the lower one
+/// has come back.
 #[tokio::test]
 async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when_it_comes_back() {
     let (context, mut told) = host();

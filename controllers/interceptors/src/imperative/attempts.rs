@@ -51,8 +51,8 @@ impl Attempts {
         self.last = Some(result);
     }
 
-    /// Records the present state of the budgets. A state that differed once counts as a change, even if the budgets have
-    /// returned to the state before.
+    /// Records the present state of the budgets. A state that differed once counts as a change, even if the
+    /// budgets have returned to the state before.
     pub(crate) fn update(&mut self, check: &BudgetCheck) {
         self.asked_at.take_if(|asked_at| asked_at != check);
         if let Some(refused) = &mut self.refused {

@@ -1,4 +1,5 @@
-//! The result of an eviction, read from the host's answer (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
+//! The result of an eviction, read from the host's answer
+//! (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Decides the next step for one request in the turn of imperative eviction, from the pod, its budgets, the attempts so far,
-//! and the time. Pure.
+//! Decides the next step for one request in the turn of imperative eviction, from the pod, its budgets, the
+//! attempts so far, and the time. Pure.
 
 use drydock_runtime::Pod;
 use jiff::Timestamp;

@@ -140,8 +140,8 @@ fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while(
     assert!(asks(&open(), 1) && asks(&BudgetCheck::Allows(None), 1));
 }
 
-/// A second budget that came and went between two looks at the cache left the first as it was when it was asked: the pod
-/// then waited out its backoff.
+/// A second budget that came and went between two looks at the cache left the first as it was when it was
+/// asked: the pod then waited out its backoff.
 #[test]
 fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     for (refused, between) in [(EvictionResult::ManyBudgets, several(["a", "b"])), (budget(), closed())] {

@@ -74,8 +74,8 @@ fn what_is_freed_is_shared_until_all_have_the_same() {
     assert!(a.abs_diff(b) <= 8 && (60..=80).contains(&(a + b)), "{a} and {b}");
 }
 
-/// Each slow answer cut the limit of all to 0.7: evictions of a tenant who keeps writing to his budgets, which loses each
-/// race inside the host, left 4 slots for the cluster, and held these.
+/// Each slow answer cut the limit of all to 0.7: evictions of a tenant who keeps writing to his budgets,
+/// which loses each race inside the host, left 4 slots for the cluster, and held these.
 #[test]
 fn slow_answers_slow_the_namespace_that_they_are_about_and_no_other() {
     let (mut pool, mut now) = (EvictionPool::default(), Instant::now());

@@ -35,8 +35,8 @@ async fn an_eviction_that_panics_is_tried_again() {
     running.until_evicted("p").await;
 }
 
-/// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API server refused
-/// the report every 30 s, and what was remembered of a thousand pods was several GB.
+/// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API
+/// server refused the report every 30 s, and what was remembered of a thousand pods was several GB.
 #[tokio::test]
 async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
     let budgets: Vec<PodDisruptionBudget> =

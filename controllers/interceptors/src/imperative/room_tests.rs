@@ -70,8 +70,8 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     }
 }
 
-/// As many are woken as a budget may have room for. Those whose requests were withdrawn did not take it, and those behind
-/// them waited for up to a quarter of an hour.
+/// As many are woken as a budget may have room for. Those whose requests were withdrawn did not take it, and
+/// those behind them waited for up to a quarter of an hour.
 #[tokio::test]
 async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     let names: Vec<String> = (0..100).map(|i| format!("p{i:02}")).collect();

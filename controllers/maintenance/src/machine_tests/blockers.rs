@@ -184,8 +184,8 @@ fn ready(status: &str, reason: &str) -> drydock_runtime::cache::NodeCondition {
     }
 }
 
-/// The last pods of a drain may be the network's: the node was called dead, and the command that was recommended would have
-/// killed what ran on it.
+/// The last pods of a drain may be the network's: the node was called dead, and the command that was
+/// recommended would have killed what ran on it.
 #[test]
 fn a_node_whose_kubelet_says_that_it_is_not_ready_is_not_away() {
     let mut sim = Sim::new(&["a"]);
@@ -276,8 +276,8 @@ fn a_budget_that_blocks_in_another_way_is_shown_at_once() {
     }
 }
 
-/// The status of a node stays for its position until another maintenance shows the node's targets, and what blocked stayed with
-/// it, whatever became of that.
+/// The status of a node stays for its position until another maintenance shows the node's targets, and what
+/// blocked stayed with it, whatever became of that.
 #[test]
 fn a_node_that_is_not_selected_any_more_shows_no_blockers() {
     let mut sim = drained_with_one_pod();

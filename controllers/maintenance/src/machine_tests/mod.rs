@@ -1,5 +1,5 @@
-//! Rules of the node maintenance controller: each test's name is one. What a blocker says is in `blockers.rs`, and when one
-//! shows after a time in `waiting.rs`.
+//! Rules of the node maintenance controller: each test's name is one. What a blocker says is in
+//! `blockers.rs`, and when one shows after a time in `waiting.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answer;

@@ -192,8 +192,8 @@ fn no_more_than_so_many_absent_controllers_are_remembered() {
     assert!(sim.memory.returns.len() <= 10_000);
 }
 
-/// A node that could not be cordoned took the pods of every CronJob, whose namespace was blamed, and held back for a quarter of
-/// an hour when it was cordoned at last.
+/// A node that could not be cordoned took the pods of every CronJob, whose namespace was blamed, and held
+/// back for a quarter of an hour when it was cordoned at last.
 #[test]
 fn pods_that_come_while_the_node_is_schedulable_are_blamed_on_nobody() {
     let mut sim = Sim::new(&["a"]);

@@ -14,8 +14,8 @@ fn is(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
 }
 
-/// A node had none but a pod of a DaemonSet, and left the cluster before the others were empty: WorkloadsDrained stayed False
-/// until somebody edited the selector.
+/// A node had none but a pod of a DaemonSet, and left the cluster before the others were empty:
+/// WorkloadsDrained stayed False until somebody edited the selector.
 #[test]
 fn nodes_that_go_one_by_one_with_their_daemon_sets_were_drained_of_workloads() {
     for restart in [false, true] {

@@ -112,8 +112,8 @@ fn the_words_of_the_scheduler_stand_once_for_all_controllers() {
     assert_eq!(condition(&sim), pair("True", &message));
 }
 
-/// The scheduler counts all nodes in each attempt: for as long as pods were unschedulable, the whole status was written again
-/// and again.
+/// The scheduler counts all nodes in each attempt: for as long as pods were unschedulable, the whole status
+/// was written again and again.
 #[test]
 fn other_words_of_the_scheduler_alone_do_not_change_the_status() {
     let mut sim = drain();

@@ -63,8 +63,8 @@ impl AwaitingCordon {
         waiting
     }
 
-    /// Publishes which nodes cannot be cordoned, or cannot be made schedulable again at the end, which keeps the finalizer:
-    /// one event for each new refusal.
+    /// Publishes which nodes cannot be cordoned, or cannot be made schedulable again at the end, which keeps
+    /// the finalizer: one event for each new refusal.
     fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));

@@ -1,5 +1,5 @@
-//! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any other keeps Drained
-//! False, so that the maintenance does not look like a success.
+//! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any
+//! other keeps Drained False, so that the maintenance does not look like a success.
 //!
 //! A node is recorded as drained when a live read has shown it to be; its own condition says so too. A node
 //! that is only no longer selected is still there, and does not count as gone, nor does one that comes back

@@ -1,4 +1,5 @@
-//! The nodes that have left the cluster while one maintenance drained them, counted and, as far as a status has room, named.
+//! The nodes that have left the cluster while one maintenance drained them, counted and, as far as a status
+//! has room, named.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! How often a pod was asked for again, because its request was deleted or withdrawn by others: kept in the request that
-//! is made anew, so that a restart does not forget it.
+//! How often a pod was asked for again, because its request was deleted or withdrawn by others: kept in the
+//! request that is made anew, so that a restart does not forget it.
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::time::{format_seconds, truncate_to_seconds};

@@ -235,8 +235,8 @@ impl RequestFailure {
         is_held_back && now < self.again
     }
 
-    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up. A request for another
-    /// pod shows by itself while it is there.
+    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up. A request
+    /// for another pod shows by itself while it is there.
     pub(crate) fn is_shown(&self, now: Timestamp) -> bool {
         match self.cause {
             FailureCause::Validation => true,
@@ -251,9 +251,9 @@ pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool 
     request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name)
 }
 
-/// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
-/// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
-/// replaced at once, because it may be a mistake.
+/// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for
+/// the first time is made again at once, because deletion is a way of starting anew; and one that targets
+/// another pod for the first time is replaced at once, because it may be a mistake.
 fn delay(cause: FailureCause, count: u32) -> Duration {
     AGAIN.delay(match (cause, count) {
         (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,

@@ -114,9 +114,9 @@ fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
     request.has_requester(REQUESTER) && !failures.has_left(&request.metadata.uid)
 }
 
-/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any
-/// more, or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it
-/// is about to be Evicted.
+/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's
+/// node any more, or the pod is one of Drydock's that must stay. While the pod is gone and the request says
+/// nothing of it yet, it is about to be Evicted.
 fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
@@ -128,9 +128,9 @@ fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     }
 }
 
-/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Others may
-/// write our requester's name: a request that they make with it later does not hold up the end, nor does one that is over
-/// and is kept for the pod's owner.
+/// Whether a request that we made for a pod on this node before the end of a maintenance is still open.
+/// Others may write our requester's name: a request that they make with it later does not hold up the end,
+/// nor does one that is over and is kept for the pod's owner.
 pub(crate) fn is_open_on(
     view: &WorldView<'_>,
     failures: &RequestFailures,

@@ -12,8 +12,8 @@ use crate::observed::request_transition::{RequestEnd, RequestTransition};
 use crate::requests::is_before_end;
 use crate::world::WorldView;
 
-/// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the last write of
-/// a status and a restart is not counted.
+/// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the
+/// last write of a status and a restart is not counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     counts: HashMap<String, NodeMaintenanceOutcomes>,

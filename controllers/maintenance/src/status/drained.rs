@@ -23,8 +23,8 @@ use crate::status::fit::Fitted;
 
 const CANCELED: &str = "The maintenance was completed before all pods had left";
 
-/// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or [`WORKLOADS_DRAINED`],
-/// of type Default alone.
+/// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or
+/// [`WORKLOADS_DRAINED`], of type Default alone.
 #[derive(Clone, Copy)]
 struct EmptinessCondition {
     type_: &'static str,

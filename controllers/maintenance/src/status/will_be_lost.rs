@@ -61,7 +61,8 @@ impl<'a> Losses<'a> {
 }
 
 impl StatusBuilder<'_, '_> {
-    /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where nothing leaves.
+    /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where
+    /// nothing leaves.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
         let stage = self.maintenance.spec.stage;
         if stage == Stage::Complete {

@@ -1,5 +1,6 @@
-//! What the statuses say of the plan: positions and drain targets, the only memory that planning has. A pod is asked to
-//! leave when the stored targets of its node cover it, so that no restart can find less than what has been done already.
+//! What the statuses say of the plan: positions and drain targets, the only memory that planning has. A pod
+//! is asked to leave when the stored targets of its node cover it, so that no restart can find less than what
+//! has been done already.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -141,8 +142,9 @@ fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {
         && shown.pod_selector.as_ref().is_none_or(|selector| selector.is_empty() || selects_more(selector))
 }
 
-/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan leaves them alone:
-/// a node whose targets cannot be stored is never drained, and a plan that waited for it would stand still on all nodes.
+/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan
+/// leaves them alone: a node whose targets cannot be stored is never drained, and a plan that waited for it
+/// would stand still on all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOut(HashMap<String, NodesLeftOut>);
 

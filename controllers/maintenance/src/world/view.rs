@@ -146,8 +146,8 @@ impl<'a> WorldView<'a> {
         self.holders.contains_key(node)
     }
 
-    /// Whether pods of a node may be asked to leave: it is cordoned, and so is each node of its maintenances, or the first
-    /// attempt to cordon that one has failed or takes too long.
+    /// Whether pods of a node may be asked to leave: it is cordoned, and so is each node of its maintenances,
+    /// or the first attempt to cordon that one has failed or takes too long.
     pub(crate) fn may_ask_on(&self, node: &str) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| !waiting.contains(node))
     }
@@ -200,8 +200,8 @@ pub(crate) const STAYS_OWN: &str = "No other node takes pods, and the drain woul
 const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// UIDs of Drydock's own pods that stay because no other node takes them: without them a drain would not go on, and nothing
-/// would say so.
+/// UIDs of Drydock's own pods that stay because no other node takes them: without them a drain would not go
+/// on, and nothing would say so.
 fn staying<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
     let own = view.counted.values().flatten().filter(|pod| is_own(view.config, pod));
     own.filter(|pod| !view.world.nodes.values().any(|node| takes(view, node, pod)))

@@ -62,8 +62,8 @@ fn nothing_goes_back(world: &World, input: &[Maintenance], outcome: &Outcome) ->
     Ok(())
 }
 
-/// A cursor rises, forced or not, only when no pod that was targeted is left on a node of its maintenance, nor on one of
-/// a maintenance that shares a node with it.
+/// A cursor rises, forced or not, only when no pod that was targeted is left on a node of its maintenance,
+/// nor on one of a maintenance that shares a node with it.
 fn rises_after_all_around_is_finished(
     world: &World,
     input: &[Maintenance],

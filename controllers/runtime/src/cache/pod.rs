@@ -115,8 +115,8 @@ impl Pod {
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
-    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need
-    /// a moment. Later it is overdue, which blockers and reports say.
+    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its
+    /// finalizers need a moment. Later it is overdue, which blockers and reports say.
     pub fn overdue_at(&self) -> Option<Timestamp> {
         let ends = self.deletion_timestamp?;
         Some(ends.checked_add(GONE_WITHIN).unwrap_or(Timestamp::MAX))

@@ -96,7 +96,8 @@ mod tests {
         std::iter::from_fn(|| backlog.pop()).map(|event| (event.regarding.namespace, event.message)).collect()
     }
 
-    /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came after them.
+    /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came
+    /// after them.
     #[test]
     fn a_namespace_with_many_events_delays_and_displaces_no_other() {
         let mut backlog = EventBacklog::default();

@@ -25,8 +25,8 @@ impl EventRecorder {
         }
     }
 
-    /// Publishes to the owner what blocks the eviction, and what the owner can do: only admins can read the maintenance, which
-    /// says it too. The words are cut where there is no room for both.
+    /// Publishes to the owner what blocks the eviction, and what the owner can do: only admins can read the
+    /// maintenance, which says it too. The words are cut where there is no room for both.
     pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
         // A colon and a space.
@@ -108,8 +108,8 @@ mod tests {
         assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
     }
 
-    /// A budget that never allows an eviction had the same event as one that is short for now, and owners cannot read the
-    /// NodeMaintenance, which had the way out.
+    /// A budget that never allows an eviction had the same event as one that is short for now, and owners
+    /// cannot read the NodeMaintenance, which had the way out.
     #[test]
     fn what_blocks_is_told_with_the_way_out_however_long_the_words() {
         let recorder = EventRecorder::disconnected(&Metrics::new());

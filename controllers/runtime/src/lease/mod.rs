@@ -1,9 +1,9 @@
 //! Leader election over a coordination.k8s.io/v1 Lease: one process writes, and stops writing before another may start.
 //!
 //! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
-//! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when they last saw
-//! the Lease change, by their own clocks, so clocks need not agree. Each term has a number that is higher than those
-//! before, its epoch.
+//! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when
+//! they last saw the Lease change, by their own clocks, so clocks need not agree. Each term has a number that
+//! is higher than those before, its epoch.
 
 mod decide;
 mod elector;

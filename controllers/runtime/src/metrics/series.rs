@@ -14,9 +14,9 @@ use prometheus_client::metrics::MetricType;
 /// names.
 pub const SERIES: usize = 20_000;
 
-/// Calls `show` with each item, which is given with its namespace. `show` returns how many series the item took. The next
-/// item is always one of the namespace whose items have taken the fewest series so far: if the series run out, every
-/// namespace has had about as many.
+/// Calls `show` with each item, which is given with its namespace. `show` returns how many series the item
+/// took. The next item is always one of the namespace whose items have taken the fewest series so far: if the
+/// series run out, every namespace has had about as many.
 pub fn each<N: Ord, T>(items: impl IntoIterator<Item = (N, T)>, mut show: impl FnMut(T) -> usize) {
     let mut waiting = BTreeMap::<N, Vec<T>>::new();
     for (namespace, item) in items {
