@@ -1,5 +1,5 @@
-//! Syncs that fail, on a disk whose system takes what it could not write for written, as Linux does: what was acknowledged
-//! is there when the power has gone.
+//! Syncs that fail, on a disk whose system takes what it could not write for written, as Linux does: what was
+//! acknowledged is there when the power has gone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
