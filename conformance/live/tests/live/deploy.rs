@@ -28,8 +28,8 @@ async fn a_host_takes_every_installation() -> Result<()> {
     Ok(())
 }
 
-/// A list of flags in an overlay took the place of the base's: without `--controller-users` the controllers' writes, which
-/// are made in terms of their lease, were all forbidden.
+/// A list of flags in an overlay took the place of the base's: without `--controller-users` the controllers'
+/// writes, which are made in terms of their lease, were all forbidden.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
     let host = Host::shared().await?;

@@ -1,5 +1,6 @@
-//! client-go's informers through the aggregator: in JSON and in protobuf, by list and watch and by one watch alone, they
-//! are told of what was written, once and in order, also when our server has been away in between.
+//! client-go's informers through the aggregator: in JSON and in protobuf, by list and watch and by one watch
+//! alone, they are told of what was written, once and in order, also when our server has been away in
+//! between.
 
 use std::path::PathBuf;
 

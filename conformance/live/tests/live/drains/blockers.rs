@@ -31,8 +31,8 @@ async fn a_deployment_that_tolerates_everything_is_a_blocker_by_name() -> Result
     namespace.kubectl.ok(&["delete", "nodemaintenance/returns"]).await.map(drop)
 }
 
-/// `kubectl describe` prints the status after the spec with its twelve entries, and the blockers at its very end: nobody found
-/// them. The conditions are first in the status, and say it.
+/// `kubectl describe` prints the status after the spec with its twelve entries, and the blockers at its very
+/// end: nobody found them. The conditions are first in the status, and say it.
 #[tokio::test(flavor = "multi_thread")]
 async fn describe_answers_what_blocks_since_when_and_what_to_do() -> Result<()> {
     let shared = shared().await?;

@@ -43,8 +43,8 @@ async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
     namespace.kubectl.ok(&["delete", "nodemaintenance/unserved"]).await.map(drop)
 }
 
-/// The kubectl of a user who has drydock:maintainer, and in the namespace the right to end turns too if `skips`. The host knows
-/// of both when this returns.
+/// The kubectl of a user who has drydock:maintainer, and in the namespace the right to end turns too if
+/// `skips`. The host knows of both when this returns.
 async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: bool) -> Result<Kubectl> {
     let host = &shared.drydock.host;
     let of_user = format!("--user={user}");
