@@ -1,4 +1,4 @@
-//! Publishes events about nodes and maintenances, and logs them.
+//! Publishes events about nodes, maintenances and evictions, and logs them.
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
