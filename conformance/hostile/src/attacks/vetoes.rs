@@ -1,4 +1,4 @@
-//! How a tenant might keep a pod on a node that is drained without a word.
+//! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that says so.
 
 use std::time::Duration;
 
