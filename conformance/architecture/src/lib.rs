@@ -1,11 +1,11 @@
-//! The rules of the code as ordinary tests: who may depend on whom, what each file says and how long it may be.
-//! The rules stand in `tests/`; here is what they read the repository with.
+//! The rules of the code as ordinary tests: which crates and modules may depend on which, what each file
+//! contains and how long it may be. The rules are in `tests/`; this library reads the repository for them.
 
 pub mod manifest;
 pub mod repository;
 pub mod source;
 
-/// Fails with every place that breaks a rule, and with what to do there.
+/// Fails with each place that breaks a rule, and says what to do there.
 ///
 /// # Panics
 /// If there is one.

@@ -1,4 +1,4 @@
-//! As much of a Cargo.toml as the rules ask for.
+//! The parts of a Cargo.toml that the rules read.
 
 use crate::repository::{self, SourceFile};
 

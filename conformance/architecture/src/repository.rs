@@ -1,4 +1,4 @@
-//! The files of the repository, whatever git knows of them.
+//! The files of the repository, whether git tracks them or not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ const LEFT_OUT: [&str; 3] = ["target", "node_modules", "out"];
 pub struct SourceFile {
     /// Path from the root, with `/`.
     pub path: String,
-    /// What it says.
+    /// Its content.
     pub text: String,
 }
 

@@ -39,8 +39,8 @@ fn modules_of_layered_folders_use_each_other_one_way() {
     none(&found, "move what both sides need below them; some of these are in a cycle, the others use one");
 }
 
-/// Each module of a folder, and the others that its files name as `crate::module`, or as `super::module` within a module.
-/// What lists the modules of the folder, and comments, do not count.
+/// Each module of a folder, and the others that its files name as `crate::module`, or as `super::module`
+/// within a module. What lists the modules of the folder, and comments, do not count.
 fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let files: Vec<_> = source::all();
     let files = files.iter().filter(|file| file.path.starts_with(folder) && !source::is_test(file));

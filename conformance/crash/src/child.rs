@@ -1,5 +1,5 @@
-//! The process that is killed: it writes, says what it tries and what was acknowledged, and dies at a named point if it
-//! was told one.
+//! The process that is killed: it writes, prints what it tries and what was acknowledged, and dies at a named
+//! point if it was given one.
 //!
 //! ```text
 //!   t KEY VALUE     a write is sent; the value of a delete is -
@@ -103,7 +103,7 @@ async fn backup(child: &Child) -> Result<()> {
     Ok(())
 }
 
-/// Says what a watch tells.
+/// Prints what a watch delivers.
 async fn tell(store: Arc<dyn Backend>, after: Revision) -> Result<()> {
     let mut watch = store.watch(prefix_range("/"), after).await?;
     while let Some(item) = watch.recv().await {

@@ -1,4 +1,4 @@
-//! Processes that are killed: at a named point, or whenever.
+//! Processes that are killed: at a named point, or at any time.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -33,7 +33,7 @@ const POINTS: [(&str, u64); LIVES] = [
     ("anywhere", 200),
 ];
 
-/// One store from its making on, through a death at each point.
+/// Runs one store from its creation through a death at each point.
 pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("store.db");
@@ -55,7 +55,7 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
     Ok(())
 }
 
-/// Runs a process to its death, and hears what it says. Whether it was killed.
+/// Runs a process to its death, and reads what it prints. Returns whether it was killed.
 fn live(
     path: &Path,
     seed: u64,
@@ -83,11 +83,12 @@ fn live(
     Ok(status.signal() == Some(9))
 }
 
-/// Takes down what it says, to the end: what is in the pipe was said before. Returns the acknowledged writes.
+/// Records everything that it printed: what is in the pipe was printed before its death. Returns the
+/// acknowledged writes.
 fn hear(child: &mut Child, model: &mut Model, kill_after: u64) -> Result<u64> {
     let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
     let (mut acknowledged, mut line) = (0, String::new());
-    // A last line that is cut off was not said: it begins each line before it does, or after it did, what it tells of.
+    // A last line that is cut off does not count.
     while output.read_line(&mut line)? > 0 && line.ends_with('\n') {
         let said = std::mem::take(&mut line);
         let line = said.trim_end();

@@ -1,4 +1,4 @@
-//! Looks for what a crash may lose: `conformance/soak crash` runs it.
+//! Searches for data that a crash may lose: `conformance/soak crash` runs it.
 //!
 //! ```text
 //!   kill     a process writes, is killed at a named point, and its store is held to what it said
@@ -63,7 +63,7 @@ struct CrashRun {
 enum InjectedFault {
     /// A write that was acknowledged is not there afterwards.
     LostWrite,
-    /// A watch tells of two events in the wrong order.
+    /// A watch delivers two events in the wrong order.
     ReorderedEvent,
     /// A write is acknowledged before it is made.
     EarlyAck,

@@ -1,4 +1,4 @@
-//! What was promised, and whether a store keeps it.
+//! What a store has promised, and whether it keeps that.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,7 +12,7 @@ use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
 /// A key, and what was written to it; `None` is a delete.
 pub type Wrote = (String, Option<String>);
 
-/// A store that copies its log into its file often, as the copying is where much can go wrong.
+/// A store that copies its log into its file often, because much can go wrong during the copying.
 pub fn options() -> SqliteOptions {
     SqliteOptions { checkpoint_pages: 40, ..SqliteOptions::default() }
 }
@@ -24,7 +24,7 @@ pub struct Model {
     promised: BTreeMap<u64, Wrote>,
     /// The last promise about each key.
     last: HashMap<String, u64>,
-    /// Tried, without an answer.
+    /// Writes without an answer.
     open: Vec<Wrote>,
     /// The highest revision that was answered or delivered.
     seen: u64,
@@ -32,7 +32,7 @@ pub struct Model {
     pub swap_events: bool,
 }
 
-/// What a look at a store was good for.
+/// How much the check of a store covered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looked {
     /// Events that were compared.
@@ -76,7 +76,7 @@ impl Model {
         }
     }
 
-    /// Opens the store after a crash and holds it to every promise.
+    /// Opens the store after a crash and checks every promise.
     pub async fn verify(&mut self, path: &Path) -> Result<Looked> {
         let contents = sqlite::check(path, &Progress::silent()).context("check")?;
         let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(path, options())?);
@@ -133,8 +133,8 @@ impl Model {
         Ok(appeared)
     }
 
-    /// What stands at a revision is what was promised there, or a write that was never acknowledged: then it is one promised
-    /// from now on, and `true` is returned.
+    /// What stands at a revision is what was promised there, or a write that was never acknowledged: then it
+    /// is one promised from now on, and `true` is returned.
     fn stands(&mut self, at: u64, wrote: Wrote) -> Result<bool> {
         match self.promised.get(&at) {
             Some(promised) => {

@@ -21,7 +21,7 @@ use crate::{InjectedFault, folder};
 
 /// Power losses of one store.
 const LIVES: u64 = 20;
-/// Stores that lose power while they are made.
+/// How many stores lose power while they are created.
 const MADE: u64 = 4;
 /// Writes and syncs that come with the making of one, and some more.
 const MAKING: u64 = 40;
@@ -71,7 +71,7 @@ fn make(path: &Path, chance: &mut StdRng, inject: Option<InjectedFault>, tally: 
     Ok(())
 }
 
-/// A third of the lives go without faults: then every error is the end.
+/// Returns the faults of one life. A third of the lives have none: there, errors come with the loss of power only.
 fn faults(chance: &mut StdRng, inject: Option<InjectedFault>) -> Faults {
     let lying_sync = if inject == Some(InjectedFault::LostWrite) { 500 } else { 0 };
     match chance.random_range(0..3) {
@@ -80,7 +80,7 @@ fn faults(chance: &mut StdRng, inject: Option<InjectedFault>) -> Faults {
     }
 }
 
-/// Writes until the power goes or enough is written, and hears what a watch tells.
+/// Writes until the power goes or enough is written, and records what a watch delivers.
 async fn live(
     path: &Path,
     model: &mut Model,

@@ -1,5 +1,5 @@
-//! Syncs that fail, on a disk whose system takes what it could not write for written, as Linux does: what was acknowledged
-//! is there when the power has gone.
+//! Syncs that fail, on a disk whose system takes what it could not write for written, as Linux does: what was
+//! acknowledged is there when the power has gone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ async fn a_failed_sync_behind_a_part_of_the_log_ends_writes_and_loses_none() {
     assert!(matches!(&refusal, Some(BackendError::Closed(told)) if *told == why), "{refusal:?}");
 }
 
-/// SQLite goes on where the last checkpoint was while anybody has the file open, and so did the next server.
+/// While a process has the file open, SQLite continues from the last checkpoint, and so did the next server.
 #[tokio::test]
 async fn whoever_opens_it_after_a_failed_sync_copies_all_of_the_log() {
     let mut setup = Setup::new().await;
@@ -174,7 +174,7 @@ async fn what_is_written_behind_a_commit_that_failed_is_not_lost_with_it() {
     let failed = setup.write(&store).await;
     assert!(matches!(failed, Err(BackendError::Unavailable(_))), "{failed:?}");
     assert_eq!(store.ended(), None);
-    // As if the server were killed: nobody copies the log.
+    // As if the server were killed: the log is not copied.
     drop(store);
     drop(stays);
     let store = setup.open().unwrap();

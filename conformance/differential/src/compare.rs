@@ -11,9 +11,9 @@ pub struct Mismatch {
     pub answer: usize,
     /// `body.metadata.labels.a`
     pub field: String,
-    /// What the host has there.
+    /// The host's value.
     pub theirs: Option<Value>,
-    /// What we have there.
+    /// Our value.
     pub ours: Option<Value>,
 }
 

@@ -6,9 +6,9 @@
 //!               setup: etcd, kube-apiserver, reference kinds
 //! ```
 //!
-//! `conformance/test differential` runs it; `cargo run -p drydock-differential --bin differential -- TEXT` runs the
-//! sequences whose area or name has TEXT in it (`cargo build -p drydock-differential --bins` first: the reference kinds are a
-//! program too).
+//! `conformance/test differential` runs it; `cargo run -p drydock-differential --bin differential -- TEXT`
+//! runs the sequences whose area or name has TEXT in it (`cargo build -p drydock-differential --bins` first:
+//! the reference kinds are a program too).
 //!
 //! # To add a sequence
 //! There is a file for each area in `sequences`. A sequence is a few lines in the list that the file returns:
@@ -22,8 +22,8 @@
 //!     .put("x", object("x", json!({"metadata": {"resourceVersion": "$(0.metadata.resourceVersion)"}})));
 //! ```
 //!
-//! - The target is a kind of the host and our reference kind of it: [`target::BUDGET`] has most; add another in `target` and
-//!   `reference_kinds` where it has not what you need.
+//! - The target is a kind of the host and our reference kind for it. [`target::BUDGET`] is used most; add
+//!   another one in `target` and `reference_kinds` if it lacks what you need.
 //! - [`sequence::object`] fills in the name; kind and API version are filled in when it is sent. `.query(...)`,
 //!   `.header(...)` and `.with(|request| ...)` change the request before them.
 //! - `$(...)` in paths, queries, headers and bodies stands for the target's names and for fields of earlier answers:
@@ -32,8 +32,8 @@
 //!   all times of a run are alike.
 //! - A sequence has a namespace of its own in each server, so that lists and watches see nothing else. Objects
 //!   without a namespace need names of their own: `$(namespace)-x`.
-//! - Nothing is expected in words: whatever the host answers is right. Where we must differ, an entry in
-//!   [`differences`] names the field of the answer, and why.
+//! - A sequence states no expected answers: what the host answers is right. Where we must differ, an entry in
+//!   [`differences`] names the field of the answer, and the reason.
 
 pub mod area;
 pub mod reference_kinds;
@@ -44,7 +44,7 @@ pub mod target;
 pub mod template;
 
 pub mod setup;
-// What follows is the way of a record.
+// The modules below are in the order in which a record passes them.
 pub mod compare;
 pub mod normal;
 pub mod run;

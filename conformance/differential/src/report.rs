@@ -52,7 +52,7 @@ fn print_outcome(outcome: &SequenceOutcome<'_>) {
     }
 }
 
-/// One answer is a refusal and the other none: which, and in what words, says it all.
+/// One answer is a refusal and the other is not: its code and message are enough.
 fn follows_from_the_code(found: &[(ServerRoute, Mismatch)], door: ServerRoute, mismatch: &Mismatch) -> bool {
     let other_code =
         found.iter().any(|(d, m)| *d == door && m.answer == mismatch.answer && m.field == "code");
@@ -86,7 +86,7 @@ fn title(sequence: &Sequence, answer: usize) -> String {
     }
 }
 
-/// Prints entries of the list that no answer bore out, and returns whether there are none.
+/// Prints entries of the list that matched no answer, and returns whether there are none.
 pub fn all_differences_occur(outcomes: &[SequenceOutcome<'_>]) -> bool {
     let mut all = true;
     for entry in DIFFERENCES.iter() {

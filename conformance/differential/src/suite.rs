@@ -16,15 +16,15 @@ use crate::setup::{ServerRoute, ServerSetup};
 
 /// Sequences that run at a time.
 const AT_A_TIME: usize = 24;
-/// Within this, a sequence has ended or never will.
+/// How long a sequence may take.
 const LIMIT: Duration = Duration::from_secs(40);
-/// A sequence during which the clock's second changed may see times differ that are equal in another run, and the host may
-/// end a watch of a CRD to serve it anew: such a sequence is run again, so often.
+/// A sequence during which the clock's second changed may see times differ that are equal in another run, and
+/// the host may end a watch of a CRD to serve it anew: such a sequence is run again, so often.
 const ATTEMPTS: usize = 5;
 /// The way to the host's own server.
 const THEIRS: &str = "theirs";
 
-/// What became of one sequence.
+/// The outcome of one sequence.
 pub struct SequenceOutcome<'s> {
     /// The sequence.
     pub sequence: &'s Sequence,
@@ -42,7 +42,7 @@ pub struct SequenceOutcome<'s> {
     pub again: usize,
 }
 
-/// Runs sequences, in any order, and returns what became of each in theirs.
+/// Runs sequences in any order, and returns their outcomes in the order of the sequences.
 pub async fn run_all<'s>(
     setup: &ServerSetup,
     sequences: &'s [Sequence],
@@ -71,7 +71,8 @@ async fn run_one<'s>(
     }
 }
 
-/// The outcome, and whether another run may have another one: the clock moved, or it is the host that could not be asked.
+/// The outcome, and whether another run may have another one: the clock moved, or it is the host that could
+/// not be asked.
 async fn attempt<'s>(
     setup: &ServerSetup,
     sequence: &'s Sequence,

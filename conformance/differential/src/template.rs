@@ -8,7 +8,7 @@
 //! | `$(collection)` | the target's collection in that namespace |
 //! | `$(0.metadata.uid)` | a field of the first answer's body; `$(2.items.1...)` goes into lists |
 //!
-//! What stands for nothing stays as it is, so that the server's answer tells of the mistake.
+//! A placeholder that is not known stays as it is, so that the server's answer shows the mistake.
 
 use serde_json::Value;
 

@@ -27,7 +27,7 @@ pub type DiskHook = Box<dyn Fn(&'static str) + Send + Sync>;
 #[derive(Default)]
 pub struct Disk {
     state: Mutex<State>,
-    /// Somebody has closed a file.
+    /// Notified when a file was closed.
     closed: Condvar,
     hook: OnceLock<DiskHook>,
 }

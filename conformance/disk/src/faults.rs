@@ -1,6 +1,6 @@
 //! What goes wrong by chance.
 
-/// What goes wrong while there is power, in so many of 1,000 writes and syncs.
+/// How often each fault occurs while there is power, in 1,000 writes and syncs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// A write ends in the middle.

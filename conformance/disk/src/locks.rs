@@ -55,7 +55,7 @@ impl Locks {
         }
     }
 
-    /// Does anybody mean to write?
+    /// Whether a connection is about to write.
     pub fn reserved(&self) -> bool {
         self.levels.values().any(|level| *level >= RESERVED)
     }

@@ -1,5 +1,6 @@
-//! What a stranger can send, decoded under a coverage-guided fuzzer (libFuzzer): no input may panic, hang, or take
-//! memory out of proportion, and what is accepted must mean the same when it is written and read again.
+//! Decodes what a stranger can send, under a coverage-guided fuzzer (libFuzzer): no input may cause a panic,
+//! a hang or disproportionate use of memory, and what is accepted must mean the same after it is written and
+//! read again.
 //!
 //! ```text
 //!   seeds/TARGET/*     what a target starts from, and what was once found: replayed by `cargo test`
@@ -9,7 +10,7 @@
 //! ```
 //!
 //! Run by `conformance/test fuzz`, a bounded number of times, and by `conformance/soak fuzz`, for a bounded time.
-// Panics are how a target says that it found a fault.
+// A target panics when it finds a fault.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod kinds;

@@ -1,4 +1,4 @@
-//! What clients, watchers and faults share: the store as it is now, the notes, and when it is over.
+//! What clients, watchers and faults share: the servers of the store, the recorder, and the end of the run.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -41,9 +41,9 @@ pub struct HistoryContext {
     pub place: Arc<dyn StorePlace>,
     inject: Option<Arc<FaultInjector>>,
     servers: Vec<watch::Sender<Option<Arc<StoreServer>>>>,
-    /// The version of each key that somebody saw last.
+    /// The version of each key that a client or watcher saw last.
     known: Mutex<BTreeMap<String, Option<Rev>>>,
-    /// How far the watch that sees everything has come: what it still needs is not compacted.
+    /// The revision up to which the observer has seen everything: what it still needs is not compacted.
     pub observed: AtomicU64,
     /// Cancelled when no more is asked for.
     pub over: CancellationToken,
@@ -113,26 +113,27 @@ impl HistoryContext {
         self.known.lock().get(key).copied().flatten()
     }
 
-    /// Somebody saw a version.
+    /// Records that a client or watcher saw a version.
     pub fn saw(&self, key: &str, version: Option<Rev>) {
         self.known.lock().insert(key.to_owned(), version);
         self.recorder.reached(version.unwrap_or_default());
     }
 
-    /// How far all has been witnessed.
+    /// The revision up to which the observer has seen everything.
     pub fn observed(&self) -> Rev {
         self.observed.load(SeqCst)
     }
 }
 
 impl StoreServer {
-    /// Whether compaction overtook the cache, which was then filled anew and ended its watchers. It does so here and not
-    /// in a server: turns of compaction keep an interval of minutes.
+    /// Whether compaction overtook the cache, which was then filled anew and ended its watchers. It does so
+    /// here and not in a server: turns of compaction keep an interval of minutes.
     pub fn was_filled_anew(&self) -> bool {
         self.metrics.fills.load(SeqCst) > 1
     }
 
-    /// Waits for an answer unless the server goes down, or the client goes away first, which it does now and then.
+    /// Waits for an answer, unless the server goes down, or the client drops the request, which it sometimes
+    /// does.
     pub async fn ask<T>(&self, rng: &mut StdRng, answer: impl Future<Output = T>) -> Option<T> {
         let patience = match rng.random_ratio(1, 40) {
             true => Duration::from_micros(rng.random_range(0..3_000)),

@@ -25,7 +25,7 @@ pub enum FaultKind {
     EarlyAcknowledgement,
 }
 
-/// Every so many chances one is taken.
+/// One in this many opportunities is taken.
 const EVERY: u64 = 40;
 
 /// Injects one kind of fault.

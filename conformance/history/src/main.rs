@@ -7,7 +7,7 @@
 //!       History ──> model (the log of all writes) ──> check: writes, order, reads, watches, linearizability
 //! ```
 //!
-//! A seed gives the same requests and faults again; which of them meet is the scheduler's.
+//! A seed gives the same requests and faults again; the scheduler decides which of them overlap.
 
 mod check;
 mod context;
@@ -82,7 +82,7 @@ async fn main() -> Result<ExitCode> {
             for injected in flags.injected() {
                 let mut options = Options { seed, length: Duration::from_secs(flags.seconds), injected };
                 let mut is_right = false;
-                // An injected fault shows only where somebody happens to look: it gets three chances.
+                // An injected fault shows only if a client happens to read there: it gets three chances.
                 for _ in 0..if flags.inject_each { 3 } else { 1 } {
                     let (faults, counts) = one(*on, options).await?;
                     total.add(&counts);

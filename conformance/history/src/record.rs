@@ -23,7 +23,7 @@ pub struct Pair {
     pub value: Value,
     /// When.
     pub modified: Rev,
-    /// When the key came to be, where the layer tells.
+    /// When the key was created, if the layer says so.
     pub created: Option<Rev>,
 }
 
@@ -148,9 +148,9 @@ pub struct DeliveredEvent {
     pub key: String,
     /// How it looks to the watcher.
     pub kind: DeliveredKind,
-    /// The new value, or the last one of what is gone, where it is delivered.
+    /// The new value, or the last one of a deleted object, if it is delivered.
     pub value: Option<Value>,
-    /// The version before, where the layer tells.
+    /// The version before, if the layer delivers it.
     pub previous: Option<Pair>,
 }
 
@@ -187,8 +187,8 @@ pub struct History {
     /// The revision before everything, and whether all revisions above it are ours.
     pub start: Rev,
     pub exclusive: bool,
-    /// Reads that got no answer in their time, and from when to when they were right to: while most of the store's members
-    /// were gone. A store of one member is right at any time.
+    /// Reads that got no answer in time, and the periods in which that is allowed, because most of the
+    /// store's members were gone. It is never a fault for a store of one member.
     pub unanswered: Vec<UnansweredRead>,
     pub outages: Option<Vec<(Moment, Moment)>>,
     /// How often what happened beside: faults by kind, requests that failed.

@@ -1,4 +1,4 @@
-//! Takes notes while everything happens.
+//! Records operations, watches and faults during a run.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -76,7 +76,8 @@ impl Recorder {
         self.history.lock().outages.get_or_insert_default().push((from, upto));
     }
 
-    /// The last fault was broken off: since it began it is unknown whether reads could be answered.
+    /// Records that the last fault was interrupted: it is unknown whether reads could be answered since it
+    /// began.
     pub fn broken_off(&self) {
         let from = self.fault.load(SeqCst);
         let mut history = self.history.lock();
@@ -102,12 +103,12 @@ impl Recorder {
         *self.history.lock().counts.entry(what).or_default() += 1;
     }
 
-    /// The newest revision that a client has heard of.
+    /// The newest revision that a client has received.
     pub fn newest(&self) -> Rev {
         self.newest.load(SeqCst)
     }
 
-    /// A client has heard of a revision.
+    /// Records that a client has received a revision.
     pub fn reached(&self, revision: Rev) {
         self.newest.fetch_max(revision, SeqCst);
     }

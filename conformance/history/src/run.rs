@@ -106,7 +106,7 @@ fn judged(history: History) -> (FoundFaults, CheckCounts) {
     (check(&history), counts(&history))
 }
 
-/// Takes servers down and makes the place's own faults, for ever.
+/// Takes servers down and makes the store's own faults, until it is cancelled.
 async fn faults(context: &HistoryContext, seed: u64) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     loop {
@@ -118,7 +118,7 @@ async fn faults(context: &HistoryContext, seed: u64) -> Result<()> {
     }
 }
 
-/// Kills API servers and makes the place's own faults, for ever.
+/// Kills API servers and makes the store's own faults, until it is cancelled.
 async fn server_faults(context: &HistoryContext, servers: &Servers, seed: u64) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     loop {

@@ -20,11 +20,11 @@ pub struct Attack {
     pub reviews: Option<u64>,
     /// Whether our API server runs with a store that is soon short of space.
     pub small_store: bool,
-    /// Does it, and judges what it alone can see.
+    /// Runs the attack, and judges what only the attack can see.
     pub run: AttackRun,
 }
 
-/// A fact that an attack has seen of itself.
+/// A fact that an attack has observed.
 #[derive(Clone, Debug)]
 pub struct AttackFinding {
     /// Whether it is as it should be.
@@ -58,7 +58,7 @@ impl Attack {
         self
     }
 
-    /// The same with questions that nobody asked before, whose reviews are bounded for each user.
+    /// The same with requests whose reviews are not cached; reviews are bounded for each user.
     pub const fn by_new_questions(mut self) -> Attack {
         self.reviews = Some(USERS_REVIEWS);
         self

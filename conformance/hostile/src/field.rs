@@ -1,4 +1,4 @@
-//! What an attack has: the setup, a tenant to be, an address, and its time.
+//! What an attack works with: the setup, a tenant to act as, an address, and its time.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,7 +23,7 @@ const BREATH: Duration = Duration::from_millis(20);
 /// Characters of the first refusal that are shown.
 const REFUSAL: usize = 120;
 
-/// How much is thrown.
+/// How large the attack is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttackSize {
     /// For each run of the tests.
@@ -39,7 +39,7 @@ pub struct AttackField {
     pub setup: Arc<AttackSetup>,
     /// The attacker.
     pub tenant: Arc<Tenant>,
-    /// How much is thrown.
+    /// How large the attack is.
     pub size: AttackSize,
     length: Duration,
     end: Arc<OnceLock<Instant>>,

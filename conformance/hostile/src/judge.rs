@@ -1,4 +1,4 @@
-//! What happened beside one attack, and whether it may.
+//! What happened during one attack, and whether that is allowed.
 
 use std::time::Duration;
 

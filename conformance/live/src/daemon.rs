@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// A program that has not said or done it by then never will.
+/// How long to wait for a program.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that runs; it is killed when this is dropped.
@@ -126,7 +126,7 @@ impl Daemon {
         self.said.all().len()
     }
 
-    /// Nothing that it said tells of a panic.
+    /// Fails if it has logged a panic.
     pub fn has_panicked(&self) -> bool {
         self.said.all().iter().any(|line| line.contains("panicked"))
     }

@@ -138,7 +138,7 @@ impl Drydock {
         let leases: Api<Lease> = Api::namespaced(self.host.client().await?, NAMESPACE);
         let holder = leases.get_opt(MANAGER).await?.and_then(|lease| lease.spec?.holder_identity);
         let Some(holder) = holder.filter(|holder| !holder.is_empty()) else { return Ok(None) };
-        // A process makes its identity when it starts, and tells it in its log.
+        // A process makes its identity when it starts, and logs it.
         let told = |name: &&&str| {
             let log = std::fs::read_to_string(self.host.log(name)).unwrap_or_default();
             log.contains(&holder) && self.host.processes.runs(name)

@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::host::repository;
 
-/// What is not delivered by then never will be.
+/// How long to wait for a delivery.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// An informer that runs; it ends when this is dropped.

@@ -1,5 +1,5 @@
-//! A way to a server that can be cut and mended: for a program that has to live with a host which is not there yet,
-//! or goes away in the middle.
+//! A proxied connection to a server that can be cut and restored: for tests of a program whose host is not
+//! there yet, or goes away.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -135,7 +135,7 @@ pub async fn allowed(client: &Client, review: &SubjectAccessReview, limit: Durat
     .await
 }
 
-/// Asks until there is an answer; past the limit it fails with what is late.
+/// Asks until there is an answer; after the limit it fails and names what is late.
 pub async fn until_some<T>(
     limit: Duration,
     late: impl Fn() -> String,
@@ -153,7 +153,7 @@ pub async fn until_some<T>(
     }
 }
 
-/// Asks until the answer is yes; past the limit it fails with what is late.
+/// Asks until the answer is yes; after the limit it fails and names what is late.
 pub async fn retry(
     limit: Duration,
     late: impl Fn() -> String,

@@ -85,7 +85,7 @@ pub fn name(number: u64) -> String {
     format!("{:08x}-{:04x}-4{:03x}-8000-{number:012x}", mixed >> 32, mixed >> 16 & 0xffff, mixed >> 4 & 0xfff)
 }
 
-/// What the status of an object says; `None` if nobody let it say anything.
+/// The beat in the status of an object; `None` if none was written.
 pub fn beat(object: &Value) -> Option<u64> {
     let of_status = object["status"]["conditions"][0]["message"].as_str();
     of_status.or_else(|| object["metadata"]["annotations"][BEAT].as_str())?.parse().ok()

@@ -1,4 +1,4 @@
-//! What the kernel says of a process (proc_pid_stat(5), proc_pid_status(5)).
+//! CPU time and memory of a process, from the kernel (proc_pid_stat(5), proc_pid_status(5)).
 
 use std::time::Duration;
 

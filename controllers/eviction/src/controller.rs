@@ -1,9 +1,10 @@
-//! The controller around the machine: looks, decides, writes.
+//! The controller around the machine: it reads the caches, lets the machine decide, and writes.
 //!
-//! The status is written as a JSON merge patch on `/status` with the resourceVersion that the decision was made on. It
-//! names only the controller's own fields, so what a later version or an interceptor keeps in the object stays; after the
-//! first turn it never names `interceptors`, whose entries belong to their interceptors (who apply them with force,
-//! since the controller initialised them). A stale decision is refused by its resourceVersion, and made again.
+//! The status is written as a JSON merge patch on `/status` with the resourceVersion that the decision was
+//! made on. It names only the controller's own fields, so that fields of later versions and of interceptors
+//! stay; after the first turn it never names `interceptors`, whose entries belong to their interceptors (who
+//! apply them with force, since the controller initialised them). A stale decision is refused by its
+//! resourceVersion, and made again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +35,11 @@ pub const MANAGER: &str = "drydock-eviction-controller";
 /// How the controller runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The machine's.
+    /// The settings of the machine.
     pub config: Config,
     /// Requests worked on at once.
     pub parallel: usize,
-    /// Whether metrics are summed up by namespace instead of standing for each request.
+    /// Whether metrics have one series for each namespace instead of one for each request.
     pub aggregate_metrics: bool,
 }
 
@@ -67,7 +68,7 @@ pub async fn run(context: ControllerContext, options: Options) {
     futures::future::join(run_workers(queue, parallel, stop, work), removals.run()).await;
 }
 
-/// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
+/// Queues a request when it changes, and when its pod does: its name is the pod's UID.
 fn subscribe(context: &ControllerContext, queue: &WorkQueue<ObjectKey>, removals: &Removals) {
     let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
     context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
@@ -104,7 +105,7 @@ impl RequestReconciler {
         }
         self.context.check_lease()?;
         if let Some(status) = &decision.status {
-            // Labels and wake-ups follow from the changed object, when it comes back.
+            // Labels and the next wake-up are decided again when the watch delivers the changed object.
             return self.write_status(&request, status, decision.warnings).await;
         }
         if let Some(of_pod) = &decision.labels {
@@ -113,8 +114,8 @@ impl RequestReconciler {
         Ok(come_back(decision.wake))
     }
 
-    /// Decides at the time at which the pod was last seen: a live read may take long, and the API server refuses times
-    /// that are not the present.
+    /// Decides with the time after the pod was read: a live read may take long, and the API server refuses
+    /// times that are not the present.
     async fn decide(&self, request: &EvictionRequest) -> Result<RequestDecision, CallError> {
         let Some(target) = request.spec.target.pod.as_ref() else { return Ok(RequestDecision::default()) };
         let namespace = &request.metadata.namespace;
@@ -122,7 +123,8 @@ impl RequestReconciler {
         let cached = cached.filter(|pod| pod.uid == target.uid);
         let seen = cached.as_deref().map_or(TargetPod::NotCached, TargetPod::Present);
         let decision = step(request, seen, clock::now(), &self.config);
-        // One that was taken up is never held back, nor one that a finalizer keeps: somebody waits for its end.
+        // A request that was taken up is never held back, nor one that a finalizer keeps: somebody waits for
+        // its end.
         let may_end = decision.confirm || decision.ends;
         let is_awaited = request.is_taken_up() || request.is_being_deleted();
         if may_end && !is_awaited && self.removals.holds_back(&request.key()) {
@@ -193,12 +195,13 @@ impl RequestReconciler {
 }
 
 fn come_back(wake: Option<Timestamp>) -> Requeue {
-    // A little later rather than a little too early.
+    // A little too late is better than a little too early.
     let until = |at: Timestamp| Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
     wake.map_or(Requeue::Never, |at| Requeue::After(until(at) + Duration::from_millis(20)))
 }
 
-/// The controller's own fields that differ. The entries of interceptors are theirs once they are there.
+/// Returns the patch of the controller's own fields that differ. The entries of interceptors belong to the
+/// interceptors once they exist.
 pub(crate) fn status_patch(request: &EvictionRequest, status: &EvictionRequestStatus) -> Value {
     let foreign: &[&str] = if request.status.interceptors.is_empty() { &[] } else { &["interceptors"] };
     patch::status(&request.metadata, &request.status, status, foreign)

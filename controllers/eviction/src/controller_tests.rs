@@ -1,4 +1,4 @@
-//! What the controller's patches carry.
+//! What the controller writes, and when it tries again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -73,8 +73,8 @@ fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
     (RequestReconciler { context, config: Config::default(), removals }, key)
 }
 
-/// The clock was read before the pod was: behind a host that took more than ten seconds each first turn was refused, and
-/// the retry paid the same read.
+/// The clock was read before the pod: if the host took more than ten seconds to answer, each first turn was
+/// refused, and the retry took as long.
 #[tokio::test]
 async fn the_time_of_a_turn_is_read_after_the_pod_was() {
     let (read, written) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
@@ -116,8 +116,8 @@ async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
     );
 }
 
-/// An aggregator that has just started answers 404 to every path of an API that it does not know yet: such a request was
-/// taken for one that is gone, and nobody looked at it again.
+/// An aggregator that has just started answers 404 to every path of an API that it does not know yet: the
+/// controller took such a request for deleted, and never tried it again.
 #[tokio::test]
 async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_request() {
     let (reconciler, key) = reconciler(context(|method, _, _| match method {
@@ -129,7 +129,8 @@ async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_req
     assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
 }
 
-/// Its request was ended: whoever answers for the host for a moment, and knows no pods, was believed that this one is gone.
+/// The request was ended because a server that answered in place of the host for a moment, and knows no pods,
+/// said that the pod does not exist.
 #[tokio::test]
 async fn a_pod_is_gone_only_where_the_host_says_so_of_this_pod() {
     let (reconciler, key) = reconciler(context(|method, _, _| {
@@ -187,7 +188,8 @@ fn api_server(removes: &Arc<AtomicBool>) -> ControllerContext {
     context
 }
 
-/// Requests for pods that are nowhere were ended four times as fast as they were removed: the stock grew without end.
+/// Requests for pods that do not exist were ended four times as fast as they were removed: their number grew
+/// without bound.
 #[tokio::test]
 async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     let removes = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! What the machine is given beside the request, and what it decides on.
+//! What the machine gets beside the request, and what it returns.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use jiff::Timestamp;
 pub struct Config {
     /// How long an interceptor may be silent; the same as the API server's.
     pub heartbeat_deadline: Duration,
-    /// How long finished requests are kept for requesters that do not withdraw; none keeps them.
+    /// How long finished requests are kept for requesters that do not withdraw; none keeps them forever.
     pub retention: Option<Duration>,
     /// How long canceled requests are kept: those without requesters, and those that failed validation.
     pub canceled_grace: Duration,
-    /// How many finished requests of a namespace are kept; the oldest beyond are removed at once.
+    /// How many finished requests a namespace keeps; if it has more, the oldest are removed at once.
     pub max_finished: usize,
     /// Names under k8s.io that may intercept.
     pub allowed: AllowedNames,
@@ -45,7 +45,7 @@ pub enum TargetPod<'a> {
     NotCached,
     /// The API server says that it is not there.
     Absent,
-    /// The API server says that another pod has its name, of this UID.
+    /// The API server says that another pod has its name; this is the UID of that pod.
     Replaced(&'a str),
 }
 
@@ -54,7 +54,7 @@ pub enum TargetPod<'a> {
 pub struct RequestDecision {
     /// The status to write, if it is to change.
     pub status: Option<EvictionRequestStatus>,
-    /// The labels to apply, all of the pod's, if one of them is to change.
+    /// The labels to apply, if one of them is to change: all that are copied from the pod.
     pub labels: Option<BTreeMap<String, String>>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,

@@ -81,7 +81,7 @@ pub(crate) fn retire_active(status: &mut EvictionRequestStatus) {
     }
 }
 
-/// Removal when it is due, else when to look again.
+/// Decides about a finished request: to remove it if that is due, else when to look again.
 pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &Config) -> RequestDecision {
     if is_due(request, now, config) {
         return RequestDecision { delete: true, ..RequestDecision::default() };
@@ -101,9 +101,10 @@ pub(crate) fn is_due(request: &EvictionRequest, now: Timestamp, config: &Config)
     !request.is_being_deleted() && due(request, config).is_some_and(|due| due <= now)
 }
 
-/// When a finished request is to be removed. A canceled one goes after a short grace: a requester that changes its mind
-/// again finds it until then, and one that failed validation shuts all others out of the pod no longer. Others go when
-/// the last requester has read the outcome and withdrawn, or after the retention.
+/// When a finished request is to be removed. A request that ended for lack of requesters is kept for a short
+/// time, so that a requester that changes its mind finds it. So is one that failed validation, and no longer,
+/// because no other request for the pod can be made while it exists. Others are removed when the last
+/// requester has read the outcome and withdrawn, or after the retention.
 fn due(request: &EvictionRequest, config: &Config) -> Option<Timestamp> {
     let canceled = find_condition(&request.status.conditions, CANCELED).filter(|c| c.is_true());
     let failed = request.validation_failure().is_some() && !request.spec.requesters.is_empty();
@@ -116,7 +117,8 @@ fn due(request: &EvictionRequest, config: &Config) -> Option<Timestamp> {
     ended_at(request)?.checked_add(config.retention?).ok()
 }
 
-/// When a request was canceled or evicted; `None` if it is not finished. One that does not say when counts as the oldest.
+/// When a request was canceled or evicted; `None` if it is not finished. One without a transition time counts
+/// as the oldest.
 pub(crate) fn ended_at(request: &EvictionRequest) -> Option<Timestamp> {
     let ending = |type_| find_condition(&request.status.conditions, type_).filter(|c| c.is_true());
     let end = ending(CANCELED).or_else(|| ending(EVICTED))?;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use drydock_runtime::ObjectKey;
 
-/// Finished requests of a namespace that may wait for their removal before requests are held.
+/// How many finished requests of a namespace may wait for their removal before other requests are held.
 const BEHIND: usize = 100;
 
-/// Held requests, by namespace. They are among those that the API server has a quota for.
+/// Held requests, by namespace. The API server's quota for requests bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct HeldRequests {
     namespaces: HashMap<Arc<str>, HeldNames>,
@@ -16,8 +16,8 @@ pub(crate) struct HeldRequests {
     count: u64,
 }
 
-/// The names of a namespace. They leave in the order in which they came, and not in that of the names, which are a tenant's
-/// choice: later ones could keep one from ever leaving.
+/// The held requests of a namespace. They leave in the order in which they came, and not by name: a tenant
+/// chooses names, and could keep a request from ever leaving with later ones that sort before it.
 #[derive(Debug, Default)]
 struct HeldNames {
     by_age: BTreeMap<u64, Arc<str>>,
@@ -25,7 +25,8 @@ struct HeldNames {
 }
 
 impl HeldRequests {
-    /// Holds a request if so many finished ones of its namespace wait for their removal; returns whether it does.
+    /// Holds a request if `behind`, the number of finished requests of its namespace that wait for their
+    /// removal, is above [`BEHIND`]; returns whether the request is held.
     pub(crate) fn hold(&mut self, key: &ObjectKey, behind: usize) -> bool {
         if behind <= BEHIND {
             return false;
@@ -39,8 +40,8 @@ impl HeldRequests {
         true
     }
 
-    /// Lets go as many requests of a namespace as may end before its removal is behind again; all when nothing is left to
-    /// remove.
+    /// Releases as many requests of a namespace as may end before the removal of finished ones is behind
+    /// again; all of them when nothing is left to remove.
     pub(crate) fn release(&mut self, namespace: &Arc<str>, behind: usize) -> Vec<ObjectKey> {
         let Some(names) = self.namespaces.get_mut(namespace).filter(|_| behind <= BEHIND) else {
             return Vec::new();
@@ -53,7 +54,7 @@ impl HeldRequests {
         released.into_iter().map(|name| ObjectKey { namespace: namespace.clone(), name }).collect()
     }
 
-    /// The request is gone.
+    /// Forgets a request that is gone.
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         let Some(names) = self.namespaces.get_mut(&key.namespace) else { return };
         if let Some(age) = names.ages.remove(&key.name) {

@@ -1,4 +1,5 @@
-//! The pod's labels on the request: the pod's win, and one that left the pod leaves the request if it came from the pod.
+//! Copies the pod's labels to the request. The pod's values win, and a label that is taken from the pod is
+//! taken from the request too if it came from the pod.
 //!
 //! They are written by server-side apply under a manager of their own, so that the API server itself knows which labels
 //! came from the pod, and removes those that the next apply does not name, unless somebody else set them too.
@@ -16,7 +17,8 @@ pub(crate) const MANAGER: &str = "drydock-label-sync";
 /// room left for its status.
 const MAX_BYTES: usize = 16 << 10;
 
-/// All of the pod's labels, if the request's are to change; of more than 16 KiB the first in the order of their keys.
+/// Returns the labels to apply, if the request's are to change: all of the pod's, or the first 16 KiB of them
+/// in the order of their keys.
 pub(crate) fn to_apply(
     request: &EvictionRequest,
     of_pod: &BTreeMap<String, String>,

@@ -1,6 +1,7 @@
-//! The eviction request controller (KEP-4563): validates requests, gives interceptors their turns, and says how it ended.
+//! The eviction request controller (KEP-4563): validates requests, gives interceptors their turns, and
+//! records how each request ended.
 //!
-//! [`machine`] decides, purely; [`controller`] looks, asks it, and writes.
+//! [`machine`] decides and does no I/O; [`controller`] reads the caches, lets it decide, and writes.
 
 pub mod machine;
 

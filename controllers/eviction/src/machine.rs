@@ -8,7 +8,8 @@
 //!   └──▶ Canceled
 //! ```
 //!
-//! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer waits for the end.
+//! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer
+//! waits for the end.
 
 use drydock_api::eviction_request::interceptors::{PodProperties, select_interceptors};
 use drydock_api::eviction_request::transitions::{active_deadline, may_advance, next_interceptor};
@@ -26,7 +27,7 @@ use crate::labels;
 /// Most wrong entries of a pod's annotations that get an event: there may be thousands.
 const MAX_WARNINGS: usize = 20;
 
-/// Decides.
+/// Returns the decision about a request.
 pub fn step(
     request: &EvictionRequest,
     target: TargetPod<'_>,
@@ -52,7 +53,8 @@ pub fn step(
     decision
 }
 
-/// The status with the generation observed, if it differs from the present one.
+/// Returns the status with the request's generation as the observed one, if it differs from the present
+/// status.
 fn observed(
     request: &EvictionRequest,
     status: Option<EvictionRequestStatus>,
@@ -62,7 +64,7 @@ fn observed(
     (status != request.status).then_some(status)
 }
 
-/// Validation, and the first turn.
+/// Validates a new request, and begins the first turn.
 fn begin(
     request: &EvictionRequest,
     target: TargetPod<'_>,
@@ -114,7 +116,7 @@ fn pod_info(pod: &Pod) -> PodInfo {
     }
 }
 
-/// What the list of interceptors depends on.
+/// The properties of a pod on which its list of interceptors depends.
 fn facts(pod: &Pod) -> PodProperties<'_> {
     let responders = pod.responders.iter().flatten();
     PodProperties {
@@ -126,7 +128,8 @@ fn facts(pod: &Pod) -> PodProperties<'_> {
     }
 }
 
-/// The end of the pod, the end of the wish, or the next turn.
+/// Ends a request whose pod is gone, that nobody wants any more or that is being deleted; else gives the next
+/// turn when it is due.
 fn go_on(
     request: &EvictionRequest,
     target: TargetPod<'_>,

@@ -70,8 +70,8 @@ fn finished_request_still_observes_generations() {
     assert_eq!(decision.status.unwrap().observed_generation, 4);
 }
 
-/// A request that a finalizer keeps after its deletion was looked at by nobody: an interceptor that reads its name in
-/// activeInterceptors went on, and whoever held it waited for an end that never came.
+/// The controller ignored a request that a finalizer keeps after its deletion: the interceptor in
+/// activeInterceptors went on, and the owner of the finalizer waited for an end that never came.
 #[test]
 fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
     let pod = pod(&[A, B]);
@@ -129,7 +129,8 @@ fn finished_request_that_is_being_deleted_is_not_deleted_again() {
     );
 }
 
-/// Whoever may write a terminal condition need not clear the turn: the controller did, and the interceptor stood nowhere.
+/// A writer of a terminal condition may leave the interceptor active: the controller ended its turn without
+/// adding it to the processed ones.
 #[test]
 fn the_turn_that_a_terminal_write_of_another_leaves_is_over_and_was_one() {
     let mut request = begun(&pod(&[A]));

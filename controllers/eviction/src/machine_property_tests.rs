@@ -1,4 +1,4 @@
-//! Random lives of a request: whatever happens, what the machine writes is what admission takes, and nobody's turn is cut
+//! Random lives of a request: whatever happens, admission accepts what the machine writes, and no turn is cut
 //! short.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -145,7 +145,7 @@ fn pod_that_never_was_cancels_with_the_words_of_the_kep() {
     assert_eq!(reason(&request, "Canceled"), Some(expected));
 }
 
-/// It was there for everybody to see, and was said not to be.
+/// The message said that the pod was not found, although a pod of that name was there.
 #[test]
 fn a_pod_that_has_been_replaced_under_its_name_is_told_of_with_both_uids() {
     let mut request = request();

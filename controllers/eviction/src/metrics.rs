@@ -1,5 +1,6 @@
-//! The gauges that KEP-4563 names, computed from the cache at each scrape. Only unfinished requests have series, and the
-//! number of series is bounded: their labels are names that tenants choose, a hundred for each request.
+//! The gauges that KEP-4563 names, computed from the cache at each scrape. Only unfinished requests have
+//! series, and the number of series is bounded: their labels are names that tenants choose, a hundred for
+//! each request.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub(crate) struct RequestMetrics {
     left_out: Gauge,
 }
 
-/// The series of one scrape.
+/// The gauges that one scrape shows.
 #[derive(Default)]
 struct EvictionRequestCounts {
     active: RequestGauges<OfInterceptor>,
@@ -48,7 +49,7 @@ struct EvictionRequestCounts {
     of_pod: RequestGauges<OfInterceptor>,
 }
 
-/// How many more series one scrape may have.
+/// How many more series one scrape may have, and how many had no room.
 struct SeriesRoom {
     left: usize,
     left_out: usize,
@@ -92,7 +93,7 @@ impl RequestMetrics {
         self.show(requests, aggregate, SERIES);
     }
 
-    /// Shows these requests in at most so many series.
+    /// Shows these requests in at most `series` series.
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
         let (counted, mut room) =
             (EvictionRequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
@@ -150,7 +151,8 @@ impl EvictionRequestCounts {
 }
 
 impl SeriesRoom {
-    /// Counts one more under a label, if it has a series or there is room for one.
+    /// Counts one more under a label, if the label has a series or there is room for one; else counts it as
+    /// left out.
     fn count<L: Clone + Eq + Hash>(&mut self, family: &Family<L, Gauge>, label: &L) {
         if let Some(gauge) = family.get(label) {
             gauge.inc();

@@ -1,8 +1,9 @@
-//! Removes finished requests: those whose time is over, and the oldest that a namespace has too many of.
+//! Removes finished requests: those whose time is over, and the oldest of a namespace that has too many.
 //!
-//! They have a queue and workers of their own: thousands of them in a namespace delay no turn, and few deletes are
-//! sent at a time. While a namespace has too many that are not removed yet, no more of its requests are ended that were
-//! never taken up: otherwise a client that makes requests faster than they are removed would fill the store.
+//! They have a queue and workers of their own: thousands of removals in a namespace delay no turn, and few
+//! deletes are in flight at once. While a namespace has too many finished requests that are not removed yet,
+//! its requests that were never taken up are not ended: otherwise a client that creates requests faster than
+//! they are removed would fill the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::ending::{ended_at, is_due};
 use crate::held::HeldRequests;
 use crate::surplus::SurplusRequests;
 
-/// Requests that are removed at a time.
+/// How many requests are removed at once.
 const PARALLEL: usize = 8;
 /// How long after a 409 a write is decided again, if the cache does not show a newer version before.
 pub(crate) const STALE: Duration = Duration::from_secs(30);
@@ -35,7 +36,7 @@ pub(crate) struct Removals {
     context: ControllerContext,
     config: Config,
     queue: WorkQueue<ObjectKey>,
-    /// The controller's queue, to which requests are given back that were held back.
+    /// The controller's queue, to which held requests return when they are released.
     turns: WorkQueue<ObjectKey>,
     stock: Arc<Mutex<Stock>>,
 }
@@ -61,12 +62,13 @@ impl Removals {
         }
     }
 
-    /// A request is to be removed; it is looked at once more before it is.
+    /// Queues a request for its removal; a worker checks it once more before it removes it.
     pub(crate) fn add(&self, key: ObjectKey) {
         self.queue.add(key);
     }
 
-    /// Takes in a change of a request: one that ends may be one too many, and one that goes makes room.
+    /// Takes in a change of a request: one that ends may exceed the limit of its namespace, and one that is
+    /// gone makes room.
     pub(crate) fn note(&self, change: &ObjectChange<EvictionRequest>) {
         let Some(request) = change.latest() else { return };
         // One that is being deleted waits for somebody's finalizer: there is nothing left to remove.
@@ -79,7 +81,8 @@ impl Removals {
             if change.new.is_none() {
                 stock.held.forget(&key);
             }
-            // One that changed since it was to be removed is removed as it is now.
+            // A request that is to be removed and has changed is queued again, so that its new version is
+            // removed.
             let surplus = surplus.or_else(|| stock.surplus.contains(&key).then(|| key.clone()));
             let behind = stock.surplus.count(&key.namespace);
             (surplus, stock.held.release(&key.namespace, behind))
@@ -96,7 +99,7 @@ impl Removals {
         stock.held.hold(key, behind)
     }
 
-    /// Removes until shutdown.
+    /// Removes queued requests until shutdown.
     pub(crate) async fn run(self) {
         let (queue, stop) = (self.queue.clone(), self.context.shutdown.clone());
         let work = move |key| {

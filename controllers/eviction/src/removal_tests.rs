@@ -1,4 +1,4 @@
-//! What is removed, and how many at once.
+//! Which requests are removed, and how many at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Evicted `ago` seconds ago, and kept for ever for its requester.
+/// A request that was evicted `ago` seconds ago, and is kept forever for its requester.
 fn evicted(name: &str, ago: i64) -> EvictionRequest {
     let mut request = EvictionRequest::named("ns", name);
     request.metadata.uid = format!("uid-{name}");

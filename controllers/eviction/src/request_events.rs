@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use crate::decision::Warning;
 
-/// Publishes the warnings to the pod's owner, with what the status says now.
+/// Logs the warnings and publishes them to the pod's owner; `status` is the one that was just written.
 pub(crate) fn publish_warnings(
     context: &ControllerContext,
     request: &EvictionRequest,
@@ -26,9 +26,10 @@ pub(crate) fn publish_warnings(
     }
 }
 
-/// Publishes to the pod's owner that an interceptor has begun. The default ones get no event: every pod has them. For a
-/// request that is seen for the first time, the last holder of the lease has published it, if the interceptor began in
-/// that term. (What began between its last renewal and a crash may get two events.)
+/// Publishes to the pod's owner that an interceptor has begun. The default ones get no event: every pod has
+/// them. If the request is seen for the first time, and the interceptor began before the previous holder of
+/// the lease last renewed, that holder has published the event. (An interceptor that began between that
+/// renewal and a crash may get two events.)
 pub(crate) fn publish_start(context: &ControllerContext, change: &ObjectChange<EvictionRequest>) {
     let Some(new) = &change.new else { return };
     let active = new.active_interceptor_status().filter(|active| !is_default(&active.name));

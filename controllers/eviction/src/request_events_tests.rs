@@ -1,4 +1,4 @@
-//! What the owner of a pod and the admin are told.
+//! Events for the owner of a pod, and log lines for the admin.
 
 #![allow(clippy::unwrap_used)]
 
@@ -55,7 +55,8 @@ async fn the_beginning_of_a_default_interceptor_is_no_news() {
     assert_eq!(events(Some(before), Some(now)), [""; 0]);
 }
 
-/// A start while nobody held the lease was never told of; one of the term before must not be told of again.
+/// A start while no process held the lease never got an event; one of the previous term must not get a second
+/// one.
 #[tokio::test]
 async fn what_began_before_this_term_is_told_of_only_if_the_term_before_did_not_see_it() {
     let long_ago = clock::now() - SignedDuration::from_secs(60);
@@ -64,7 +65,7 @@ async fn what_began_before_this_term_is_told_of_only_if_the_term_before_did_not_
     assert_eq!(events(None, Some(request(SAVER, Some(in_the_gap)))).len(), 2);
 }
 
-/// The log told of it by UIDs, which name nothing that an admin knows.
+/// The log line named it by UIDs, which mean nothing to an admin.
 #[tokio::test]
 async fn what_is_passed_over_is_logged_by_pod_node_and_maintenance() {
     let (log, _guard) = testing::log(&target::directives(0));

@@ -1,4 +1,4 @@
-//! Which finished requests are more than a namespace keeps: its oldest.
+//! Finds the finished requests that exceed what a namespace keeps: the oldest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ pub(crate) struct SurplusRequests {
     ended: HashMap<ObjectKey, Timestamp>,
 }
 
-/// Of one namespace. Each in `surplus` ended before each in `kept`, and is there only while `kept` is full.
+/// The finished requests of one namespace. Each in `surplus` ended before each in `kept`; `surplus` is empty
+/// unless `kept` is full.
 #[derive(Debug, Default)]
 struct FinishedOfNamespace {
     kept: BTreeSet<EndedRequest>,
@@ -24,13 +25,13 @@ struct FinishedOfNamespace {
 type EndedRequest = (Timestamp, Arc<str>);
 
 impl SurplusRequests {
-    /// Nothing yet; each namespace keeps `most`.
+    /// Returns an empty index; each namespace keeps `most` requests.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, namespaces: HashMap::new(), ended: HashMap::new() }
     }
 
-    /// Takes in when a request ended; `None` for one that has not, or is gone. Returns the request that is one too many
-    /// since.
+    /// Takes in when a request ended; `None` for one that has not ended or is gone. Returns the request that
+    /// exceeds the limit because of this change, if there is one.
     pub(crate) fn note(&mut self, key: &ObjectKey, ended: Option<Timestamp>) -> Option<ObjectKey> {
         if self.ended.get(key).copied() == ended {
             return None;
@@ -50,12 +51,12 @@ impl SurplusRequests {
         surplus.map(|(_, name)| ObjectKey { namespace: key.namespace.clone(), name })
     }
 
-    /// How many requests of a namespace are to be removed because so many ended later.
+    /// How many requests of a namespace are to be removed because it has too many finished ones.
     pub(crate) fn count(&self, namespace: &str) -> usize {
         self.namespaces.get(namespace).map_or(0, |finished| finished.surplus.len())
     }
 
-    /// Whether a request is to be removed because so many ended later.
+    /// Whether a request is to be removed because its namespace has too many finished ones.
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         let Some(at) = self.ended.get(key) else { return false };
         let of_namespace = self.namespaces.get(&key.namespace);

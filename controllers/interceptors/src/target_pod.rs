@@ -1,4 +1,4 @@
-//! The pod that a request is about, and which interceptor evicts it.
+//! The target pod of a request, and which interceptor evicts it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTIO
 use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Cacheable, Pod, Store};
 
-/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is believed, as the drain plan
-/// believes it: whether there is such a DaemonSet makes no difference, since no other interceptor evicts the pod.
+/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is not verified,
+/// here as in the drain plan: whether the DaemonSet exists makes no difference, because no other interceptor
+/// evicts the pod.
 pub(crate) fn responsible(pod: &Pod) -> &'static str {
     match pod.pod_type() {
         PodType::Static => KUBELET,

@@ -1,4 +1,4 @@
-//! A request in the turn of the DaemonSets' interceptor, and what reports on it, for tests.
+//! For tests: a request in the turn of the DaemonSet interceptor, and a reporter.
 
 // Compiled for tests alone.
 #![allow(clippy::unwrap_used)]

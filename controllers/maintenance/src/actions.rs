@@ -57,11 +57,12 @@ pub enum Action {
         node: String,
         /// UID of the node.
         uid: String,
-        /// To be set.
+        /// The conditions to set.
         set: Vec<NodeConditionChange>,
-        /// Types to be removed.
+        /// Types of the conditions to remove.
         remove: Vec<&'static str>,
-        /// Up to which type a live read must first confirm that no pods are left on the node, because Drained turns True.
+        /// The pod type up to which a live read must first confirm that no pods are left on the node, because
+        /// the conditions record more than before. None if they do not.
         confirm: Option<PodType>,
     },
     /// Changes our part of a request.
@@ -72,7 +73,7 @@ pub enum Action {
         pod: String,
         /// What is to be done.
         change: RequestChange,
-        /// With whom it takes turns.
+        /// The flow of the write.
         flow: RequestFlow,
     },
     /// Writes a maintenance's status.
@@ -81,9 +82,10 @@ pub enum Action {
         maintenance: Arc<NodeMaintenance>,
         /// The wanted status.
         status: Box<NodeMaintenanceStatus>,
-        /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
+        /// Nodes of which a live read must first confirm that no pods up to this type are left, because the
+        /// status says so now.
         confirm: BTreeMap<String, PodType>,
-        /// Published when it is written.
+        /// Events to publish once the status is written.
         events: Vec<EventDraft>,
     },
     /// Removes our finalizer.
@@ -107,7 +109,7 @@ impl Action {
         }
     }
 
-    /// Whether the action goes before its time: pods wait for a status that moves the plan on.
+    /// Whether the write must not be delayed: pods wait for a status that moves the plan on.
     pub(crate) fn is_urgent(&self) -> bool {
         let Self::Status { maintenance, status, .. } = self else { return false };
         let old = &maintenance.status;
@@ -128,9 +130,9 @@ pub enum RequestChange {
         pod: String,
         /// UID of the request that is there, if one is.
         request: Option<String>,
-        /// For which maintenances: the request's annotation.
+        /// The value of the request's annotation that names the maintenances.
         maintenances: Arc<str>,
-        /// What it says of requests before it that others took from us: an annotation too.
+        /// How often the pod was asked for again because others took a request from us: another annotation.
         asked_again: Option<AskedAgain>,
     },
     /// Withdraws from a request.
@@ -147,8 +149,8 @@ pub enum RequestChange {
     },
 }
 
-/// The flow of a request's write: maintenances are served in turn, and within each its nodes; requests that no maintenance
-/// wants are served in turn by namespace.
+/// The flow of a request's write: maintenances are served in turn, and within each its nodes; requests that
+/// no maintenance wants are served in turn by namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestFlow {
     /// The maintenance for which it is written, empty if there is none.
@@ -168,23 +170,23 @@ pub struct NodeConditionChange {
     pub reason: &'static str,
     /// Names and reasons of the maintenances.
     pub message: String,
-    /// Whether the status changes; the time is that of the write. An action with a time in it would be another one at each
-    /// planning, and be written at each.
+    /// Whether the status of the condition changes. The writer sets the time: an action that contained one
+    /// would differ at each planning, and would be written each time.
     pub turns: bool,
 }
 
 /// An event that is to be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventDraft {
-    /// Whom it is about.
+    /// The object that it is about.
     pub about: EventSubject,
-    /// Whether somebody should look.
+    /// Its type.
     pub severity: Severity,
     /// Reason of the event.
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// Whether the log has a line of it. It has none where another event says the same, or the log of its subject does.
+    /// Whether the event is logged too. It is not if another event or log line says the same.
     pub is_logged: bool,
 }
 
@@ -200,7 +202,7 @@ impl EventDraft {
         Self { about, severity, reason, message: message.into(), is_logged: true }
     }
 
-    /// An event about a node; its maintenances get the same, and with it the line of the log.
+    /// An event about a node that is not logged: its maintenances get the same event, which is.
     pub(crate) fn of_node(node: &str, severity: Severity, reason: &'static str, message: String) -> Self {
         Self { about: EventSubject::Node(node.to_owned()), severity, reason, message, is_logged: false }
     }
@@ -220,22 +222,22 @@ pub enum EventSubject {
 /// The outcome of one step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaintenanceDecision {
-    /// Everything that is to be written and is not yet.
+    /// All writes that are still to be made.
     pub actions: BTreeMap<Task, Action>,
-    /// Published once.
+    /// Events to publish now.
     pub events: Vec<EventDraft>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,
 }
 
 impl MaintenanceDecision {
-    /// Adds an action, under what it is about.
+    /// Adds an action, in place of another one for its task.
     pub(crate) fn add(&mut self, action: Action) {
         self.actions.insert(action.task(), action);
     }
 
-    /// Warns those who watch a node, and those who watch each of these maintenances. `message` says it of `The node`, or of the
-    /// node by its name.
+    /// Adds a Warning event about a node, and one about each of these maintenances. `message` gets the
+    /// subject of its sentence: `The node`, or the node with its name.
     pub(crate) fn warn_node_and_maintenances<'m>(
         &mut self,
         node: &str,
@@ -251,7 +253,7 @@ impl MaintenanceDecision {
         self.events.extend(told);
     }
 
-    /// Looks again at `at` at the latest.
+    /// Asks for the next step at `at` at the latest.
     pub(crate) fn wake_at(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }

@@ -43,8 +43,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How long an interceptor may be silent before its pod is shown as blocked: twice the time within which KEP-4563 has
-    /// it report, or three tenths of its deadline where that is shorter.
+    /// How long an interceptor may be silent before its pod is shown as blocked: 6 minutes, which is twice
+    /// the time between reports in KEP-4563, or three tenths of the heartbeat deadline if that is shorter.
     pub(crate) fn silent_after(&self) -> Duration {
         Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
     }
@@ -54,8 +54,8 @@ impl Config {
         self.silent_after().min(FIRST_REPORT)
     }
 
-    /// Whether a pod counts: it is targeted, and left, pending or evacuating. A terminating one counts until its
-    /// object is gone.
+    /// Whether a pod counts: it has not run to its end, and is not one of the node agent's. A terminating pod
+    /// counts until its object is gone.
     pub fn counts(&self, pod: &Pod) -> bool {
         !pod.is_terminal() && !self.is_agent(pod)
     }

@@ -1,5 +1,5 @@
-//! The node maintenance controller (KEP-4212): cordons nodes, asks for the eviction of their pods in the order of the
-//! plans, and says how far it is.
+//! The node maintenance controller (KEP-4212): cordons nodes, asks for the eviction of their pods in the
+//! order of the plans, and reports the progress.
 //!
 //! ```text
 //!   caches ──▶ world ──▶ machine::step ──▶ actions ──▶ writer ──▶ API servers
@@ -9,26 +9,26 @@
 //!     └────────────────────────── watches ────────────────────────────┘
 //! ```
 //!
-//! All maintenances are planned together, because they share nodes. [`step`] decides, purely, what should be
-//! written; [`run`] looks and hands the difference to workers. Every write follows from what is seen, so that a
-//! lost one is decided again.
+//! All maintenances are planned together, because they share nodes. [`step`] decides what should be written,
+//! and does no I/O; [`run`] reads the caches and hands the writes to workers. Every write follows from what
+//! the caches show, so that a lost one is decided again.
 //!
-//! The modules are layers: none uses, over others, one that uses it. Within each group below that order is open; no group
-//! uses a later one. conformance/architecture keeps the modules free of cycles.
+//! The modules below are layers in groups. No group uses a later one; the order within a group is open.
+//! conformance/architecture keeps the modules free of cycles.
 
-// What is seen, in the caches and between two looks at them.
+// The input: the caches, and the changes between two plannings.
 mod config;
 mod observed;
 mod world;
 
-// What decisions are made of.
+// The parts of decisions and memories.
 mod actions;
 mod remembered;
 
 // Which pods leave now, in the order of the drain plans.
 mod planning;
 
-// What is decided: of nodes and requests, of what keeps pods, and which events say so.
+// The decisions about nodes, requests, blockers, events and statuses.
 mod blockers;
 mod milestones;
 mod nodes;
@@ -36,10 +36,10 @@ mod release;
 mod requests;
 mod status;
 
-// One step through all of it.
+// One step, which calls all of these.
 mod machine;
 
-// How it is read and written.
+// The I/O around the machine.
 mod io;
 
 pub use actions::{Action, RequestChange, Task};

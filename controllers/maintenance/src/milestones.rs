@@ -1,5 +1,5 @@
-//! Events about a maintenance as it goes on, in this order: Cordoned, DrainStarted, EvictionBlocked, NodeDrained. (Completed is
-//! published with the finalizer.) No event comes after one of a later step.
+//! Events about a maintenance as it goes on, in this order: Cordoned, DrainStarted, EvictionBlocked,
+//! NodeDrained. (Completed is published with the finalizer.) No event comes after one of a later step.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -22,19 +22,20 @@ use crate::requests::returns::PodReturns;
 use crate::status::cordoned::all_cordoned;
 use crate::world::WorldView;
 
-/// Causes of one drain that get an event. Tenants choose their names.
+/// Most causes of one drain that get an event: tenants choose their names.
 const MAX_CAUSES: usize = 100;
-/// How long a node must have no pods before the event NodeDrained, where workloads put pods back: they need a moment.
+/// How long a node must have no pods before the event NodeDrained if workloads put pods back on it, which
+/// takes them a moment.
 const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 
 /// The events that have been published.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Milestones {
-    /// Of each maintenance in Cordon or Drain, by its UID.
+    /// The steps of each maintenance in Cordon or Drain that were published, by its UID.
     maintenances: HashMap<String, AnnouncedSteps>,
-    /// Up to which type each node was reported as drained, by its name.
+    /// By node: the type up to which it was reported as drained.
     nodes: HashMap<String, PodType>,
-    /// Whether what was stored has been read: not yet after a restart.
+    /// Whether the stored statuses have been read since the start.
     is_recalled: bool,
 }
 
@@ -42,16 +43,17 @@ pub(crate) struct Milestones {
 struct AnnouncedSteps {
     cordoned: bool,
     drain: bool,
-    /// Reasons of blockers, and whom they are about. None until the stored blockers have been read after a restart.
+    /// Reasons of blockers, with the names of what blocks. None until the stored blockers have been read
+    /// after a restart.
     causes: Option<HashSet<(String, String)>>,
     /// Names of the nodes that are drained.
     drained: BTreeSet<String>,
-    /// When to report a node as drained to which pods may return, by name.
+    /// By node to which pods may return: when to report it as drained.
     settling: HashMap<String, Timestamp>,
 }
 
 impl Milestones {
-    /// Publishes what is new. After a restart it goes on from what the statuses show.
+    /// Publishes the events that are new. After a restart it continues from what the statuses show.
     pub(crate) fn update(
         &mut self,
         view: &WorldView<'_>,
@@ -79,7 +81,7 @@ impl Milestones {
         self.nodes.retain(|node, last| view.is_draining(node) && view.pods_up_to(node, *last).is_empty());
     }
 
-    /// After a restart: a node was reported together with its maintenance.
+    /// Restores what was published before a restart: a node was reported together with its maintenance.
     fn recall(&mut self, view: &WorldView<'_>) {
         for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
             let (last, announced) =
@@ -161,7 +163,7 @@ impl MilestoneStep<'_, '_> {
         }
     }
 
-    /// Once for each cause, with the pod that it has kept for the longest time.
+    /// Publishes one event for each cause, with the pod that it has kept for the longest time.
     fn publish_causes(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
         let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
@@ -189,8 +191,8 @@ impl MilestoneStep<'_, '_> {
         stored.map(|blocker| (blocker.pod.uid.as_str(), blocker.reason.as_str())).collect()
     }
 
-    /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came
-    /// and left. A node to which pods return is not reported at once.
+    /// Publishes an event for each node whose pods up to the maintenance's last type have all left, and
+    /// another one when pods came and left again. A node to which pods may return is not reported at once.
     fn publish_drained(&mut self, announced: &mut AnnouncedSteps, returns: &PodReturns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
@@ -215,7 +217,8 @@ impl MilestoneStep<'_, '_> {
         (announced.drained, announced.settling) = (drained, settling);
     }
 
-    /// The maintenance has gone to Complete: reports the nodes that are drained at this moment, whatever may return to them.
+    /// Reports the nodes that are drained when the maintenance moves to Complete, even if pods may return to
+    /// them.
     fn publish_unsettled(&mut self, announced: &AnnouncedSteps) {
         let last = self.maintenance.spec.last_pod_type;
         for node in self.view.nodes_of(self.i).iter().filter(|node| !announced.drained.contains(&node.name)) {
@@ -227,8 +230,9 @@ impl MilestoneStep<'_, '_> {
         }
     }
 
-    /// Reports a node as drained: to those who watch the maintenance, and to those who watch the node unless another
-    /// maintenance drains more of it, or it was reported as drained up to this type before.
+    /// Publishes an event about the maintenance that a node is drained; and one about the node, unless
+    /// another maintenance drains later types there, or the node was reported as drained up to this type
+    /// before.
     fn report_drained(&mut self, node: &str) {
         let last = self.maintenance.spec.last_pod_type;
         let is_last = self.view.last_type_on(node) <= Some(last);

@@ -1,5 +1,5 @@
-//! One planning over all maintenances in Drain: gives `drydock_plan` what the statuses record, and takes the pods that may
-//! be asked to leave from its outcome. Pure.
+//! One planning over all maintenances in Drain: gives `drydock_plan` what the statuses record, and takes the
+//! pods that may be asked to leave from its outcome. Pure.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ fn pods_of<'a>(view: &WorldView<'a>, input: &[DrainingMaintenance]) -> Vec<&'a A
     counted.flat_map(|(_, pods)| pods.clone()).collect()
 }
 
-/// Of the pods that the plan targets, those that the stored targets cover: where a planning has raised a node's targets,
-/// these are stored first.
+/// Of the pods that the plan targets, those that the stored targets cover: if a planning raises a node's
+/// targets, they are stored before further pods leave.
 fn stored_targets<'a>(
     view: &WorldView<'a>,
     outcome: &PlanOutcome,
@@ -49,7 +49,7 @@ fn stored_targets<'a>(
 ) -> HashSet<&'a str> {
     let recorded = Recorded::of(view);
     let planned = outcome.maintenances.iter().flat_map(|m| &m.nodes);
-    // Each maintenance shows the types of which it speaks: some say less than others.
+    // Each maintenance shows only the types that it drains: some show less than others.
     let raised: HashSet<&str> = planned
         .filter(|(name, node)| !recorded.is(name, &node.drain_targets))
         .map(|(name, _)| name.as_str())

@@ -1,4 +1,4 @@
-//! The end: the finalizer goes when the work of Complete is done.
+//! Removes the finalizer of a maintenance when the work of the stage Complete is done.
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
@@ -9,10 +9,10 @@ use crate::requests::failures::RequestFailures;
 use crate::world::WorldView;
 use crate::world::recorded;
 
-/// Nodes that a message names, and maintenances of each.
+/// Most nodes that a message names, and most maintenances of each.
 const NAMED: usize = 3;
 
-/// Decides about every maintenance in Complete. Runs last: what is left to do stands in the actions.
+/// Decides about every maintenance in Complete. It runs last, because the actions show what is left to do.
 pub(crate) fn decide(view: &WorldView<'_>, failures: &RequestFailures, decision: &mut MaintenanceDecision) {
     let mut done = Vec::new();
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
@@ -28,7 +28,8 @@ pub(crate) fn decide(view: &WorldView<'_>, failures: &RequestFailures, decision:
     }
 }
 
-/// The event of a maintenance that has ended: which of its nodes stay cordoned, and for which others.
+/// The message of the event that a maintenance has ended: which of its nodes stay cordoned, and for which
+/// others.
 fn message(view: &WorldView<'_>, place: usize) -> String {
     let held: Vec<_> = view.nodes_of(place).iter().filter(|node| view.is_held(&node.name)).collect();
     let holders = |node: &str| {

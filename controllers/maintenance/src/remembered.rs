@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::MaintenanceDecision;
 
-/// A text that stays for a while as long as its key is the same: each change is a write of the whole status, and its words may
-/// be those of anybody.
+/// A text that stays for a while as long as its key is the same, because each change writes the whole status,
+/// and others may choose its words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SteadyText<K, T> {
     /// What the text is about.
@@ -16,7 +16,8 @@ pub(crate) struct SteadyText<K, T> {
 }
 
 impl<K: Clone + PartialEq, T: Clone + PartialEq> SteadyText<K, T> {
-    /// This text; or the one before if it has the same key and has not stayed for as long as it is to stay.
+    /// Returns this text; or the one before, if that has the same key and is equal, or has not stayed for
+    /// `stays` yet.
     pub(crate) fn after(
         before: Option<&Self>,
         key: K,

@@ -36,7 +36,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|controller| controller.name)
 }
 
-/// Starts those that the flags ask for, each as a task of the context; returns their names.
+/// Starts the controllers that the flags ask for, each as a task of the context; returns their names.
 pub fn start(context: &ControllerContext, flags: &Flags) -> Vec<&'static str> {
     let asked = ALL.iter().filter(|controller| is_asked_for(controller.name, &flags.controllers));
     asked
@@ -47,7 +47,8 @@ pub fn start(context: &ControllerContext, flags: &Flags) -> Vec<&'static str> {
         .collect()
 }
 
-/// As kube-controller-manager reads `--controllers`: what is named counts, then `*`.
+/// Reads `--controllers` as kube-controller-manager does: a controller that is named runs, one that is named
+/// with `-` does not, and `*` stands for all others.
 fn is_asked_for(name: &str, asked: &[String]) -> bool {
     if asked.iter().any(|a| a == name) {
         return true;

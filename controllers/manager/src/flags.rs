@@ -101,7 +101,7 @@ impl Flags {
         drydock_command::read(arguments, Self::contradiction)
     }
 
-    /// Where to listen, unless nowhere.
+    /// The address to listen on; none if --secure-port is 0.
     pub fn address(&self) -> Option<SocketAddr> {
         (self.secure_port != 0).then(|| SocketAddr::new(self.bind_address, self.secure_port))
     }
@@ -116,7 +116,7 @@ impl Flags {
         }
     }
 
-    /// Flags that do not go together.
+    /// Returns the error about flags that contradict each other, if some do.
     fn contradiction(&self) -> Option<&'static str> {
         if self.leader_elect_lease_duration <= self.leader_elect_renew_deadline {
             return Some("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline");

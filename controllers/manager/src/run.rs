@@ -30,7 +30,7 @@ const COMPONENT: &str = "drydock-controller-manager";
 /// How long work under way may take to finish at shutdown.
 const GRACE: Duration = Duration::from_secs(25);
 
-/// Runs until SIGTERM or SIGINT; an error if the lease was lost.
+/// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
     let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
@@ -49,14 +49,14 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             auth: DelegatedAuth::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
             metrics: router(context.metrics.clone()),
         };
-        // Probes are answered to the end.
+        // Probes are answered until the process ends.
         tokio::spawn(serve::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !context::wait_for_server(&context.client, &shutdown).await {
         return Ok(());
     }
-    // Stand-bys keep their caches warm too.
+    // A standby keeps its caches current too.
     context.caches.start(&connections.watches, Select::ALL, &context.tasks, &shutdown);
     if flags.leader_elect {
         elected(&context, &connections.lease, &flags).await
@@ -65,9 +65,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
 }
 
-/// Clients with a connection each. A host serves so many requests of a connection at a time (100, kube-apiserver's
-/// `--http2-max-streams-per-connection`) and no more: renewals and new watches do not wait for writes, nor writes for
-/// evictions or for a long list.
+/// Clients with a connection each. A host limits how many requests of one connection it serves at a time
+/// (100, kube-apiserver's `--http2-max-streams-per-connection`). With several connections, renewals and new
+/// watches do not wait for writes, nor writes for evictions or for a long list.
 struct HostConnections {
     writes: Client,
     evictions: Client,
@@ -158,7 +158,7 @@ async fn work(context: &ControllerContext, flags: &Flags, elector: Option<Electo
                 info!("stopped");
                 Ok(())
             }
-            // At once: somebody else acts by now.
+            // The process ends at once, because another one may act by now.
             LeadershipEnd::Lost => bail!("the lease was lost"),
         },
         () = stopped => Ok(()),

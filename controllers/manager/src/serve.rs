@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Probes and scrapers are few, and quick.
+/// The limits are low, because probes and scrapers are few and quick.
 const BOUNDS: Bounds = Bounds {
     connections: 256,
     connections_per_address: 64,
@@ -27,7 +27,7 @@ const BOUNDS: Bounds = Bounds {
     drain: Duration::from_secs(5),
 };
 
-/// A port that is bound, and what it is served with.
+/// A port that is bound, with its TLS configuration.
 pub struct BoundPort {
     listener: TcpListener,
     tls: ServerConfig,
@@ -48,12 +48,12 @@ async fn serve_within(port: BoundPort, paths: ServedPaths, stop: CancellationTok
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// The paths of the port: probes for every caller, without reasons; anything else for callers that are authorized. The paths
-/// of single checks, which give reasons, are not served.
+/// The paths of the port: probes for every caller, without reasons; anything else for callers that are
+/// authorized. The paths of single checks, which give reasons, are not served.
 pub struct ServedPaths {
-    /// What probes are answered.
+    /// The health checks that answer probes.
     pub health: Health,
-    /// Who may read the rest.
+    /// Authenticates and authorizes the callers of all other paths.
     pub auth: DelegatedAuth,
     /// /metrics.
     pub metrics: Router,
@@ -99,7 +99,7 @@ mod tests {
         DelegatedAuth::new(Client::new(tower::service_fn(nobody), "default"))
     }
 
-    /// /readyz said to every caller what was missing.
+    /// /readyz showed every caller what was missing.
     #[tokio::test]
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
@@ -122,7 +122,8 @@ mod tests {
         }
     }
 
-    /// A client that shook hands and said nothing kept a place for ever: 256 of them, and no probe was answered any more.
+    /// A client that finished the TLS handshake and sent nothing kept its connection forever: with 256 of
+    /// them, no probe was answered any more.
     #[tokio::test]
     async fn a_client_that_says_nothing_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();

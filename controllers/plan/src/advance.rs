@@ -7,8 +7,8 @@ use crate::contradiction::{self, ForcedAdvance};
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::Planning;
 
-/// Moves every cursor as far as it may go. Returns those that went on because plans contradict each other. Ends, because
-/// each round moves a cursor and plans are finite.
+/// Moves every cursor as far as it may go. Returns the maintenances that went on because plans contradict
+/// each other. The loop ends, because each round moves a cursor and plans are finite.
 pub(crate) fn run(planning: &mut Planning) -> Vec<ForcedAdvance> {
     let mut all_forced = Vec::new();
     planning.raise_targets();
@@ -30,9 +30,10 @@ pub(crate) fn run(planning: &mut Planning) -> Vec<ForcedAdvance> {
 
 /// Which pods each maintenance still waits for, at one moment.
 struct DrainProgress {
-    /// The first type of the targeted pods that are left on its nodes. It is finished if there is none of which it speaks.
+    /// By maintenance: the first pod type among the targeted pods that are left on its nodes. A maintenance
+    /// is finished if there is none, or if it does not drain that type.
     first_left: Vec<Option<PodType>>,
-    /// No pod that it has reached is left on any of its nodes.
+    /// By maintenance: whether no pod that it has reached is left on any of its nodes.
     done: Vec<bool>,
 }
 
@@ -53,8 +54,9 @@ impl DrainProgress {
         }
     }
 
-    /// Whether a maintenance has another entry, and it and all that share a node with it and speak of the entry's type are
-    /// finished: as far as this one can see, for which pods after its last type do not exist.
+    /// Whether a maintenance has nodes and a next entry, and whether it and every maintenance that shares a
+    /// node with it and drains the entry's type are finished. Only pods of types that this maintenance drains
+    /// count.
     fn is_free(&self, planning: &Planning, id: usize) -> bool {
         let Some(planned) = planning.maintenances.get(id) else { return false };
         let Some(next) = planned.next_type() else { return false };

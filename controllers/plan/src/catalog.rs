@@ -1,4 +1,4 @@
-//! Selectors as numbers: each distinct selector of all plans is matched against a pod once.
+//! Numbers the distinct selectors of all plans, so that each is matched against a pod only once.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,7 +24,7 @@ impl Tier {
             && self.selector.is_none_or(|selector| class.selectors.contains(&selector))
     }
 
-    /// Its place among all tiers; one with a selector comes before the one without.
+    /// Orders tiers by type, then by priority; a tier with a selector comes before the one without.
     pub(crate) fn rank(&self) -> (PodType, i32, bool) {
         (self.pod_type, self.priority, self.selector.is_none())
     }
@@ -35,35 +35,36 @@ impl Tier {
 pub(crate) struct Class {
     pub(crate) pod_type: PodType,
     pub(crate) priority: i32,
-    /// Those that match, ascending.
+    /// The selectors that match these pods, in ascending order.
     pub(crate) selectors: Vec<SelectorId>,
 }
 
 impl Class {
-    /// The keys that speak of these pods: their type without a selector, and with each that matches.
+    /// The keys of the targets that may cover these pods: their type without a selector, and with each
+    /// selector that matches.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (PodType, Option<SelectorId>)> {
         std::iter::once(None).chain(self.selectors.iter().copied().map(Some)).map(|s| (self.pod_type, s))
     }
 }
 
-/// The selectors that occur.
+/// The selectors that occur in plans and in recorded targets.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// By every form in which they were met, the normal one among them.
+    /// The id of a selector, by each form in which it has been written and by its normal form.
     ids: HashMap<LabelSelector, SelectorId>,
-    /// As they were first written, with their normal form.
+    /// By id: the selector as it was first written, and its normal form.
     written: Vec<(LabelSelector, LabelSelector)>,
-    /// Selectors that demand this value of this label, each by one of its labels: a pod is matched only against those
-    /// that it may match.
+    /// Selectors with matchLabels, by the key and the value of the first of these labels, so that a pod is
+    /// matched only against selectors that may match it.
     by_label: HashMap<String, HashMap<String, Vec<SelectorId>>>,
-    /// Selectors that demand no value of any label.
+    /// Selectors without matchLabels.
     others: Vec<SelectorId>,
-    /// What each joined selector is joined from.
+    /// By joined selector: the selectors that it is joined from.
     parts: HashMap<SelectorId, Vec<SelectorId>>,
 }
 
 impl Catalog {
-    /// The tier that an entry means. An empty selector is none.
+    /// Returns the tier of an entry of a plan. An empty selector counts as none.
     pub(crate) fn tier(&mut self, entry: &DrainPlanEntry) -> Tier {
         let selector = entry.pod_selector.as_ref().filter(|s| !s.is_empty());
         let selector = selector.map(|s| self.intern(s));
@@ -103,7 +104,7 @@ impl Catalog {
         Class { pod_type, priority, selectors }
     }
 
-    /// The selector with the requirements of all these.
+    /// Returns a selector with the requirements of all these.
     pub(crate) fn join(&mut self, parts: &[SelectorId]) -> SelectorId {
         let all = parts.iter().flat_map(|id| self.requirements(Some(*id)).to_vec()).collect();
         let joined = LabelSelector { match_expressions: all, ..LabelSelector::default() };
@@ -132,14 +133,14 @@ impl Catalog {
             && self.requirements(wide.selector).iter().all(|r| required.contains(r))
     }
 
-    /// The entry that a tier means.
+    /// Returns a tier as an entry of a plan.
     pub(crate) fn entry(&self, tier: &Tier) -> DrainPlanEntry {
         let written = tier.selector.and_then(|id| self.written.get(id));
         let pod_selector = written.map(|(selector, _)| selector.clone());
         DrainPlanEntry { pod_selector, pod_priority: tier.priority, pod_type: tier.pod_type }
     }
 
-    /// An order of selectors that does not depend on who came first; none is the least.
+    /// A sort key of selectors that does not depend on their ids; no selector comes first.
     pub(crate) fn order(&self, selector: Option<SelectorId>) -> Option<&LabelSelector> {
         selector.and_then(|id| self.written.get(id)).map(|(_, normal)| normal)
     }

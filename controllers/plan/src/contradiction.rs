@@ -1,18 +1,20 @@
-//! Maintenances that wait for each other in a cycle: one of them has to go on before its plan says so.
+//! Finds maintenances that wait for each other in a cycle, and the one that takes its next entry before its
+//! plan allows it.
 
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
 
-/// A maintenance that took an entry although its plan was not that far.
+/// A maintenance that takes its next entry although pods that it has reached are left.
 pub(crate) struct ForcedAdvance {
     pub(crate) maintenance: usize,
-    /// The one of the cycle that it waited for.
+    /// The maintenance of the cycle that it waited for.
     pub(crate) waited_for: usize,
 }
 
-/// The maintenance that is to go on when none may: of those that are the youngest of a cycle and are finished, as is each that
-/// shares a node with them, the oldest. One that stands on no cycle is never forced, and one that is not finished elsewhere
-/// holds no cycle up. `is_free` says of a maintenance whether it and those are finished.
+/// Returns the maintenance that takes its next entry when none may advance: the oldest of those that are the
+/// youngest of a cycle and for which `is_free` holds. A maintenance on no cycle is never forced, and a cycle
+/// whose youngest is not free holds up no other cycle. `is_free` says whether a maintenance and all that
+/// share a node with it are finished (see `DrainProgress::is_free`).
 pub(crate) fn find(planning: &Planning, is_free: impl Fn(usize) -> bool) -> Option<ForcedAdvance> {
     let mut by_age: Vec<(usize, &PlannedMaintenance)> = planning.maintenances.iter().enumerate().collect();
     by_age.sort_by_key(|(_, planned)| planned.age);
@@ -25,7 +27,8 @@ pub(crate) fn find(planning: &Planning, is_free: impl Fn(usize) -> bool) -> Opti
     .next()
 }
 
-/// Whether a maintenance waits for another one, which waits for it in turn, through older ones alone.
+/// Whether a maintenance closes a cycle as its youngest: it waits for `first`, which waits for it, directly
+/// or through others, and all of these are older.
 fn closes(planning: &Planning, id: usize, first: usize) -> bool {
     let Some(planned) = planning.maintenances.get(id) else { return false };
     if !waits_for(planning, id, first) {
@@ -47,8 +50,8 @@ fn closes(planning: &Planning, id: usize, first: usize) -> bool {
     false
 }
 
-/// Whether a maintenance waits for another one: on a node of both there is a pod of a type of which both speak that the one has
-/// reached and the other has not, so that it is not targeted.
+/// Whether a maintenance waits for another one: on a node of both there is a pod, of a type that both drain,
+/// that the first has reached, that the other has not reached, and that is not targeted.
 fn waits_for(planning: &Planning, id: usize, other: usize) -> bool {
     let (Some(planned), Some(other_planned)) =
         (planning.maintenances.get(id), planning.maintenances.get(other))

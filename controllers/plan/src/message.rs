@@ -1,4 +1,5 @@
-//! drainMessage, in the words of KEP-4212; and whom a maintenance is held up or fast-forwarded by.
+//! Writes drainMessage in the words of KEP-4212, and finds the maintenance that limits or fast-forwards
+//! another one.
 
 use std::collections::HashSet;
 
@@ -8,22 +9,23 @@ use crate::catalog::Tier;
 use crate::planned_maintenance::PlannedMaintenance;
 use crate::planning::{PlannedNode, Planning};
 
-/// What the messages of one planning are made from, each worked out once.
+/// What the messages of one planning are made from; each part is calculated once.
 pub(crate) struct Messages<'a> {
     planning: &'a Planning,
-    /// The first type of the pods that are to leave, by node.
+    /// By node: the first pod type that is to leave it.
     first: Vec<Option<PodType>>,
-    /// The first busy node of each maintenance, by the last type that counts: the places of [`PodType::ALL`].
+    /// By maintenance, then by the last pod type that counts (an index into [`PodType::ALL`]): its first busy
+    /// node.
     busy: Vec<[Option<usize>; PodType::ALL.len()]>,
-    /// What is said of nodes without targeted pods, by maintenance.
+    /// By maintenance: its message for nodes without targeted pods.
     idle: Vec<Idle>,
 }
 
-/// What a maintenance says of nodes without targeted pods.
+/// The message of a maintenance for its nodes without targeted pods.
 #[derive(Debug, Default)]
 struct Idle {
     message: String,
-    /// The node of another one for which it waits.
+    /// The node of another maintenance for which it waits.
     elsewhere: Option<usize>,
 }
 
@@ -36,7 +38,7 @@ impl<'a> Messages<'a> {
         messages
     }
 
-    /// Whether pods of types up to the last are to leave a node.
+    /// Whether pods of a type up to `last` are to leave a node.
     fn is_busy(&self, node: usize, last: PodType) -> bool {
         self.first.get(node).copied().flatten().is_some_and(|first| first <= last)
     }
@@ -45,13 +47,13 @@ impl<'a> Messages<'a> {
         PodType::ALL.map(|last| planned.nodes.iter().copied().find(|node| self.is_busy(*node, last)))
     }
 
-    /// The first node of a maintenance that pods of types up to the last are to leave.
+    /// The first node of a maintenance that pods of a type up to `last` are to leave.
     fn first_busy(&self, id: usize, last: PodType) -> Option<usize> {
         let place = PodType::ALL.iter().rposition(|known| *known <= last)?;
         self.busy.get(id).and_then(|nodes| *nodes.get(place)?)
     }
 
-    /// The node of another maintenance for which one waits.
+    /// The node of another maintenance for which this one waits.
     pub(crate) fn waits_for(&self, id: usize) -> Option<&str> {
         let node = self.idle.get(id)?.elsewhere?;
         self.planning.nodes.get(node).map(|node| node.name.as_str())
@@ -81,7 +83,8 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// What a maintenance says of a node where nothing is targeted: where it is, or that nothing is left anywhere.
+    /// The message for nodes where nothing is targeted: it names the node that the maintenance waits for, or
+    /// says that nothing is left on any of its nodes.
     fn of_idle(&self, id: usize) -> Idle {
         let said = |message: String, elsewhere| Idle { message, elsewhere };
         let Some(planned) = self.planning.maintenances.get(id) else { return Idle::default() };
@@ -94,7 +97,7 @@ impl<'a> Messages<'a> {
         if let Some(node) = self.first_busy(id, own) {
             return said(format!("Waiting for node {}.", name(node)), None);
         }
-        // It may wait, over others, for pods that do not exist for itself.
+        // Through others, it may wait for pods of types that it does not drain itself.
         let seen = self.nearest(id, |other| own.min(other.last_pod_type));
         let found = seen.or_else(|| self.nearest(id, |other| other.last_pod_type));
         found
@@ -104,8 +107,9 @@ impl<'a> Messages<'a> {
             .unwrap_or_default()
     }
 
-    /// The nearest maintenance that is busy with pods up to a type, by hops over shared nodes, and its first node that is. Of
-    /// several the one whose node has the least name, then the oldest. Each maintenance and each node is visited once.
+    /// Returns the nearest maintenance, by hops over shared nodes, with a node that pods of a type up to
+    /// `last` are to leave, and its first such node. Of several it is the one whose node sorts first, then
+    /// the oldest. Each maintenance and each node is visited once.
     fn nearest(
         &self,
         id: usize,
@@ -132,8 +136,8 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// The maintenance that keeps a node from a target that this one has reached: of several the one with the lowest cursor,
-/// then the oldest.
+/// Returns the maintenance that keeps the node from a target that `planned` has reached: of several, the one
+/// with the lowest cursor, then the oldest.
 fn limited_by<'a>(
     planning: &'a Planning,
     planned: &PlannedMaintenance,
@@ -148,8 +152,8 @@ fn limited_by<'a>(
     lowest(planning.maintenances_on(node).filter(lacks))
 }
 
-/// Whether a node shows a target that the maintenance has not reached; and the maintenance that has, chosen likewise. None
-/// has if that one has left.
+/// If the node has a target that `planned` has not reached, returns the maintenance that has reached it,
+/// chosen as in `limited_by`; the inner option is none if that maintenance has left the node.
 pub(crate) fn fast_forwarded_by<'a>(
     planning: &'a Planning,
     planned: &PlannedMaintenance,

@@ -1,4 +1,4 @@
-//! One planning, from what is recorded to what is to be recorded.
+//! Makes one planning from what the statuses record.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::types::{
 
 /// Plans all maintenances in Drain together, since they share nodes. Pods on other nodes are not targeted.
 ///
-/// Nothing is remembered: what has to survive stands in the positions and targets of the statuses, so that a restart
-/// changes nothing. `ended` are the targets that maintenances show which are in Drain no longer and whose status still
-/// stands.
+/// No state is kept between plannings: what has to survive stands in the positions and targets of the
+/// statuses, so that a restart changes nothing. `ended` has the targets that still stand in the statuses of
+/// maintenances that are no longer in Drain.
 pub fn plan(
     maintenances: &[DrainingMaintenance],
     ended: &TargetsByNode,

@@ -1,4 +1,4 @@
-//! A maintenance with its cursor, which is its place in its plan.
+//! A maintenance with its cursor, which is the index of its current entry.
 
 use drydock_api::node_maintenance::PodType;
 
@@ -12,7 +12,7 @@ pub(crate) struct PlannedMaintenance {
     /// Lower is older; no two are equal.
     pub(crate) age: usize,
     pub(crate) plan: Vec<Tier>,
-    /// The last pod type of which it speaks: pods of later ones do not exist for it.
+    /// The last pod type that it drains: pods of later types do not exist for it.
     pub(crate) last_pod_type: PodType,
     pub(crate) cursor: usize,
     /// What the entries up to the cursor cover.
@@ -22,7 +22,7 @@ pub(crate) struct PlannedMaintenance {
 }
 
 impl PlannedMaintenance {
-    /// One that stands at its first entry.
+    /// Returns a maintenance whose cursor is at the first entry.
     pub(crate) fn new(
         name: String,
         age: usize,
@@ -46,7 +46,7 @@ impl PlannedMaintenance {
         self.plan.get(self.cursor + 1).map(|tier| tier.pod_type)
     }
 
-    /// Places the cursor.
+    /// Moves the cursor to an entry, forwards or back.
     pub(crate) fn place(&mut self, cursor: usize) {
         self.cursor = cursor;
         self.reached = ReachedPriorities::of(self.plan.get(..=cursor).unwrap_or(&self.plan));

@@ -29,7 +29,8 @@ pub(crate) struct Planning {
     /// Ordered by name.
     pub(crate) nodes: Vec<PlannedNode>,
     node_ids: HashMap<String, usize>,
-    /// What the plans on a node speak of, each with its place among them; nodes of the same maintenances share one.
+    /// The keys of the targets that the plans on a node have, each with its place in their order. Nodes with
+    /// the same maintenances share one map.
     keys: Vec<HashMap<TargetKey, usize>>,
 }
 
@@ -89,9 +90,9 @@ impl Planning {
         }
     }
 
-    /// Nodes have the targets that the maintenances which select them have recorded. What one that has left or ended has
-    /// recorded counts where another one that speaks of the type was on the node already: otherwise the last maintenance
-    /// of the node that drains such pods has ended.
+    /// Gives nodes the targets that the maintenances on them have recorded. What a maintenance has recorded
+    /// that has left the node or ended counts only for pod types that another maintenance drains which was on
+    /// the node already: otherwise the last maintenance that drained such pods there is gone.
     fn remember(&mut self, maintenances: &[DrainingMaintenance], ended: &TargetsByNode) {
         for maintenance in maintenances {
             let stays = |(node, _): &(&String, &Vec<_>)| maintenance.nodes.contains(*node);
@@ -109,7 +110,8 @@ impl Planning {
         }
     }
 
-    /// Raises the targets of a node to those of a status, as far as they are of types up to the last; none if there is no last.
+    /// Raises the targets of a node to those of a status, for pod types up to `last`; raises none if `last`
+    /// is none.
     fn raise_to(&mut self, node: &str, targets: &[DrainPlanEntry], last: Option<PodType>) {
         let Some(node) = self.node_ids.get(node).and_then(|id| self.nodes.get_mut(*id)) else { return };
         for entry in targets.iter().filter(|entry| Some(entry.pod_type) <= last) {
@@ -119,7 +121,7 @@ impl Planning {
         node.targets.level();
     }
 
-    /// Counts the pods. Returns each pod's node and class; none for a pod on another node.
+    /// Counts the pods. Returns each pod's node and class; none for a pod on a node of no maintenance.
     pub(crate) fn count(&mut self, pods: &[CountedPod<'_>]) -> Vec<Option<(usize, Class)>> {
         let mut placed = Vec::with_capacity(pods.len());
         for pod in pods {
@@ -133,8 +135,9 @@ impl Planning {
         placed
     }
 
-    /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor goes back to the
-    /// first entry that covers one of its pods, so that this node is drained in the plan's order too.
+    /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor
+    /// goes back to the first entry that covers one of its pods, so that this node is drained in the plan's
+    /// order too.
     pub(crate) fn place_cursors(&mut self, maintenances: &[DrainingMaintenance]) {
         for (planned, maintenance) in self.maintenances.iter_mut().zip(maintenances) {
             let Some(position) = maintenance.position else { continue };
@@ -176,12 +179,12 @@ impl Planning {
         node.targets.covers(class, &self.catalog)
     }
 
-    /// The first type of the pods on a node that are to leave; none if none is.
+    /// The first type of the pods on a node that are to leave; none if no pod is to leave.
     pub(crate) fn first_targeted(&self, node: &PlannedNode) -> Option<PodType> {
         node.classes.keys().filter(|class| self.targets(node, class)).map(|class| class.pod_type).min()
     }
 
-    /// The targets of a node as the status of a maintenance shows them: of the types of which it speaks.
+    /// The targets of a node as the status of a maintenance shows them: those of the types that it drains.
     pub(crate) fn entries(&self, planned: &PlannedMaintenance, node: &PlannedNode) -> Vec<DrainPlanEntry> {
         let Some(keys) = self.keys.get(node.keys) else { return Vec::new() };
         let mut entries = node.targets.entries(&self.catalog, keys);
@@ -201,12 +204,13 @@ impl Planning {
         self.join_targets();
     }
 
-    /// These maintenances take their next entry each.
+    /// Each of these maintenances takes its next entry.
     pub(crate) fn step(&mut self, maintenances: &[usize]) {
         for id in maintenances {
             let Some(planned) = self.maintenances.get_mut(*id) else { continue };
             let Some(tier) = planned.step() else { continue };
-            // Nothing else than what the entry speaks of can have changed.
+            // Only targets of the entry's type can have changed; if it has a selector, only those with that
+            // selector.
             let concerns = |key: &TargetKey| {
                 key.0 == tier.pod_type && (tier.selector.is_none() || key.1 == tier.selector)
             };
@@ -231,8 +235,8 @@ impl Planning {
         }
     }
 
-    /// Where every maintenance has reached pods that no target covers, since each has reached them by another selector:
-    /// one target more, with all these selectors together.
+    /// Adds a target where every maintenance on a node has reached pods that no target covers, because they
+    /// have reached them by different selectors. The target joins these selectors.
     fn join_targets(&mut self) {
         for id in 0..self.nodes.len() {
             let Some(node) = self.nodes.get(id).filter(|node| node.maintenances.len() > 1) else { continue };

@@ -30,7 +30,7 @@ impl DrainTargets {
         self.joined.insert(key);
     }
 
-    /// Raises every selector to what its type has reached without one.
+    /// Raises each target with a selector at least to its type's target without one.
     pub(crate) fn level(&mut self) {
         let general: Vec<(PodType, i32)> = self
             .priorities
@@ -44,7 +44,8 @@ impl DrainTargets {
         }
     }
 
-    /// Adds a selector that some plan has: it has reached what its type has reached without one.
+    /// Adds a key that some plan has, with the priority of its type's target without a selector, if there is
+    /// one.
     pub(crate) fn add_key(&mut self, key: TargetKey) {
         if let Some(floor) = self.priorities.get(&(key.0, None)).copied() {
             self.raise(key, floor);
@@ -63,15 +64,16 @@ impl DrainTargets {
         self.priorities.iter().map(tier)
     }
 
-    /// Whether these pods are targeted, as far as the requirements of selectors show it.
+    /// Whether all pods of a tier are targeted, as far as the requirements of selectors show it.
     pub(crate) fn includes(&self, tier: &Tier, catalog: &Catalog) -> bool {
         let same = self.priorities.get(&(tier.pod_type, tier.selector));
         same.is_some_and(|priority| tier.priority <= *priority)
             || self.tiers().any(|target| catalog.includes(&target, tier))
     }
 
-    /// As status shows them: by type; the one without a selector first, then those that plans have, in the order of these
-    /// (`place`), then the others, which are joined or of a maintenance that has left.
+    /// The targets in the order in which a status shows them: by type; then the one without a selector, those
+    /// that plans have (in the order of `place`), and the others, which are joined or of a maintenance that
+    /// has left. One of the others with several requirements is omitted if another target includes it.
     pub(crate) fn entries(
         &self,
         catalog: &Catalog,
@@ -113,7 +115,7 @@ impl ReachedPriorities {
         self.0.get(&key).copied().max(general)
     }
 
-    /// Whether these pods have been reached, as far as the requirements of selectors show it.
+    /// Whether all pods of a target have been reached, as far as the requirements of selectors show it.
     pub(crate) fn includes(&self, target: &Tier, catalog: &Catalog) -> bool {
         self.get((target.pod_type, target.selector)) >= Some(target.priority)
             || self.tiers().any(|tier| catalog.includes(&tier, target))
@@ -123,7 +125,7 @@ impl ReachedPriorities {
         self.covering(class).next().is_some()
     }
 
-    /// What this maintenance gives to a target that several maintenances share: its entry without a selector if that
+    /// The tier that this maintenance contributes to a joined target: the one without a selector if that
     /// covers the pods, else the covering one with the highest priority.
     pub(crate) fn share(&self, class: &Class, catalog: &Catalog) -> Option<Tier> {
         let rank =

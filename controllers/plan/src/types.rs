@@ -11,12 +11,12 @@ pub struct PlanOutcome {
     pub maintenances: Vec<MaintenanceOutcome>,
     /// One per pod, in the order in which they were given: whether it is to leave now.
     pub targeted: Vec<bool>,
-    /// Maintenances that go further than their own plan says. Each planning repeats them until it is given the status that
-    /// this one led to.
+    /// Maintenances that go further than their own plan says. Each planning repeats them until it is given
+    /// the status that this one led to.
     pub fast_forwards: Vec<FastForward>,
 }
 
-/// Where a maintenance stands.
+/// The state of the drain of a maintenance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaintenanceOutcome {
     /// Index of its current entry.
@@ -27,11 +27,11 @@ pub struct MaintenanceOutcome {
     pub nodes: BTreeMap<String, NodeOutcome>,
 }
 
-/// Where a node stands, as one maintenance shows it.
+/// The state of the drain of a node, as one maintenance shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeOutcome {
-    /// What is targeted, of the types of which the maintenance speaks; the same for every maintenance on the node that
-    /// speaks of a type.
+    /// The drain targets of the types that the maintenance drains. Those of a type are the same for every
+    /// maintenance on the node that drains it.
     pub drain_targets: Vec<DrainPlanEntry>,
     /// The state of the drain, in the words of KEP-4212.
     pub drain_message: String,
@@ -44,10 +44,11 @@ pub struct NodeOutcome {
 pub struct FastForward {
     /// Index of the maintenance.
     pub maintenance: usize,
-    /// The node that it has come to and that is further along than the maintenance is. None: two plans contradict each
-    /// other, and this one went on.
+    /// The node that it has come to and that is further along than the maintenance is. None if plans
+    /// contradict each other and this maintenance was forced to go on.
     pub node: Option<String>,
-    /// The maintenance that it gives way to. None if that one has ended.
+    /// The maintenance on the node that is further along; without a node, the one that it waited for. None if
+    /// the former has left or ended.
     pub other: Option<Other>,
 }
 
@@ -63,8 +64,8 @@ pub struct Other {
 /// Drain targets by the name of the node that shows them.
 pub type TargetsByNode = BTreeMap<String, Vec<DrainPlanEntry>>;
 
-/// A maintenance in Drain. The older one of two is the one whose Drain stage started first, then the one that was created
-/// first, then the one with the lesser name.
+/// A maintenance in Drain. The older one of two is the one whose Drain stage started first, then the one that
+/// was created first, then the one whose name sorts first.
 #[derive(Clone, Debug)]
 pub struct DrainingMaintenance {
     /// Its name, which no other has.
@@ -75,18 +76,18 @@ pub struct DrainingMaintenance {
     pub created: i64,
     /// Its plan, in order.
     pub plan: Vec<DrainPlanEntry>,
-    /// The last pod type of which it speaks.
+    /// The last pod type that it drains.
     pub last_pod_type: PodType,
     /// The nodes that it selects.
     pub nodes: BTreeSet<String>,
     /// The index of its current entry as its status has it. None: the Drain stage has not been planned yet.
     pub position: Option<usize>,
-    /// The drain targets of its status. A selected node that is missing has joined since; one that is no longer selected
-    /// has left.
+    /// The drain targets of its status. A selected node that is missing has joined since; one that is no
+    /// longer selected has left.
     pub recorded: TargetsByNode,
 }
 
-/// A pod that counts: on a node, not terminal, not of the node agent's own.
+/// A pod that counts: it is bound to a node, is not terminal, and is not one of the node agent's own.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedPod<'a> {
     /// The node that it is bound to.

@@ -48,12 +48,12 @@ fn a_comparison_tells_what_differs_and_what_is_only_another_form() {
     assert_eq!(compare(&a, &b).len(), 3);
 }
 
-/// How many worlds are lived through: `WORLDS`, from `SEED` on.
+/// How many worlds are run: `WORLDS`, from the seed `SEED` on.
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
-/// The planner, asked in the words of the model.
+/// The planner, with the model's types as input and output.
 fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>]) -> Outcome {
     let all: Vec<_> = maintenances.iter().cloned().map(for_planner).collect();
     let pods: Vec<_> = pods

@@ -216,7 +216,7 @@ fn messages_name_another_maintenance_and_call_it_older_only_if_it_is() {
     assert_eq!(shown(&outcome, 0, "n").0, "Evacuating (fast-forwarded by young)");
     let told: Vec<_> = outcome.fast_forwards.iter().map(|f| (f.node.as_deref(), other(f))).collect();
     assert_eq!(told, [(Some("n"), ("young", false))]);
-    // It has ended since: nobody is left to be named.
+    // It has ended since: no maintenance is left to be named.
     let outcome = plan(&mut all[..1], &pods);
     assert_eq!(shown(&outcome, 0, "n").0, "Evacuating (fast-forwarded)");
 }

@@ -1,4 +1,4 @@
-//! Maintenances that do not speak of every pod type: pods of later types do not exist for them.
+//! Maintenances that do not drain every pod type: pods of later types do not exist for them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

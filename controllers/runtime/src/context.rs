@@ -1,8 +1,10 @@
-//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which proxies our own kinds to us.
+//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which proxies our
+//! own kinds to us.
 //!
-//! A client sends a request once. Retries belong to the queues, which know what an answer means: a 429 of an eviction is an
-//! answer, and after a 504 a write may have been made. They decide anew, on what stands there then; each write is bound to
-//! the UID or the resourceVersion that it was decided on.
+//! A client sends a request once. Controllers retry, through their queues, because they know what an answer
+//! means: the 429 of an eviction is a result, and after a 504 the write may have been made. They decide
+//! again, from what the caches hold then; each write carries the UID or the resourceVersion that it was
+//! decided on.
 
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
 
-/// Everything a controller needs of the world. Cheap to clone; clones share all of it.
+/// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
 pub struct ControllerContext {
     /// For the host, and through it for our own kinds.
@@ -29,7 +31,7 @@ pub struct ControllerContext {
     /// For evictions, each of which may take most of a minute inside the host: on a connection of their own, where they
     /// do not use up the requests that a host allows on one (100).
     pub evictions: Client,
-    /// What the servers hold, as far as is known here.
+    /// Local copies of what the API servers hold.
     pub caches: HostCaches,
     /// For events.
     pub recorder: EventRecorder,
@@ -51,8 +53,8 @@ impl ControllerContext {
         self.lease.is_valid()
     }
 
-    /// Takes in that a write with times to `object` was refused as invalid: an event says so if that is because the clocks
-    /// are too far apart.
+    /// Publishes an event if the clocks are too far apart. To be called when the API server refused a write
+    /// with times to `object` as invalid.
     pub async fn report_skew<T: Cacheable>(&self, object: &T) {
         self.skew.report(&self.client, &self.recorder, object).await;
     }
@@ -63,11 +65,11 @@ impl ControllerContext {
     }
 }
 
-/// Carries the lease's epoch with every write: our API server refuses a writer whose term is over, however late its
-/// write comes. A host does not know it.
+/// Header with the lease's epoch, which every write carries: our API server refuses the writes of a term that
+/// is over, however late they arrive. The host does not know this header.
 pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 
-/// A client whose writes carry the epoch of the lease, while there is one.
+/// Returns a client whose writes carry the epoch of the lease, once one has been acquired.
 pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
     let namespace = client.default_namespace().to_owned();
     let stamped = service_fn(move |mut request: Request<Body>| {
@@ -96,7 +98,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
             Ok(Err(error)) => {
                 debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
             }
-            // The server takes connections and does not answer. The client logs one that takes none.
+            // The server accepts connections and does not answer. If it accepts none, the client logs that.
             Err(_) if !std::mem::replace(&mut is_told, true) => {
                 warn!("the API server takes the request for its version and does not answer; trying again");
             }
@@ -114,7 +116,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
 mod tests {
     use super::*;
 
-    /// A server that accepted and stayed silent was a warning at each attempt, for ever.
+    /// A server that accepted connections and did not answer was a warning at each attempt, forever.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_stays_silent_is_told_of_once() {
         let silent = service_fn(|_: Request<Body>| {

@@ -25,7 +25,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Makes the error of a call out of that of the client.
+    /// Returns a function that makes a [`CallError`] of the client's error.
     pub fn of(what: &'static str) -> impl Fn(kube::Error) -> Self {
         move |source| Self::Api { what, source }
     }
@@ -52,14 +52,14 @@ pub enum ApiErrorKind {
     Conflict,
     /// 409 AlreadyExists.
     AlreadyExists,
-    /// 422, 400, 405, 406, 415: the request itself is wrong; the same again will not help soon.
+    /// Any other 4xx, such as 400 or 422: the request itself is wrong; to repeat it will not help soon.
     Invalid,
-    /// 401, 403: not allowed, now.
+    /// 401, 403: not allowed at present.
     Forbidden,
-    /// 429: asked to wait.
+    /// 429: the server asks to wait.
     Throttled,
-    /// 5xx, timeouts, connections: try again. So is a 404 that names no object: it is the answer of a server, or of a proxy
-    /// before it, that does not know the API for a moment.
+    /// 5xx, timeouts and failed connections: try again. A 404 that names no object counts here too: a server,
+    /// or a proxy in front of it, does not know the API for a moment.
     Unavailable,
 }
 
@@ -82,8 +82,8 @@ fn names_an_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
-/// The object as the server has it; none if the server says that there is no such object. (kube's `get_opt` takes a 404 that
-/// names no object for that too.)
+/// The object as the server has it; none if the server says that there is no such object. (kube's `get_opt`
+/// takes a 404 that names no object for that too.)
 pub async fn find<T>(api: &Api<T>, name: &str) -> Result<Option<T>, kube::Error>
 where
     T: Clone + Debug + DeserializeOwned,
@@ -95,15 +95,16 @@ where
     }
 }
 
-/// How long the server asked to wait, if it did.
+/// How long the server asked to wait, if it did; an hour at most.
 pub fn retry_after(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(status) = error else { return None };
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds).min(3600)))
 }
 
-/// How long to wait at least before the same again, if the server asked for less: what it says, else a second. (A 429 of
-/// the host's flow control names the time in a header alone, which does not get here.)
+/// How long to wait at least before the same call is made again; none unless the server answered with a 429.
+/// It is the time that the server names, and a second at least. (A 429 of the host's flow control names the
+/// time only in a header, which the error does not contain.)
 pub fn pace(error: &kube::Error) -> Option<Duration> {
     let second = Duration::from_secs(1);
     (classify(error) == ApiErrorKind::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))

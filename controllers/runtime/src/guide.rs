@@ -11,7 +11,8 @@ use drydock_api::node_maintenance::blocker::{
 /// The heading about pods that may stay for ever.
 pub const LATER_TYPES: &str = "\"DaemonSets and static pods\"";
 
-/// The heading about a blocker of this reason; of a budget in this state, if one of [`STATES`] is known.
+/// Returns the heading about a blocker of this reason; for a budget, the heading about its state, if that is
+/// one of [`STATES`].
 pub fn heading(reason: &str, state: &str) -> &'static str {
     match reason {
         _ if may_stay(reason) => LATER_TYPES,
@@ -22,7 +23,7 @@ pub fn heading(reason: &str, state: &str) -> &'static str {
     }
 }
 
-/// Names the place in the guide, to stand behind a message.
+/// Returns the words with which a message refers to a heading of the guide.
 pub fn place(heading: &str) -> String {
     format!("(see {heading} in controllers/README.md)")
 }
@@ -58,7 +59,7 @@ pub fn todo(reason: &str, state: &str) -> Option<&'static str> {
     })
 }
 
-/// What stands behind the words of an event that something blocks: what to do, and the place in the guide.
+/// Returns the end of an event's message about what blocks: what to do, and the place in the guide.
 pub fn way_out(reason: &str, state: &str) -> String {
     let todo = todo(reason, state).map_or_else(String::new, |todo| format!(". {todo}"));
     format!("{todo} {}", place(heading(reason, state)))

@@ -1,4 +1,4 @@
-//! What every controller stands on: the client, host caches, work queues, the lease, events and metrics.
+//! What every controller is built on: the client, host caches, work queues, the lease, events and metrics.
 //!
 //! ```text
 //! API server ──watch──> cache::Store ──ObjectChange──> handler ──key──> queue::WorkQueue ──> worker ──write──> API server
@@ -6,8 +6,9 @@
 //!                                                                             └───────────────────────┘
 //! ```
 //!
-//! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
-//! workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a retry.
+//! A controller takes a [`ControllerContext`], subscribes to the stores it reads, maps each change to keys of
+//! its queue, and runs workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a
+//! retry.
 
 pub mod cache;
 pub mod clock;

@@ -1,4 +1,5 @@
-//! Nodes whose last write was refused, noted when it happens: decisions read them with the rest of the caches.
+//! Nodes whose last write was refused. Writers note a refusal when it happens; decisions read it beside the
+//! caches.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 use crate::error::with_causes;
 use crate::{ApiErrorKind, classify};
 
-/// Longest words that are kept of a refusal, in characters.
+/// Most characters that are kept of the words of a refusal.
 const MAX_WORDS: usize = 256;
 
 /// The words with which the last write of each node was refused, by node.
@@ -16,8 +17,8 @@ const MAX_WORDS: usize = 256;
 pub struct NodeWriteRefusals(Mutex<HashMap<String, String>>);
 
 impl NodeWriteRefusals {
-    /// Notes why a write failed; returns whether that is news. A race that was lost and a host that asks to wait are no
-    /// refusals.
+    /// Notes why a write failed; returns whether the words differ from those noted before. A Conflict, a
+    /// NotFound and a host that asks to wait are no refusals, and are not noted.
     pub fn note(&self, node: &str, error: &kube::Error) -> bool {
         if matches!(
             classify(error),
@@ -29,7 +30,7 @@ impl NodeWriteRefusals {
         self.0.lock().insert(node.to_owned(), words.clone()) != Some(words)
     }
 
-    /// A write of the node has succeeded, or is not wanted any more.
+    /// Forgets the refusal of a node, because a write has succeeded or is not wanted any more.
     pub fn forget(&self, node: &str) {
         self.0.lock().remove(node);
     }
@@ -39,7 +40,7 @@ impl NodeWriteRefusals {
         self.0.lock().get(node).cloned()
     }
 
-    /// All that are known.
+    /// All refusals that are known, by node.
     pub fn all(&self) -> HashMap<String, String> {
         self.0.lock().clone()
     }

@@ -4,8 +4,9 @@ use drydock_api::meta::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The fields of a status that differ, those that are gone removed, on the version that was decided on. `foreign` fields are
-/// written by others, and are not named.
+/// Returns the patch of the fields of a status that differ (null for those that are gone), with the UID and
+/// the resourceVersion that the decision was made on. `foreign` fields belong to other writers, and the patch
+/// does not contain them.
 pub fn status<S: Serialize>(meta: &ObjectMeta, old: &S, new: &S, foreign: &[&str]) -> Value {
     let (old, new) = (as_map(old), as_map(new));
     let changed = new.iter().filter(|(field, value)| old.get(*field) != Some(value));

@@ -56,8 +56,8 @@ impl<G: Clone + Eq + Hash, T> RoundRobin<G, T> {
     }
 }
 
-/// Items by group, and within each group by another: the groups take turns, and those within a group whenever it is its
-/// turn.
+/// Items by group, and within each group by an inner group: the groups take turns, and so do the inner groups
+/// each time that their group has its turn.
 #[derive(Debug)]
 pub struct NestedRoundRobin<G, H, T> {
     groups: HashMap<G, RoundRobin<H, T>>,

@@ -1,5 +1,5 @@
-//! How far the API server's clock is from ours. The server refuses times that are not the present (KEP-4563: give or take
-//! 10 seconds): with clocks further apart no turn begins and no interceptor reports.
+//! How far the API server's clock is from ours. The server refuses times that are not the present (KEP-4563:
+//! give or take 10 seconds): with clocks further apart no turn begins and no interceptor reports.
 //!
 //! The difference is measured, not read from the refusal: every answer carries the server's time in its Date header.
 
@@ -43,8 +43,9 @@ struct State {
 }
 
 impl Skew {
-    /// Takes in that a write with times to `object` was refused as invalid. Where the clocks are so far apart that this is
-    /// why, one Warning event on the object names the difference: once, and again when it has changed or after an hour.
+    /// Measures the difference, because a write with times to `object` was refused as invalid. If the clocks
+    /// are too far apart, publishes a Warning event on the object that names the difference: once, and again
+    /// when the difference has changed by more than 10 seconds, or after an hour.
     pub(crate) async fn report<T: Cacheable>(&self, client: &Client, recorder: &EventRecorder, object: &T) {
         if !self.state.lock().is_measured_now(Instant::now()) {
             return;
@@ -85,9 +86,10 @@ impl State {
     }
 }
 
-/// How far the clock of the kind's server is ahead of ours, if that is too far however long the answer took each way.
+/// Returns how far the clock of the kind's server is ahead of ours (negative if behind), if that is too far,
+/// however the time that the answer took was divided between the two ways.
 async fn measure<T: Cacheable>(client: &Client) -> Option<SignedDuration> {
-    // Every account may read it.
+    // Every account may read this path.
     let path = format!("/apis/{}/{}", T::GROUP, T::VERSION);
     let request = Request::get(path).body(Body::empty()).ok()?;
     let before = clock::now();

@@ -1,4 +1,5 @@
-//! A context for tests of what surrounds the machines: its API server is a function. And the log that a test writes.
+//! For tests of the code around the machines: a context whose API server is a function, and the log that a
+//! test writes.
 
 use std::io;
 use std::sync::Arc;
@@ -25,15 +26,15 @@ use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
 
-/// A context that holds the lease, with empty caches. `answer` is given the method, the path with its query, and the body
-/// (null if there is none) of each request, and gives code and body.
+/// A context that holds the lease, with empty caches. `answer` gets the method, the path with its query, and
+/// the body (null if there is none) of each request, and returns the code and the body of the response.
 pub fn context(
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
 ) -> ControllerContext {
     context_ahead(SignedDuration::ZERO, answer)
 }
 
-/// The same; the clock of the API server is so far ahead of ours.
+/// Like [`context`], with an API server whose clock is ahead of ours by `by`.
 pub fn context_ahead(
     by: SignedDuration,
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
@@ -53,7 +54,8 @@ pub fn context_ahead(
     }
 }
 
-/// The body of a failure. A NotFound names an object, as one does that a server looked for in vain.
+/// Returns the code and the body of a failure. A NotFound names an object, as that of a server does which has
+/// looked for one.
 pub fn failure(code: u16, reason: &str) -> (u16, Value) {
     let mut body = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code,
@@ -71,7 +73,8 @@ pub fn unknown_path() -> (u16, Value) {
     answer
 }
 
-/// What the current thread logs while the guard lives, as `filter` has it (`warn`, `writes=debug`).
+/// Captures what the current thread logs while the guard lives, as far as `filter` (`warn`, `writes=debug`)
+/// lets it through.
 pub fn log(filter: &str) -> (CapturedLog, DefaultGuard) {
     let log = CapturedLog::default();
     let to = log.clone();

@@ -1,12 +1,13 @@
-//! Others undo what a controller does, again and again: how often lately, and whether that is to be reported.
+//! Counts how often others have lately undone a change of a controller, and decides when that is to be
+//! reported.
 
 use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What was undone within this time counts.
+/// How long it counts that the change was undone.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
-/// It is reported again after this.
+/// Least time between two reports.
 const QUIET: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
 const MAX_TIMES: usize = 16;
@@ -15,13 +16,14 @@ const MAX_TIMES: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct UndoneByOthers {
     undone: VecDeque<Timestamp>,
-    /// When it began, and how often it was undone since then; both until nothing was undone for [`WINDOW`].
+    /// When the change was undone for the first time, and how often since then; none once nothing was undone
+    /// for [`WINDOW`].
     streak: Option<(Timestamp, usize)>,
     told: Option<Timestamp>,
 }
 
 impl UndoneByOthers {
-    /// Others undid it so many times since the last call.
+    /// Takes in that others undid the change `times` times since the last call.
     pub fn undone(&mut self, times: usize, now: Timestamp) {
         self.forget(now);
         self.undone.extend(std::iter::repeat_n(now, times.min(MAX_TIMES)));
@@ -41,23 +43,24 @@ impl UndoneByOthers {
         }
     }
 
-    /// How often it was undone since when, if that was more than once, which may be a mistake. For texts that are stored: it
-    /// changes when it is undone again, and when it has not been undone for ten minutes, and at no other time.
+    /// How often the change was undone, and since when; none if it was only once, which may be a mistake. A
+    /// stored text may contain it: it changes only when the change is undone again, or has not been undone
+    /// for ten minutes.
     pub fn since(&self) -> Option<(usize, Timestamp)> {
         self.streak.filter(|(_, times)| *times > 1).map(|(began, times)| (times, began))
     }
 
-    /// How often it was undone, as far as that is remembered.
+    /// How often the change was undone within the last ten minutes; 16 at most.
     pub fn times(&self) -> usize {
         self.undone.len()
     }
 
-    /// When it was undone last.
+    /// When the change was undone last.
     pub fn last(&self) -> Option<Timestamp> {
         self.undone.back().copied()
     }
 
-    /// The same as [`UndoneByOthers::since`], if that is to be reported now: further times within a minute are not.
+    /// Like [`UndoneByOthers::since`], but none if the last report is less than a minute ago.
     pub fn report(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
         let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
         let since = self.since().filter(|_| is_quiet)?;

@@ -25,8 +25,9 @@ pub enum Requeue {
     WithBackoff,
 }
 
-/// What follows from a write that failed. One that was decided on an old state is decided again: after `stale`, if no cache
-/// shows a newer version before; the caches say when the object is gone.
+/// Returns what follows from a failed write. After a conflict the key is decided again, after `stale` if no
+/// cache shows a newer version before. After a NotFound it is decided again with backoff, until the caches
+/// show that the object is gone. Any other error is returned.
 pub fn after_failed_write(
     what: &'static str,
     error: kube::Error,
@@ -83,7 +84,7 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
         }
         Ok(Err(error)) => {
             let pace = error.call().and_then(error::pace).unwrap_or_default();
-            // The client logs a server that is away, once for all keys.
+            // The client logs an unreachable server, once for all keys.
             let is_logged = error.call().is_some_and(is_unreachable);
             report_failure(queue, &key, &with_causes(&error), is_logged, pace);
         }
@@ -93,7 +94,8 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
     queue.done(&key);
 }
 
-/// Warns once of each thing with which a key keeps failing; what comes before and again is for the debug log.
+/// Logs a failure: as a warning if the key has failed [`QUIET_FAILURES`] times before and the words are new,
+/// else at debug level.
 fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_logged: bool, pace: Duration) {
     let failures = queue.failures(key);
     let retry_in = queue.add_paced(key.clone(), pace);

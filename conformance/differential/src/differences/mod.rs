@@ -1,5 +1,5 @@
-//! Where we differ from the host on purpose. One entry is one field of one answer of one sequence, with the source of
-//! the difference; one that no longer occurs fails the suite.
+//! Where we differ from the host on purpose. An entry is one field of one answer of one sequence, with the
+//! source of the difference; an entry that no longer occurs fails the suite.
 
 mod own;
 
@@ -16,7 +16,7 @@ pub struct Difference {
     pub answer: usize,
     /// The field, as a mismatch names it.
     pub field: &'static str,
-    /// The ways on which it is seen.
+    /// The ways by which the difference is seen.
     pub doors: &'static [ServerRoute],
     /// Why, and where that is written.
     pub source: &'static str,

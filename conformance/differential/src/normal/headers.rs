@@ -6,8 +6,9 @@ use super::symbols::Symbols;
 use super::text;
 use crate::setup::ServerRoute;
 
-/// Not compared. The first are of the connection or follow from the body's length and the moment; of the others, the
-/// host's priority and fairness is switched on and ours has none (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain).
+/// Not compared. The first are of the connection or follow from the body's length and the moment; of the
+/// others, the host's priority and fairness is switched on and ours has none (k8s.io/apiserver
+/// pkg/server/config.go, DefaultBuildHandlerChain).
 const NOT_COMPARED: [&str; 6] = [
     "connection",
     "content-length",

@@ -1,5 +1,5 @@
-//! What two servers can never say alike, made alike: each such value is replaced by a symbol for what it is in relation
-//! to the others of its run. No key is dropped, so that these relations are compared too.
+//! Normalises values that two servers can never have in common: each is replaced by a symbol for its relation
+//! to the other values of its run. No key is dropped, so that these relations are compared too.
 //!
 //! | value | symbol |
 //! |---|---|
@@ -42,8 +42,8 @@ pub fn normal(record: &RunRecord, target: &TargetKind, api: TargetApi) -> Vec<Va
         .collect()
 }
 
-/// Of YAML the lines, which are in the order of names. Of JSON, whose fields may come in any order, the lines without
-/// their order and the commas that hang on it.
+/// YAML is compared by its lines, which are in the order of names. The fields of JSON may come in any order:
+/// its lines are compared without their order, and without commas.
 fn lines(text: &str, symbols: &Symbols<'_>) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(|line| text::normal_line(line, symbols)).collect();
     if text.starts_with('{') {

@@ -9,7 +9,7 @@ use super::facts::RunFacts;
 use crate::run::RunRecord;
 use crate::target::{TargetApi, TargetKind};
 
-/// What stands for what in one run.
+/// The symbols of one run.
 pub struct Symbols<'a> {
     /// Values of the run.
     pub facts: &'a RunFacts,

@@ -1,7 +1,7 @@
-//! Kinds of the host once more, as kinds of the generic server: what the host compiles in, written as whoever has a
-//! kind of their own would write it. Schema and strategy, a file each; nothing else knows them.
+//! Kinds of the host written again as kinds of the generic server, as a developer with a kind of their own
+//! would write them: schema and strategy, one file for each kind. Nothing else knows them.
 //!
-//! Of the host's validation they have as much as sequences ask for.
+//! They implement the part of the host's validation that the sequences need.
 
 mod budget;
 mod config_map;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::wire;
 
-/// Within this, an event that is waited for has come or never will.
+/// How long to wait for an event.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A watch that is open.

@@ -128,7 +128,8 @@ fn writers() -> Vec<Sequence> {
             .merge_patch("x", json!({"metadata": {"labels": {"a": "9", "b": "2"}}}))
             .query("fieldManager=patcher")
             .apply("x", "one", json!({"metadata": {"labels": {"a": "1", "b": "2"}}})),
-        // The host tells the conflicts with several managers in the random order of Go's maps: none to compare with.
+        // The host reports conflicts with several managers in the random order of Go's maps, which cannot be
+        // compared.
         of("an apply with the same values shares without a conflict")
             .apply("x", "one", json!({"metadata": {"labels": {"a": "1"}}}))
             .apply("x", "two", json!({"metadata": {"labels": {"a": "1"}}}))

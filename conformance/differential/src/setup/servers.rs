@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::clients::Clients;
 use crate::target::REFERENCE_KINDS;
 
-/// Within this, whatever is waited for has come or never will.
+/// How long to wait for anything.
 pub const LIMIT: Duration = Duration::from_secs(60);
 const NAME: &str = "reference-kinds";
 const NAMESPACE: &str = "reference-kinds";

@@ -32,7 +32,7 @@ struct FuzzedServer {
     _folder: tempfile::TempDir,
 }
 
-/// Everybody may create by applying.
+/// All users may create by applying.
 struct Everybody;
 
 #[async_trait]

@@ -1,9 +1,10 @@
 //! Linearizability of each key as a register with compare-and-swap.
 //!
-//! The search of Wing and Gong with Lowe's memory of what was tried, as in porcupine: an order of the operations that
-//! keeps real time and in which every answer is right. A write of unknown outcome may have happened at any time after it
-//! was asked for, or never. Nothing here trusts the order of revisions: they only name versions. (Crates: stateright's
-//! tester remembers nothing of what it tried and does not end on histories this long; todc-utils is no longer kept up.)
+//! The search of Wing and Gong with Lowe's memory of what was tried, as in porcupine: an order of the
+//! operations that keeps real time and in which every answer is right. A write of unknown outcome may have
+//! happened at any time after it was asked for, or never. Nothing here trusts the order of revisions: they
+//! only name versions. (Crates: stateright's tester remembers nothing of what it tried and does not end on
+//! histories this long; todc-utils is no longer kept up.)
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -65,7 +66,7 @@ fn step<'h>(op: &'h Op, model: &WriteModel) -> Option<(&'h str, RegisterStep)> {
                 (RecordedOutcome::Unknown | RecordedOutcome::Made, None) => {
                     RegisterStep::Swap(write.expected, None)
                 }
-                // One that was never seen explains nothing that was.
+                // A write whose value was never seen explains nothing that was seen.
                 (RecordedOutcome::Unknown | RecordedOutcome::Made, Some(value)) => {
                     RegisterStep::Swap(write.expected, Some(*model.written_at.get(&value)?))
                 }
@@ -100,7 +101,7 @@ fn linearizable(calls: &[RegisterCall]) -> bool {
         }
         match at.filter(|at| list.call(*at).is_some()) {
             Some(here) => at = list.after(here),
-            // An answer that came before anything else could happen: something earlier was taken wrongly.
+            // This answer fits no remaining order: an earlier choice was wrong.
             None => {
                 let Some((call, before)) = taken.pop() else { return false };
                 state = before;

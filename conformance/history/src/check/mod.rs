@@ -1,4 +1,4 @@
-//! Whether what was seen could have been seen of one store that keeps its promises.
+//! Whether a store that keeps its promises could have given all the answers that were recorded.
 
 mod linear;
 mod model;

@@ -1,4 +1,4 @@
-//! The judge is judged: a right history passes, and each way to break it is found.
+//! Tests of the checks: a correct history passes, and each way to break it is found.
 
 use super::check;
 use crate::record::{

@@ -1,4 +1,4 @@
-//! A watch tells every change of its keys above its start, in order, once, and nothing else.
+//! A watch delivers every change of its keys above its start, in order, once, and nothing else.
 
 use std::ops::Bound;
 
@@ -50,7 +50,7 @@ fn changes(history: &History, stream: &RecordedWatch, model: &WriteModel, faults
                 upto = event.revision;
                 told.push((*stamp, event));
             }
-            // A watch of the future may know of nothing yet.
+            // A watch that starts in the future may have delivered nothing yet.
             DeliveredItem::Progress(at) => upto = upto.max(*at),
             _ => {}
         }
@@ -115,8 +115,8 @@ fn agrees(
     previous && value && (told.revision, &told.key, told.kind) == (due.revision, &due.key, due.kind)
 }
 
-/// A watch ends for want of history only where history was given up. Who selects by what an object was needs the state
-/// before the next change as well, which a compaction at that change gives up.
+/// A watch ends for lack of history only where history was compacted. A watch that selects by an object's
+/// previous state needs the state before the next change too, which a compaction at that change removes.
 fn expiry(history: &History, stream: &RecordedWatch, faults: &mut FoundFaults) {
     let ahead = u64::from(stream.tells_previous);
     let mut upto = stream.base().unwrap_or_default();

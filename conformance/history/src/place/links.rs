@@ -1,7 +1,8 @@
-//! Ways between clients and members, and between members, that can be held up and cut. Everything is on loopback.
+//! Proxied connections between clients and members, and between members, which can be delayed and cut.
+//! Everything is on loopback.
 //!
-//! Members reach one another at the ways' ports. Who is at the other end of a connection is in the first request that
-//! comes by it: etcd's members name themselves in a header (etcd: rafthttp, X-Server-From).
+//! Members reach one another at the ports of these proxies. The first request on a connection says which
+//! member opened it: etcd's members name themselves in a header (etcd: rafthttp, X-Server-From).
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;

@@ -1,4 +1,5 @@
-//! Two real API servers on one cluster of etcd, beside a host that says who may do what.
+//! Two real API servers on one cluster of etcd, beside a host that authenticates and authorizes their
+//! callers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ impl Servers {
         let options = KubeConfigOptions::default();
         let mut config = kube::Config::from_custom_kubeconfig(file, &options).await?;
         config.read_timeout = None;
-        // What kube's client sends again by itself would be counted as one request, and find its own effect.
+        // A request that kube's client repeats by itself would count as one request, and could find its own
+        // effect.
         config.default_retry = false;
         Client::try_from(config).context("no client")
     }

@@ -1,4 +1,4 @@
-//! Forgets history that the observer has seen.
+//! Compacts history that the observer has seen.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Clients that ask at random, each by a seed of its own.
+//! Clients that send random requests, each by a seed of its own.
 
 pub mod bytes;
 pub mod compactor;
@@ -69,7 +69,7 @@ pub fn expected(context: &HistoryContext, key: &str, rng: &mut StdRng) -> Option
     }
 }
 
-/// A revision of the last few that were heard of.
+/// One of the last few revisions that a client has received.
 pub fn recent(context: &HistoryContext, rng: &mut StdRng) -> Rev {
     let newest = context.recorder.newest();
     newest.saturating_sub(rng.random_range(0..60)).max(1)

@@ -77,7 +77,8 @@ async fn unread_watches(field: AttackField) -> Findings {
     nothing()
 }
 
-/// The host keeps what its clients do not read; what its connection to us has no room for any more is everybody's answer.
+/// The host buffers what its clients do not read; once its connection to us is full, the answers for all of
+/// its clients wait.
 async fn unread_through_host(field: AttackField) -> Findings {
     lay_in(&field, 4, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());

@@ -20,7 +20,7 @@ use crate::field::AttackField;
 const METHOD: &str = "WatchEvictions";
 /// Calls at a time.
 const LANES: usize = 16;
-/// What a call with a forged token has to say, it says within this; then it is dropped.
+/// How long to read the answer to a call with a forged token, before the call is dropped.
 const LISTEN: Duration = Duration::from_millis(200);
 
 /// These attacks.
@@ -135,7 +135,7 @@ async fn forged(field: AttackField) -> Findings {
     Ok(vec![AttackFinding::new(field.counted("foreign") == 0, "a forged token showed another namespace")])
 }
 
-/// Counts what a stream tells of its own namespace and of others.
+/// Counts the objects of its own namespace and of others that a stream delivers.
 async fn told(field: &AttackField, mut calls: Calls, namespace: &str) -> Result<()> {
     loop {
         let response: WatchEvictionsResponse = calls.next().await?;

@@ -23,7 +23,7 @@ const ENOUGH: usize = 50;
 const BREATH: Duration = Duration::from_millis(50);
 /// File descriptors that are left for everything else.
 const SPARE: usize = 2_500;
-/// Where strangers come from who are not the lair's.
+/// Addresses of strangers that are not the attacker's usual ones.
 const STRANGE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// These attacks.

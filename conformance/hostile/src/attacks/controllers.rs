@@ -63,8 +63,8 @@ async fn many_budgets(field: AttackField) -> Findings {
     ])
 }
 
-/// Deletes a collection of the host's, which works on it for as long as it is there. Ten thousand objects take it longer
-/// than one request may: it is asked again for those that are left.
+/// Deletes a collection of the host's, which works on it for as long as it is there. Ten thousand objects
+/// take it longer than one request may: it is asked again for those that are left.
 async fn empty(field: &AttackField, path: &str) -> Result<()> {
     let admin = field.setup.admin().await?;
     retry(
@@ -151,7 +151,8 @@ async fn told(field: &AttackField, pods: &Pods) -> Result<()> {
     .await
 }
 
-/// Each withdrawal is one write, and was answered by five: for a new request, and for all that a request begins with.
+/// Each withdrawal is one write, and the controllers answered with five: a new request, and everything with
+/// which a request begins.
 async fn withdrawn(field: AttackField) -> Findings {
     let (name, count) = (field.tenant.namespace.clone(), field.pick(50, 500));
     field.setup.node(&name).await?;
@@ -193,7 +194,8 @@ async fn asked(field: &AttackField, count: usize) -> Result<()> {
     .await
 }
 
-/// Takes all requesters out of the requests that have one and are this lane's: no other lane withdraws them too.
+/// Removes all requesters from the requests that have one and belong to this worker (`lane`), so that no two
+/// workers withdraw the same one.
 async fn withdraw_all(field: &AttackField, line: &UserConnection, lane: usize) -> Result<()> {
     let all = line.done(&UserRequest::get(field.tenant.requests())).await?;
     let wanted = |request: &&Value| request["spec"]["requesters"].as_array().is_some_and(|r| !r.is_empty());

@@ -1,4 +1,4 @@
-//! The host between tenants and Drydock, and those who maintain nodes.
+//! Attacks through the host, which is between tenants and Drydock, and attacks by maintainers of nodes.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::door::{FlowWindows, UserConnection, UserRequest};
 use crate::field::{AttackField, LAIR};
 use crate::setup::cluster::maintenance;
 
-/// Requests at a time, by each of two ways: more than the host's level workload-low has seats (245 of 600), and more
-/// than our level of everybody else.
+/// Requests at a time, by each of two ways: more than the seats of the host's priority level workload-low
+/// (245 of 600), and more than those of our level for ordinary users.
 const LANES: usize = 320;
-/// Requests at a time of who maintains nodes.
+/// Requests at a time of a maintainer of nodes.
 const PLANNERS: usize = 8;
 const LIMIT: Duration = Duration::from_secs(120);
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";

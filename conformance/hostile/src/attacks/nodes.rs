@@ -33,7 +33,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// Nobody was asked about a selector that matched nothing yet.
+/// A selector that matched nothing yet was not authorized at all.
 async fn future_nodes(field: AttackField) -> Findings {
     let name = field.tenant.namespace.clone();
     let mine = format!("mine-{name}");
@@ -100,7 +100,7 @@ async fn may_maintain(field: &AttackField, node: &str) -> Result<()> {
     retry(LIMIT, late, async || Ok(line.ask_again(&list).await?.code.is_success())).await
 }
 
-/// The controllers were evicted by their own drain: nothing was drained any more, and nobody said why.
+/// The controllers were evicted by their own drain: nothing was drained any more, and nothing said why.
 async fn own_nodes(field: AttackField) -> Findings {
     let name = field.tenant.namespace.clone();
     field.setup.node(&name).await?;

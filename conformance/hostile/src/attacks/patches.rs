@@ -42,7 +42,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// Each of them is one that strict decoding tells of, by its whole path.
+/// Strict decoding reports each of them, by its whole path.
 async fn stalling(field: AttackField) -> Findings {
     let twice = vec![r#""a":1"#; 80_000].join(",");
     let body = Bytes::from(format!(r#"{{"{}":{{{twice}}}}}"#, "k".repeat(500_000)));

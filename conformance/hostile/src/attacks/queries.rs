@@ -61,7 +61,7 @@ async fn label_churn(field: AttackField) -> Findings {
     nothing()
 }
 
-/// Half of the lanes write labels, the others ask.
+/// Half of the workers write labels, the others list.
 async fn churn(field: &AttackField, ask: impl Fn(usize, usize) -> UserRequest + Send + Sync + 'static) {
     let requests = field.tenant.requests();
     field

@@ -1,4 +1,4 @@
-//! Questions that we have to ask the host.
+//! Requests for which our API server has to ask the host for reviews.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ async fn long_reasons(field: AttackField) -> Findings {
     Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])
 }
 
-/// Gives everybody a role that does not exist.
+/// Binds all users to a role that does not exist.
 fn dangling(at: usize) -> Value {
     json!({
         "metadata": {"name": format!("gone-{at}")},

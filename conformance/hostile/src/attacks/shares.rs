@@ -17,7 +17,7 @@ use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
 const LANES: usize = 400;
-/// Requests at a time of who is noisy: ten times an equal share of five users.
+/// Requests at a time of the noisy user: ten times an equal share of five users.
 const NOISE: usize = 540;
 /// Streams on a connection.
 const STREAMS: usize = 100;
@@ -94,7 +94,7 @@ async fn many_accounts(field: AttackField) -> Findings {
     let many = field.of(Arc::new(field.setup.tenant(&name, field.pick(200, 1_000)).await?));
     lay_in(&field, 1, 10_000).await?;
     lay_in(&many, 1, 10_000).await?;
-    // Nobody has to wait until the host has looked at a token.
+    // The tokens are reviewed first, so that no request has to wait for the host.
     let line = field.stranger(&field.setup.direct, LAIR).await?;
     for account in &many.tenant.accounts {
         line.ask_again(&read(&many, account)).await?;

@@ -1,4 +1,5 @@
-//! What is said in a status by those who have no say in it: interceptors, and the owner of a namespace.
+//! Status writes by those who may not make them: interceptors outside their own entry, and the owner of a
+//! namespace.
 
 use std::time::Duration;
 
@@ -70,7 +71,8 @@ async fn namespace_owner(field: AttackField) -> Findings {
     Ok(found.into_iter().chain([forbidden(&field)]).collect())
 }
 
-/// A request that has ended stayed with the pod for as long as another requester was in it, and no blocker told of it.
+/// A request that has ended stayed with the pod for as long as another requester was in it, and no blocker
+/// said so.
 async fn revived_pods(field: AttackField) -> Findings {
     own_namespace(&field).await?;
     let name = field.tenant.namespace.clone();
@@ -97,7 +99,7 @@ async fn owned_fields(field: AttackField) -> Findings {
     Ok(vec![own(&field).await?, forbidden(&field)])
 }
 
-/// What the rules on values refuse tells nothing of who may.
+/// A refusal by the rules on values says nothing about authorization.
 fn forbidden(field: &AttackField) -> AttackFinding {
     AttackFinding::new(field.counted("403") > 0, "nothing was forbidden")
 }
@@ -130,7 +132,7 @@ async fn end(field: &AttackField) -> Result<AttackFinding> {
     Ok(AttackFinding::new(goes_on, format!("of a pod that runs is said: {status}")))
 }
 
-/// Sets the interceptors of a request in the moment in which nobody has.
+/// Sets the interceptors of a request before the controller has.
 async fn stolen_turns(field: AttackField) -> Findings {
     let node = format!("node-of-{}", field.tenant.namespace);
     field.setup.node(&node).await?;
@@ -166,7 +168,8 @@ fn turn_of_mine() -> Value {
     }})
 }
 
-/// Ends the turn of the last interceptor, which waits for a budget: nobody would evict the pod after it.
+/// Ends the turn of the last interceptor, which waits for a budget: no interceptor would evict the pod after
+/// it.
 async fn silence(field: &AttackField) -> Result<AttackFinding> {
     let uid = blocked_request(field).await?;
     let path = field.tenant.request(&uid);

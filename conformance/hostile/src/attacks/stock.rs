@@ -19,10 +19,10 @@ const AT_A_TIME: usize = 8;
 /// Somebody who asks.
 pub const REQUESTER: &str = "a.example.com";
 
-/// Within this a controller has done what an attack waits for, or never will.
+/// How long an attack waits for a controller.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Nothing but what everybody else saw.
+/// An attack without facts of its own: only the effect on the others is judged.
 pub fn nothing() -> Findings {
     Ok(Vec::new())
 }

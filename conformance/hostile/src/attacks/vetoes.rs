@@ -1,4 +1,4 @@
-//! How a tenant might keep a pod on a node that is drained without a word.
+//! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that says so.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const SQUATS: usize = 200;
 const TIMES: usize = 10;
 /// A pod that is asked to leave has left by then.
 const LEAVES_WITHIN: Duration = Duration::from_secs(5);
-/// The requester of maintenances, whose name is anybody's to write.
+/// The requester of maintenances, whose name anybody may write.
 const MAINTENANCE: &str = "nodemaintenance.k8s.io";
 
 /// These attacks.
@@ -50,7 +50,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// Neither controller looked at a request that is being deleted: no blocker told of it, and nobody ended it.
+/// Both controllers ignored a request that is being deleted: no blocker named it, and it was never ended.
 async fn finalizer_veto(field: AttackField) -> Findings {
     let pods = drained(&field).await?;
     let line = field.line().await?;
@@ -87,7 +87,8 @@ async fn finalizer_veto(field: AttackField) -> Findings {
     ])
 }
 
-/// Each was replaced as soon as it was canceled, as fast as the tenant could make it anew, and no blocker told of it.
+/// Each was replaced as soon as it was canceled, as fast as the tenant could make it again, and no blocker
+/// said so.
 async fn squatted_uids(field: AttackField) -> Findings {
     let pods = pods_to_drain(&field, 10).await?;
     let line = field.line().await?;
@@ -134,7 +135,7 @@ async fn squatted_uids(field: AttackField) -> Findings {
     ])
 }
 
-/// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker told whom the drain waits for.
+/// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker said what the drain waits for.
 async fn endless_turn(field: AttackField) -> Findings {
     let pods = drained(&field).await?;
     for (_, uid) in &pods {
@@ -149,7 +150,7 @@ async fn endless_turn(field: AttackField) -> Findings {
     ])
 }
 
-/// The maintenance told of it as if the budget blocked, and an admin went to look at that.
+/// The maintenance reported it as if the budget blocked, which misled the admin.
 async fn borrowed_words(field: AttackField) -> Findings {
     let pods = drained(&field).await?;
     let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";

@@ -60,7 +60,7 @@ async fn watched_writes(field: AttackField) -> Findings {
     nothing()
 }
 
-/// Opens the watches of one connection, and reads what they tell for as long as `watches` lasts.
+/// Opens the watches of one connection, and reads their events for as long as `watches` lasts.
 async fn watch(field: &AttackField, watches: &mut JoinSet<()>) -> Result<()> {
     let line = field.line().await?;
     let ask = UserRequest::get(format!("{}?watch=1&timeoutSeconds=3600", field.tenant.requests()));
@@ -113,7 +113,7 @@ async fn collections(field: AttackField) -> Findings {
 /// GETs cancelled at a time.
 const BURST: usize = 90;
 
-/// Through the aggregator, whose one connection to us is everybody's.
+/// Through the aggregator, whose single connection to us all of its clients share.
 async fn cancelled(field: AttackField) -> Findings {
     lay_in(&field, 100, 2000).await?;
     let path = field.tenant.requests();

@@ -20,7 +20,7 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 /// RFC 9113, 7: CANCEL.
 const CANCEL: u32 = 8;
-/// The largest frame that everybody takes.
+/// The largest frame that every server accepts.
 const FRAME: usize = 16_384;
 
 /// A connection on which frames are written as they are.
@@ -42,7 +42,7 @@ impl RawFrames {
         Ok(frames)
     }
 
-    /// From now on what the server says is read and thrown away; until then nobody listens.
+    /// From now on what the server sends is read and discarded; before, nothing is read.
     pub fn listen(mut self) -> RawFrames {
         self.reader = self.read.take().map(|read| tokio::spawn(read_all(read)));
         self

@@ -35,7 +35,7 @@ pub struct FlowWindows {
 impl FlowWindows {
     /// Those of client-go (golang.org/x/net/http2).
     pub const USUAL: FlowWindows = FlowWindows { stream: 4 << 20, connection: 1 << 30 };
-    /// What a client says who wants answers to wait: nothing fits.
+    /// A stream's window has no room, so that every answer waits.
     pub const NONE: FlowWindows = FlowWindows { stream: 0, connection: 65_535 };
 }
 

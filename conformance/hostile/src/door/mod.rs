@@ -40,8 +40,8 @@ pub struct ServerDoor {
 }
 
 impl ServerDoor {
-    /// The port of an URL `https://127.0.0.1:PORT`, of a server that is called `name` and whose certificate is signed by
-    /// the CA; whoever has an identity shows it.
+    /// The port of an URL `https://127.0.0.1:PORT`, of a server that is called `name` and whose certificate
+    /// is signed by the CA; a caller with an identity presents its certificate.
     pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&CertificateFiles>) -> Result<ServerDoor> {
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         let config =

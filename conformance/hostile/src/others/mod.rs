@@ -1,4 +1,4 @@
-//! Those who do no harm and must not be harmed: probes, system:masters, an observing tenant, and a drain.
+//! The clients that must not be harmed: probes, system:masters, an observing tenant, and a drain.
 
 mod count;
 mod drain;

@@ -117,7 +117,7 @@ impl AttackSetup {
         Ok((most.0.to_owned(), most.1))
     }
 
-    /// The token of somebody who may read metrics, as Prometheus does.
+    /// The token of an account that may read metrics, like Prometheus.
     async fn scraper(&self) -> Result<String> {
         let (admin, rbac) = (self.admin().await?, "/apis/rbac.authorization.k8s.io/v1");
         let named = json!({"name": SCRAPER});

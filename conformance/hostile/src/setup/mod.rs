@@ -24,7 +24,7 @@ const APISERVER: &str = "drydock-apiserver";
 const MANAGER: &str = "drydock-controller-manager";
 /// The name in its certificate.
 const NAME: &str = "drydock-apiserver.drydock-system.svc";
-/// Where the kubelet is, and everybody who does no harm.
+/// The address of the kubelet and of all clients that do no harm.
 pub const HOME: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Bounds that are lowered so that few connections reach them, where the server has such a flag.
@@ -36,7 +36,7 @@ const ROOM: u64 = 8 << 20;
 /// A host with Drydock in it.
 pub struct AttackSetup {
     drydock: Drydock,
-    /// Our API server, for whoever shows a token or nothing.
+    /// Our API server, for callers with a token or without credentials.
     pub direct: ServerDoor,
     /// The same for system:masters.
     pub masters: ServerDoor,
@@ -87,7 +87,7 @@ impl AttackSetup {
         self.drydock.host.processes.pid(MANAGER).context("our controller manager does not run")
     }
 
-    /// Our controller manager, for system:masters or for whoever shows a token or nothing.
+    /// Our controller manager, for system:masters, or for callers with a token or without credentials.
     pub fn manager(&self, masters: bool) -> Result<ServerDoor> {
         let host = &self.drydock.host;
         let admin =

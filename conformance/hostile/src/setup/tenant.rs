@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const AT_A_TIME: usize = 16;
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Everybody who may edit one namespace.
+/// The accounts that may edit one namespace.
 pub struct Tenant {
     /// Its name.
     pub namespace: String,
@@ -106,8 +106,8 @@ async fn account(admin: &UserConnection, namespace: &str, at: usize) -> Result<A
     Ok(Account { token: token["status"]["token"].as_str().unwrap_or_default().to_owned() })
 }
 
-/// What ClusterRole `edit` gives of pods and their budgets, deploy/'s roles of our kinds to editors and interceptors, and
-/// the name of one interceptor.
+/// What ClusterRole `edit` gives of pods and their budgets, deploy/'s roles of our kinds to editors and
+/// interceptors, and the name of one interceptor.
 fn role() -> Value {
     let ours = ["evictionrequests", "evictionrequests/status"];
     json!({

@@ -1,4 +1,4 @@
-//! What the host's audit log tells of a drain. Pure: log in, figures out.
+//! The figures of a drain, from the host's audit log. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ pub struct DrainFigures {
     pub writes: AuditCounts,
     /// SubjectAccessReviews and TokenReviews of our programs.
     pub reviews: usize,
-    /// Events of our programs about the drained pods or their requests. Those about nodes and maintenances are in another
-    /// namespace.
+    /// Events of our programs about the drained pods or their requests. Those about nodes and maintenances
+    /// are in another namespace.
     pub events_of_pods: usize,
     /// Most writes of our programs to one Node.
     pub most_writes_to_a_node: usize,

@@ -30,7 +30,7 @@ pub enum DrainSubject {
 }
 
 const NAME: &str = "drains";
-/// A drain that has not ended by then never will.
+/// How long a drain may take.
 const LIMIT: Duration = Duration::from_secs(600);
 /// Evictions of the loop that are under way at a time.
 const IN_FLIGHT: usize = 64;
@@ -38,7 +38,7 @@ const IN_FLIGHT: usize = 64;
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl DrainSubject {
-    /// Everybody.
+    /// All subjects.
     pub const ALL: [DrainSubject; 2] = [Self::Drydock, Self::Loop];
 
     /// Both, with another one first in each round.
@@ -46,8 +46,8 @@ impl DrainSubject {
         if round.is_multiple_of(2) { Self::ALL } else { [Self::Loop, Self::Drydock] }
     }
 
-    /// The client that it drains with. The loop's own tells each refusal at once: as it comes, it would wait for as long as
-    /// the host advises, and keep its place in flight for the same pod.
+    /// The client that it drains with. The loop has one of its own that returns each refusal at once: the
+    /// usual client would wait for as long as the host advises, and keep its slot for the same pod.
     pub async fn client(self, host: &Host) -> Result<Client> {
         let mut config = config_of(&host.admin()).await?;
         config.default_retry = self == Self::Drydock;

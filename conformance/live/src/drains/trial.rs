@@ -127,8 +127,8 @@ async fn drain(
 }
 
 impl Trial {
-    /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner got an event about one,
-    /// and no request stayed for them to read. And no pod cost more writes than it should.
+    /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner got an
+    /// event about one, and no request stayed for them to read. And no pod cost more writes than it should.
     pub fn is_good(&self) -> bool {
         let is_quiet = self.figures.events_of_pods == 0 && self.requests_left == 0;
         let is_frugal = self.excess_writes().is_empty();

@@ -1,5 +1,5 @@
-//! What is drained: Deployments whose pods are all on the nodes to drain, budgets over them, and as many nodes more with
-//! room for the pods that replace them.
+//! What is drained: Deployments whose pods are all on the nodes to drain, budgets over them, and as many
+//! nodes more with room for the pods that replace them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

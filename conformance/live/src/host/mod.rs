@@ -131,8 +131,8 @@ impl Host {
         Ok(said)
     }
 
-    /// The audit log of the kube-apiserver: in the host's folder, which goes with the host, or in that of DRYDOCK_AUDIT_LOGS,
-    /// with all requests of our programs then.
+    /// The audit log of the kube-apiserver: in the host's folder, which goes with the host, or in that of
+    /// DRYDOCK_AUDIT_LOGS, with all requests of our programs then.
     pub fn audit_log(&self) -> PathBuf {
         self.audit_log.clone()
     }

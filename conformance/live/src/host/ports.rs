@@ -6,8 +6,8 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 use rand::seq::SliceRandom;
 
-/// Below those that Linux gives to connections (ip_local_port_range): no connection gets the port of a server that is down by
-/// chance, and no client that tries it again and again connects to itself.
+/// Below those that Linux gives to connections (ip_local_port_range): no connection gets the port of a server
+/// that is down by chance, and no client that tries it again and again connects to itself.
 const PORTS: Range<u16> = 12_000..32_768;
 
 /// As many different free ports as asked for: all are held before the first is let go.

@@ -128,8 +128,9 @@ fn manager_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
     // As in a real cluster each controller has its own rights only: what the garbage collector and the namespace
     // controller may do to our kinds is theirs, not the admin's.
     flags.push("--use-service-account-credentials=true".into());
-    // A node whose kubelet was cut off is taken for lost, and its pods for not ready, which a real kubelet mends when it
-    // is back. kwok's does not: after an outage of the host all budgets would be short for ever.
+    // A node whose kubelet was cut off is taken for lost, and its pods for not ready, which a real kubelet
+    // mends when it is back. kwok's does not: after an outage of the host all budgets would be short for
+    // ever.
     flags.push("--node-monitor-grace-period=1h".into());
     flags
 }

@@ -1,4 +1,5 @@
-//! The maintenance in the terminal: one bar a node. Where there is no terminal, a line for each change.
+//! Shows the maintenance in the terminal, with one bar for each node; without a terminal, prints a line for
+//! each change.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! Was each pod evicted once, from the right node, and after its budget had its say?
+//! Judges whether each pod was evicted once, from the right node, and within its budget.
 
 use std::collections::BTreeMap;
 

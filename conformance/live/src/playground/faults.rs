@@ -196,7 +196,7 @@ impl<'a> ServerFaults<'a> {
     }
 }
 
-/// A controller manager that loses its lease ends, and whatever runs it starts it again.
+/// A controller manager that loses its lease ends, and has to be started again, as a cluster would.
 async fn supervise(drydock: &Drydock, over: &CancellationToken) -> Result<()> {
     let mut looks = tokio::time::interval(Duration::from_millis(500));
     while !over.is_cancelled() {

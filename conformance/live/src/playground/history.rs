@@ -1,4 +1,5 @@
-//! Every pod that left a node, as the host's audit log tells it: who asked for it, when, and when it was gone.
+//! Every pod that left a node, according to the host's audit log: who asked for its eviction, when, and when
+//! it was gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,9 +25,9 @@ pub struct Departure {
     pub priority: i32,
     /// When it was bound to its node, in whole seconds.
     pub bound: Option<Timestamp>,
-    /// When somebody first asked for its eviction, or tried it.
+    /// When its eviction was first requested or tried.
     pub asked: Option<Timestamp>,
-    /// When the host was told by its kubelet to forget it; before that it was there.
+    /// When its kubelet told the host to delete it; before that it was there.
     pub gone: Option<Timestamp>,
     /// How often the host accepted its eviction.
     pub evicted: usize,

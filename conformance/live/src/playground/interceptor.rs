@@ -42,7 +42,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(120);
 pub struct AcceptedReport {
     /// The heartbeats, as they stood in its answers.
     pub heartbeats: BTreeSet<Timestamp>,
-    /// Whether it took the end, or had ended the request itself when it was told: the pod was gone by then.
+    /// Whether it accepted the completion, or had ended the request itself before, because the pod was gone.
     pub over: bool,
 }
 
@@ -214,8 +214,8 @@ impl Worker {
     }
 }
 
-/// Requests that are served. One that is seen again meanwhile is looked at once more when that has ended: it may have been
-/// made anew under its name, after the last step looked.
+/// Requests that are served. One that is seen again meanwhile is looked at once more when that has ended: it
+/// may have been made anew under its name, after the last step looked.
 #[derive(Default)]
 struct ServedRequests(BTreeMap<String, bool>);
 
@@ -231,8 +231,8 @@ impl ServedRequests {
     }
 }
 
-/// Whether an answer says that this object is gone. A 404 that names none is that of a server that does not know the API for
-/// a moment.
+/// Whether an answer says that this object is gone. A 404 that names none is that of a server that does not
+/// know the API for a moment.
 fn is_gone(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };
     status.code == 404 && status.details.as_ref().is_some_and(|details| !details.name.is_empty())
@@ -334,8 +334,8 @@ mod tests {
         assert!(served(vec![Some((404, unnamed)); 3]).await.over);
     }
 
-    /// An event that came after the last step had looked, and before the watch knew that it was over, was dropped: nobody
-    /// worked on a request that was made anew in between.
+    /// An event that came after the last step had looked, and before the watch knew that it was over, was
+    /// dropped: a request that was made again in between was never served.
     #[test]
     fn what_is_seen_while_a_request_is_served_is_looked_at_when_that_ends() {
         let mut served = ServedRequests::default();
@@ -348,8 +348,8 @@ mod tests {
         assert!(served.seen("r"));
     }
 
-    /// It gave up after two minutes, of which two answers that the aggregator waited for in vain are enough, and nobody
-    /// worked on the request before its heartbeat deadline of twenty.
+    /// It gave up after two minutes, of which two answers that the aggregator waited for in vain are enough,
+    /// and the request was not served before its heartbeat deadline of twenty.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_is_away_for_long_is_waited_for() {
         assert!(served(vec![Some((503, "shutting down")); 600]).await.over);

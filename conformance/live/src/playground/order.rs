@@ -1,5 +1,5 @@
-//! Was the plan's order kept? A tier may be asked to leave only when every pod of the tiers before it, on all nodes
-//! of the maintenance, is gone.
+//! Judges whether the plan's order was kept: the pods of a tier may be asked to leave only when every pod of
+//! the tiers before it, on all nodes of the maintenance, is gone.
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use jiff::Timestamp;
@@ -59,8 +59,8 @@ fn name(entry: &DrainPlanEntry) -> String {
     }
 }
 
-/// Compares the last end with the first asking. The end is when the host was told of it, which is before it was
-/// carried out: what is called too early here was too early by any clock.
+/// Compares the last end of a tier with the first request of the next. The end is when the host received the
+/// deletion, which is before it was carried out: what is too early here was too early by any clock.
 fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> VerdictFinding {
     let Some(first) = after.pods.iter().filter_map(|pod| Some((pod.asked?, pod))).min_by_key(|(at, _)| *at)
     else {

@@ -1,5 +1,5 @@
-//! Clients of the status stream beside the drain. Each is started before the maintenance, prints it as it goes, and must end
-//! with the numbers that the object has.
+//! Clients of the status stream beside the drain. Each is started before the maintenance, prints it as it
+//! goes, and must end with the numbers that the object has.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -31,8 +31,8 @@ struct StreamClient {
 }
 
 impl StreamClients {
-    /// Starts a client for each command, which gets address, CA file, server name, token file and maintenance as further
-    /// arguments.
+    /// Starts a client for each command, which gets address, CA file, server name, token file and maintenance
+    /// as further arguments.
     pub fn start(drydock: &Drydock, commands: &[String]) -> Result<StreamClients> {
         if commands.is_empty() {
             return Ok(StreamClients(Vec::new()));
@@ -65,8 +65,8 @@ impl StreamClients {
         commands.iter().enumerate().map(start).collect::<Result<_>>().map(StreamClients)
     }
 
-    /// Deletes the maintenance, waits until each client has ended, prints what it said, and compares its last line with the
-    /// object.
+    /// Deletes the maintenance, waits until each client has ended, prints what it said, and compares its last
+    /// line with the object.
     pub async fn finish(self, maintenance: &Maintenance) -> Result<Vec<VerdictFinding>> {
         if self.0.is_empty() {
             return Ok(Vec::new());

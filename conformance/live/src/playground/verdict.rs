@@ -1,4 +1,5 @@
-//! What must be true of the maintenance, each judged by the host's own words and not by ours.
+//! What must be true of the maintenance. Each finding is judged by what the host shows, and not by what we
+//! report.
 
 use std::collections::BTreeMap;
 

@@ -78,7 +78,7 @@ fn get(path: &str) -> Request<Empty<Bytes>> {
     request
 }
 
-/// A connection to the host of somebody who may list the requests of the namespace.
+/// A connection to the host, of a user who may list the requests of the namespace.
 async fn tenant(shared: &Shared, namespace: &Namespace) -> Result<SendRequest<Empty<Bytes>>> {
     let may =
         ["create", "role", "reader", "--verb=get,list", "--resource=evictionrequests.coordination.k8s.io"];

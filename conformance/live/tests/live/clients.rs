@@ -38,7 +38,7 @@ async fn a_reflector_holds_what_it_selects() -> Result<()> {
     for name in ["reflected-a", "reflected-b", "reflected-c"] {
         api.delete(name, &DeleteParams::default()).await?;
     }
-    // The first was no longer selected: nothing tells of its end.
+    // The first was no longer selected: no event reports its end.
     assert_eq!(changes.next().await?, "-reflected-b");
     assert_eq!(changes.next().await?, "-reflected-c");
     assert_eq!(held(&reader), Vec::<String>::new());
@@ -74,7 +74,7 @@ async fn metadata_alone_may_be_watched() -> Result<()> {
     Ok(())
 }
 
-/// Events of a watch, told in short: `+NAME` or `-NAME`.
+/// Events of a watch in short: `+NAME` or `-NAME`.
 struct Changes<K> {
     events: BoxStream<'static, Result<Event<K>, watcher::Error>>,
     last: String,

@@ -28,8 +28,8 @@ async fn a_host_takes_every_installation() -> Result<()> {
     Ok(())
 }
 
-/// A list of flags in an overlay took the place of the base's: without `--controller-users` the controllers' writes, which
-/// are made in terms of their lease, were all forbidden.
+/// A list of flags in an overlay took the place of the base's: without `--controller-users` the controllers'
+/// writes, which are made in terms of their lease, were all forbidden.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
     let host = Host::shared().await?;
@@ -52,7 +52,8 @@ async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
     Ok(())
 }
 
-/// A program that asks for another audience than Prometheus' token is for would not be scraped, and nobody told why.
+/// A program that asks for another audience than that of Prometheus' token would not be scraped, and nothing
+/// would say why.
 #[tokio::test(flavor = "multi_thread")]
 async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()> {
     let read = |file: &str| std::fs::read_to_string(deploy().join(file)).with_context(|| file.to_owned());
@@ -72,7 +73,8 @@ async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()
     Ok(())
 }
 
-/// cert-manager and the Prometheus operator are not in the host: what can be told is that the components fit.
+/// cert-manager and the Prometheus operator are not in the host: what can be tested is that the components
+/// fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_components_go_with_every_installation() -> Result<()> {
     let host = Host::shared().await?;

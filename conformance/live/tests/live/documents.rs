@@ -1,4 +1,5 @@
-//! Documents that clients keep: their tags, and the 304 for those who have them, by our port and through the aggregator.
+//! Documents that clients keep: their tags, and the 304 for those who have them, by our port and through the
+//! aggregator.
 
 use anyhow::{Context, Result};
 use http::{Request, header};

@@ -47,7 +47,7 @@ async fn at_sigterm_a_watch_ends_in_order_and_goes_on_where_it_was() -> Result<(
     Ok(())
 }
 
-/// The user is the leader itself: nobody else can end its terms.
+/// The user is the leader itself: no other user can end its terms.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_write_of_an_older_leader_is_refused_through_the_aggregator() -> Result<()> {
     let drydock = Drydock::start(Host::start().await?, Options::default()).await?;

@@ -107,7 +107,7 @@ async fn fill(
     answers.try_filter_map(async |refusal| Ok(refusal)).try_fold(Vec::new(), keep).await
 }
 
-/// Keeps the first refusals: whoever fills for long is refused without end.
+/// Keeps the first refusals: a client that goes on filling is always refused.
 async fn keep(mut kept: Vec<String>, refusal: String) -> Result<Vec<String>> {
     if kept.len() < 2 * QUOTA {
         kept.push(refusal);

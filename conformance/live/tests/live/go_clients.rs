@@ -1,5 +1,6 @@
-//! client-go's informers through the aggregator: in JSON and in protobuf, by list and watch and by one watch alone, they
-//! are told of what was written, once and in order, also when our server has been away in between.
+//! client-go's informers through the aggregator: in JSON and in protobuf, by list and watch and by one watch
+//! alone, they are told of what was written, once and in order, also when our server has been away in
+//! between.
 
 use std::path::PathBuf;
 
@@ -47,10 +48,10 @@ async fn informers_are_told_of_what_was_written_once_and_in_order() -> Result<()
     api_unavailable(&host.client().await?, API_SERVICE, LIMIT).await?;
     drydock.start_apiserver().await?;
     api_available(&host.client().await?, API_SERVICE, LIMIT).await?;
-    // Of what was there before nothing is told again.
+    // Nothing that was delivered before is delivered again.
     label(&maintenances, "go-before", json!({"step": "2"})).await?;
     for informer in &mut informers {
-        // Who comes back late is told of the last state alone.
+        // A client that comes back late gets the last state alone.
         are_told(informer, &["update go-before 2"]).await?;
     }
     create(&maintenances, "go-after", "go").await?;
@@ -105,7 +106,7 @@ async fn start_all(drydock: &Drydock, user: PathBuf) -> Result<Vec<Informer>> {
     for informer in &mut informers {
         let (held, told) = informer.synced().await?;
         assert_eq!(held, ["go-before"], "{}", informer.name);
-        // The handlers may be told a moment later.
+        // The handlers may get it a moment later.
         if told.is_empty() {
             are_told(informer, &["add go-before 1"]).await?;
         } else {

@@ -78,8 +78,8 @@ async fn a_pod_of_a_daemon_set_is_deleted_once_and_is_back_after_the_maintenance
     namespace.kubectl.ok(&["delete", "nodemaintenance/agents-once", "daemonset/agents"]).await.map(drop)
 }
 
-/// The taint would keep the higher one away as well, so that it does not stand when the lower one's pod is deleted, which
-/// comes back: the drain goes on all the same.
+/// The taint would keep the higher one away as well, so that it does not stand when the lower one's pod is
+/// deleted, which comes back: the drain goes on all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn daemon_sets_of_two_priorities_leave_one_after_the_other() -> Result<()> {
     let shared = shared().await?;

@@ -1,4 +1,4 @@
-//! The observer has to see a broken budget, or the playground's verdict says nothing.
+//! The observer has to see a broken budget; otherwise the playground's verdict would prove nothing.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Whoever may not is told the same by our port and by the host's: status code, Status, and the headers beside it.
+//! Our port and the host's give the same refusals: status code, Status, and the headers beside it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -216,7 +216,7 @@ fn base64(bytes: &[u8]) -> String {
     bytes.chunks(3).flat_map(|chunk| (0..=chunk.len()).map(move |at| digit(chunk, at))).collect()
 }
 
-/// Each of them asks both servers everything and is told the same.
+/// Each of them asks both servers everything and gets the same answers.
 async fn compare(shared: &Shared, strangers: &[Stranger<'_>]) -> Result<()> {
     let mut wrong = Vec::new();
     for stranger in strangers {

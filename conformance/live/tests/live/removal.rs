@@ -19,7 +19,7 @@ use crate::shared::LIMIT;
 const ANNOTATION: &str = "nodemaintenance.k8s.io/cordoned-by";
 const TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
 
-/// The nodes stayed cordoned and tainted for ever, and no namespace could be deleted.
+/// The nodes stayed cordoned and tainted forever, and no namespace could be deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_as_before_though_both_programs_went_first() -> Result<()> {
     let site = Site::start().await?;

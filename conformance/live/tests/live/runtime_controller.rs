@@ -1,5 +1,5 @@
-//! A controller of kube-rs' runtime through the aggregator: its reconciler sees each state that it is to act on, and its
-//! finalizer is placed and taken off by the patches that the runtime makes.
+//! A controller of kube-rs' runtime through the aggregator: its reconciler sees each state that it is to act
+//! on, and its finalizer is placed and taken off by the patches that the runtime makes.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 /// Within this, whatever is waited for has come or never will.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// An interceptor that nobody runs: a request for a pod that names it stays with it for 20 minutes.
+/// An interceptor that does not run: a request for a pod that names it stays with it for 20 minutes.
 pub const ABSENT_INTERCEPTOR: &str = "absent.example.com";
 
 /// The Drydock that tests share which leave it as it is, and what the host was before it came.
@@ -98,7 +98,7 @@ impl Shared {
 }
 
 impl Namespace {
-    /// A running pod that an interceptor holds back which nobody runs; returns its uid.
+    /// Creates a running pod with an interceptor that does not run, which holds it back; returns its UID.
     pub async fn held_pod(&self, name: &str, node: &str) -> Result<String> {
         let key = format!("interceptor.evictionrequest.coordination.k8s.io/priority_{ABSENT_INTERCEPTOR}");
         self.pod(name, node, json!({key: "10/controller"})).await

@@ -121,7 +121,7 @@ async fn rights_in_one_namespace_give_its_stream_which_ends_with_them() -> Resul
         let refused = watch(&channel, stranger, "stream-mine").await?.err().context("not refused")?;
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
     }
-    // The other namespace's first: were it told, it would be before our own.
+    // The other namespace's object first: if it were delivered, it would come before our own.
     let node = shared.node("stream-rights").await?;
     other.held_request("p", &node).await?;
     let uid = namespace.held_pod("p", &node).await?;

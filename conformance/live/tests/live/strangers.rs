@@ -1,4 +1,4 @@
-//! Strangers who come straight to our port: each is told what Kubernetes tells them, and nothing changes.
+//! Strangers who come straight to our port: each gets the answer that Kubernetes gives, and nothing changes.
 
 use anyhow::{Context, Result};
 use drydock_conformance::host::{CertificateFiles, Pki, kubeconfig};
@@ -74,7 +74,7 @@ async fn a_bad_token_is_unauthorized_and_a_good_one_is_its_owner() -> Result<()>
     assert_untouched(shared).await
 }
 
-/// The headers of somebody who would be the admin.
+/// The headers of a caller who claims to be the admin.
 const IMPOSTOR: [(&str, &str); 2] = [("x-remote-user", "admin"), ("x-remote-group", "system:masters")];
 
 /// Reads, creates and deletes, with some headers.

@@ -1,4 +1,4 @@
-//! How a subject is spoken to.
+//! The clients of the subjects.
 
 mod connection;
 mod etcd;
@@ -44,7 +44,7 @@ pub struct ReadPage {
     pub next: Option<String>,
 }
 
-/// Some connections to a subject. `lane` spreads clients over them.
+/// Some connections to a subject. `lane` is the number of a client, by which clients are spread over them.
 #[async_trait(?Send)]
 pub trait SubjectClient {
     /// The API of the objects.

@@ -57,7 +57,7 @@ fn cell(out: &mut String, samples: &[Sample], figure: impl Fn(&Sample) -> f64) {
     let _ = write!(out, " {} ({}-{}) |", short(median), short(least), short(most));
 }
 
-/// Three digits are all that such a measurement tells.
+/// A measurement like this is good for three digits at most.
 fn short(number: f64) -> String {
     if number.abs() < 100.0 { format!("{number:.1}") } else { format!("{number:.0}") }
 }

@@ -21,7 +21,7 @@ const LISTS: usize = 16;
 /// Clients who list at the same time.
 pub struct ListsAtOnce {
     objects: u64,
-    /// KiB that each took before anybody listed.
+    /// KiB that each took before the first list.
     filled: RefCell<HashMap<Who, u64>>,
 }
 

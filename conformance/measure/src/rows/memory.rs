@@ -18,7 +18,7 @@ use crate::subject::Who;
 /// A server with many objects.
 pub struct MemoryRow {
     objects: u64,
-    /// MiB that each took before anybody listed.
+    /// MiB that each took before the first list.
     filled: RefCell<HashMap<Who, f64>>,
 }
 

@@ -36,7 +36,7 @@ use status_stream::{Case, StatusStreamRow};
 pub struct Subject {
     /// Who is measured.
     pub server: SubjectServer,
-    /// How it is spoken to.
+    /// Its client.
     pub client: Arc<dyn SubjectClient>,
 }
 

@@ -28,7 +28,8 @@ const TIMES: usize = 10;
 /// Connections of each user.
 const LANES: usize = 8;
 
-/// Users who create objects without storing them, whose number is bounded, each with as many requests on their way as its share; one of them then with more.
+/// Users who create objects without storing them, whose number is bounded, each with as many requests on
+/// their way as its share; one of them then with more.
 pub struct NoisyUser {
     limit: LoadLimit,
     users: RefCell<HashMap<Who, Vec<Arc<HttpClient>>>>,

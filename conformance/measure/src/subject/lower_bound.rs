@@ -1,4 +1,4 @@
-//! F: what Drydock's libraries cost by themselves. No goal for D was ever below it.
+//! F: what Drydock's libraries cost by themselves, which is a lower bound for D.
 
 use std::sync::Arc;
 

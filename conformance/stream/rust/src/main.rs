@@ -1,5 +1,5 @@
-//! Follows the drain of one maintenance on Drydock's status stream, prints it as it goes, and ends when the maintenance has
-//! been deleted: `drydock-stream-client ADDRESS CA_FILE SERVER_NAME TOKEN_FILE MAINTENANCE`
+//! Follows the drain of one maintenance on Drydock's status stream, prints it as it goes, and ends when the
+//! maintenance has been deleted: `drydock-stream-client ADDRESS CA_FILE SERVER_NAME TOKEN_FILE MAINTENANCE`
 
 use std::time::Duration;
 

@@ -13,23 +13,25 @@ use crate::target_pod::responsible;
 /// What is to be done about the pod of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PodAction {
-    /// Nothing: it is not our turn, or the pod is not covered.
+    /// Nothing: we may not act, or the drain targets do not cover the pod.
     Nothing,
-    /// The pod is no DaemonSet's: somebody named us in error.
+    /// The pod belongs to no DaemonSet: the request names us by mistake.
     Decline,
     /// The pod is gone.
     Gone,
-    /// The pod is on its way out.
+    /// The pod is terminating.
     Terminating,
-    /// Our taint is to keep the DaemonSet from putting the pod back, and does not stand yet.
+    /// The pod waits for our taint, which keeps the DaemonSet from putting the pod back, and which the node
+    /// does not have yet.
     AwaitTaint,
-    /// The pod is to be deleted then.
+    /// The pod is to be deleted at this time.
     Delete(DeletionTime),
 }
 
-/// Whether we may act: it is our turn; or it is that of imperative-eviction, which leaves DaemonSet pods to us, and ours
-/// is over or never came, as a DaemonSet adopted the pod after the interceptors were chosen. While another interceptor
-/// has its turn (to move data, say), no other one touches the pod. `pod` is none when it is not cached.
+/// Whether we may act on a request. We may in our own turn. We also may in the turn of imperative-eviction,
+/// which leaves DaemonSet pods to us, if our turn is over, or if we never had one because a DaemonSet adopted
+/// the pod after the interceptors were chosen. In the turn of any other interceptor (which may move data,
+/// say) we do not touch the pod. `pod` is none when it is not cached.
 pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
     let status = &request.status;
     let had_turn = || status.processed_interceptors.iter().any(|p| p == NAME);
@@ -44,8 +46,9 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
         }
 }
 
-/// Decides. `pod` is the target, none when it is gone or terminal; `on_node` which pods are being drained from its node;
-/// `awaits_taint` whether our taint is to stand there and does not yet.
+/// Returns the action. `pod` is the target, none when it is gone or terminal; `on_node` says which pods are
+/// being drained from its node; `awaits_taint` says whether the node needs our taint and does not have it
+/// yet.
 pub(super) fn decide(
     request: &EvictionRequest,
     pod: Option<&Pod>,
@@ -132,8 +135,8 @@ mod tests {
         );
     }
 
-    /// A pod that was covered was deleted at once, in any interceptor's turn: an interceptor that was to move the pod's data
-    /// first was cut off.
+    /// A pod that was covered was deleted at once, in any interceptor's turn: an interceptor that was to move
+    /// the pod's data first was cut off.
     #[test]
     fn nothing_is_done_while_another_interceptor_has_its_turn() {
         assert_eq!(action(&request(OTHER, &[]), Some(&pod())), PodAction::Nothing);
@@ -149,8 +152,8 @@ mod tests {
         assert!(!is_ours(&request, None));
     }
 
-    /// Made by `kubectl delete daemonset --cascade=orphan` and another DaemonSet: imperative-eviction left the pod to us,
-    /// and we did not act as we were not among its interceptors.
+    /// Made by `kubectl delete daemonset --cascade=orphan` and another DaemonSet: imperative-eviction left
+    /// the pod to us, and we did not act as we were not among its interceptors.
     #[test]
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
@@ -162,8 +165,8 @@ mod tests {
         assert_eq!(action(&adopted, Some(&pod())), PodAction::Nothing);
     }
 
-    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
-    /// served: it is evicted like any other pod.
+    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the
+    /// version is none that is served: it is evicted like any other pod.
     #[test]
     fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {
         let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };

@@ -1,6 +1,6 @@
-//! DaemonSets that put a new pod on a node as soon as theirs is deleted (those that tolerate every taint do, and those
-//! that our taint must not keep away yet): deleted again with a growing delay, so that the two controllers do not chase
-//! each other for as long as the maintenance lasts.
+//! Remembers which DaemonSet pods were deleted. Some DaemonSets put a new pod on a node as soon as theirs is
+//! deleted: those that tolerate our taint, and all while the taint may not be set yet. Their pods are deleted
+//! with a growing delay, so that the two controllers do not work against each other without a pause.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,17 +9,18 @@ use drydock_runtime::Pod;
 use drydock_runtime::queue::ExponentialBackoff;
 use jiff::{SignedDuration, Timestamp};
 
-/// Delay before the second deletion, then twice as long each time. Short at first: the pod may have been put there just
-/// before the node got its taint.
+/// Delay before the second deletion; each later one is twice as long. It is short at first, because the pod
+/// may have been put there just before the node got its taint.
 const AGAIN: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(900) };
 /// A deletion that the cache does not show within this time is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
-/// A DaemonSet that was quiet for this long begins anew.
+/// If the last deletion is longer ago than this, the delays start from the beginning.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
-/// A pod that is older than the last deletion by more than this was there already: the host's clock may differ from ours.
+/// A pod that is older than the last deletion by more than this was there before it. The host's clock may
+/// differ from ours.
 const SKEW: SignedDuration = SignedDuration::from_secs(10);
-/// Entries from which on the forgotten ones are dropped.
+/// From this number of entries on, those that no longer count are dropped.
 const MANY: usize = 4096;
 
 /// The last deletion of each DaemonSet's pods by node, while it is recent.
@@ -27,9 +28,9 @@ const MANY: usize = 4096;
 pub(crate) struct Deletions {
     /// By node, then by namespace and UID of the DaemonSet.
     last: HashMap<String, HashMap<String, LastDeletion>>,
-    /// How many there are.
+    /// Number of entries.
     count: usize,
-    /// Number of entries at which the forgotten ones are dropped next.
+    /// Number of entries at which those that no longer count are dropped next.
     sweep_at: usize,
 }
 
@@ -38,7 +39,7 @@ struct LastDeletion {
     pod: String,
     at: Timestamp,
     times: u32,
-    /// Whether it tolerated our taint.
+    /// Whether the pod tolerated our taint.
     tolerated: bool,
 }
 
@@ -47,9 +48,9 @@ struct LastDeletion {
 pub(super) enum DeletionTime {
     /// At once.
     Now,
-    /// It has been, just now; again if it does not show by then.
+    /// The deletion was sent; it is sent again if the cache does not show it by then.
     Sent { until: Timestamp },
-    /// Its DaemonSet's pods were deleted that many times; not before then.
+    /// Not before this time, because the DaemonSet's pods were deleted so many times in a row.
     Later { until: Timestamp, times: u32 },
 }
 
@@ -73,12 +74,12 @@ impl Deletions {
         }
     }
 
-    /// Whether its DaemonSet put the pod there after the one before it was deleted.
+    /// Whether the DaemonSet put this pod there after its previous pod was deleted.
     pub(crate) fn has_returned(&self, pod: &Pod, now: Timestamp) -> bool {
         self.last_of(pod, now).is_some_and(|last| last.was_before(pod))
     }
 
-    /// A pod was deleted.
+    /// Records that a pod was deleted.
     pub(crate) fn deleted(&mut self, pod: &Pod, now: Timestamp) {
         if self.count >= self.sweep_at.max(MANY) {
             self.last.values_mut().for_each(|of_node| of_node.retain(|_, last| !last.is_forgotten(now)));
@@ -95,12 +96,13 @@ impl Deletions {
         self.count += usize::from(is_new);
     }
 
-    /// The drain of a node's DaemonSet pods is over: the next one begins anew.
+    /// Forgets the deletions on a node whose drain of DaemonSet pods is over.
     pub(crate) fn over(&mut self, node: &str) {
         self.count -= self.last.remove(node).map_or(0, |of_node| of_node.len());
     }
 
-    /// The deletion before, unless its DaemonSet has a reason less to come back since: it does not tolerate our taint any more.
+    /// The last deletion of a pod of this DaemonSet on the node. None if the DaemonSet tolerated our taint
+    /// then and does not any more: the taint keeps its pods away now.
     fn last_of(&self, pod: &Pod, now: Timestamp) -> Option<&LastDeletion> {
         let last = self.last.get(&pod.node_name)?.get(&pod.daemon_set().unwrap_or_default())?;
         let is_mended = last.tolerated && !pod.tolerates_drain_taint;
@@ -109,8 +111,8 @@ impl Deletions {
 }
 
 impl LastDeletion {
-    /// Whether the deletion was before the pod was made. A tenant may give any number of pods the same owner, and these do
-    /// not wait for each other.
+    /// Whether the deletion was before the pod was created. A tenant may give any number of pods the same
+    /// owner; those that were there already do not wait for each other.
     fn was_before(&self, pod: &Pod) -> bool {
         let made = pod.creation_timestamp.and_then(|made| made.checked_add(SKEW).ok());
         self.pod != pod.uid && made.is_none_or(|made| self.at <= made)
@@ -168,8 +170,8 @@ mod tests {
         assert_eq!(deletions.when(&pod("m", "ds", "q"), at(1)), DeletionTime::Now);
     }
 
-    /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer than the one
-    /// before it.
+    /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer
+    /// than the one before it.
     #[test]
     fn pods_that_were_there_already_do_not_wait_for_each_other() {
         let mut deletions = Deletions::default();

@@ -1,9 +1,9 @@
 //! daemonset.apps.k8s.io: deletes a DaemonSet pod once the node's drain targets cover it, and not before.
 //!
-//! It stays responsible when its turn was passed over: imperative-eviction leaves these pods to it. While its turn lasts
-//! and the pod is not covered, it says nothing, so that the turn passes: such a request is not to be encouraged (KEP-4212).
-//! A pod that the [`taint`] keeps away is deleted once the taint is set. Where a DaemonSet puts its pods back all the same,
-//! they are deleted later each time.
+//! It stays responsible when it was passed over: imperative-eviction leaves these pods to it. During its turn
+//! it reports nothing while the pod is not covered, so that it is passed over: such requests are not to be
+//! encouraged (KEP-4212). A pod whose successor the [`taint`] would keep away is deleted once the taint is
+//! set. If a DaemonSet puts its pods back all the same, each deletion is delayed more than the last one.
 //!
 //! ```text
 //! request, pod, maintenance, node ─▶ queue of requests ─▶ decide ─▶ delete, report
@@ -48,13 +48,13 @@ use targets::changed_nodes;
 pub const NAME: &str = DAEMON_SET;
 /// Requests worked on at once.
 const PARALLEL: usize = 16;
-/// A taint that a pod waits for is looked at after this, if nothing else has it looked at.
+/// The node of a pod that waits for the taint is queued after this.
 const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
-/// How long the taint may take to be seen before the report says that the pod waits for it.
+/// How long the cache may take to show the taint before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
-/// that are fed.
+/// Runs the interceptor and its taint until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must
+/// be among the caches that are fed.
 pub async fn run(context: ControllerContext) {
     let state = Arc::new(DaemonSetState::new(&context));
     state.targets.follow(&context.caches.maintenances);
@@ -111,7 +111,7 @@ impl DaemonSetReconciler {
                     pods.add(key);
                 }
             }
-            // Whether the others wait for the taint depends on who is there, until it stands.
+            // Until the node has the taint, it depends on the pods there whether the others wait for it.
             let waits = |node: &&str| taint::may_be_awaited(&reconciler.context, &reconciler.state, node);
             taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
         });
@@ -185,9 +185,9 @@ impl DaemonSetReconciler {
         decide(request, pod, &on_node, awaits_taint, &self.state.deletions.lock(), now)
     }
 
-    /// Returns why the node lacks its taint, once the reason is due for a report, or fails with the time at which it will be
-    /// due. Queues the node if the taint has not been decided since it is wanted: some of what it depends on changes without
-    /// an event of the node.
+    /// Returns why the node lacks its taint, once that is due for a report; else fails with the time at which
+    /// it will be due. Queues the node if the taint has not been decided since it became wanted: that can
+    /// change without a change of the node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.state.awaited(node);
         if awaited.is_none() {
@@ -220,7 +220,7 @@ impl DaemonSetReconciler {
                 info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod whose turn it is");
                 Ok(())
             }
-            // Gone, or another pod by now.
+            // The pod is gone, or another one has its name.
             Err(error) if matches!(classify(&error), ApiErrorKind::NotFound | ApiErrorKind::Conflict) => {
                 Ok(())
             }
@@ -229,7 +229,7 @@ impl DaemonSetReconciler {
     }
 }
 
-/// A report that was refused is tried again soon.
+/// Returns when to look again after a report; one that was refused is tried again with backoff.
 fn outcome(reported: ReportOutcome, now: Timestamp) -> Requeue {
     if reported.is_refused { Requeue::WithBackoff } else { at(reported.wake, now) }
 }

@@ -14,14 +14,15 @@ use super::taint::TAINT;
 use crate::imperative::eviction_result::{self, EvictionResult, named_webhook};
 use crate::report::{self, ProgressReport};
 
-/// KEP-4212's words, and what keeps a pod that is overdue. `why` names the maintenances that cover the pod.
+/// Reports a terminating pod, in KEP-4212's words, and what keeps it if it is overdue. `why` names the
+/// maintenances that cover the pod.
 pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> ProgressReport {
     let owner = owner(pod);
     let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
     report::terminating(pod, &format!("{owner} is terminating the pod{because}."), now)
 }
 
-/// The taint that keeps the DaemonSet away does not stand, though it is asked for.
+/// Reports that the pod waits for the taint that keeps its DaemonSet away, and why the node does not have it.
 pub(super) fn awaits_taint(pod: &Pod, awaited: &PendingTaint) -> ProgressReport {
     let (node, owner) = (&pod.node_name, owner(pod));
     let (reason, why) = match awaited {
@@ -48,7 +49,7 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &PendingTaint) -> ProgressReport 
     ProgressReport { message, blocked: Some(blocked), ..ProgressReport::default() }
 }
 
-/// The host refuses the deletion, if it does so for a reason that does not pass by itself.
+/// Reports that the host refuses the deletion; none if the reason passes by itself.
 pub(super) fn refused(error: &kube::Error) -> Option<ProgressReport> {
     let (reason, name, words) = match eviction_result::from_error(error) {
         EvictionResult::Admission(words) => (ADMISSION_WEBHOOK, named_webhook(&words).to_owned(), words),
@@ -63,8 +64,8 @@ pub(super) fn refused(error: &kube::Error) -> Option<ProgressReport> {
     })
 }
 
-/// The DaemonSet comes back as fast as its pods go, and the next deletion waits. Only for pods that tolerate our taint;
-/// the taint stops the others.
+/// Reports that the DaemonSet has put its pod back, and that the next deletion waits. None for a pod that
+/// does not tolerate our taint: the taint stops its DaemonSet.
 pub(super) fn returned(pod: &Pod, times: u32) -> Option<ProgressReport> {
     let in_a_row = if times == 1 { String::new() } else { format!(", {} in a row", in_words(times)) };
     let message = format!(

@@ -1,4 +1,4 @@
-//! What is said, and who is told.
+//! Messages of reports, and who gets events.
 
 #![allow(clippy::unwrap_used)]
 
@@ -45,7 +45,8 @@ fn only_a_daemon_set_that_tolerates_the_taint_is_told_of_as_coming_back() {
     assert_eq!(progress.blocked.unwrap().reason, "DaemonSetReturns");
 }
 
-/// A pod's owner never heard that a webhook refused the deletion, and the request went with the drain.
+/// A pod's owner got no event that a webhook refused the deletion, and the request was removed with the
+/// drain.
 #[tokio::test]
 async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps_it() {
     let sent: Arc<Mutex<Vec<Value>>> = Arc::default();

@@ -99,7 +99,7 @@ async fn call(told: &mut Receiver<String>) -> String {
     tokio::time::timeout(Duration::from_secs(30), told.recv()).await.unwrap().unwrap()
 }
 
-/// The next call but for reports.
+/// The next call that is not a report.
 async fn next(told: &mut Receiver<String>) -> String {
     loop {
         let call = call(told).await;
@@ -195,8 +195,8 @@ fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
     (reconciler, ObjectKey::new("ns", "low"))
 }
 
-/// The answer to a deletion was slow, and the new pod was there before it: the taint was looked at too early, with no return
-/// known, and never again.
+/// The answer to a deletion was slow, and the new pod appeared before it: the taint was decided too early,
+/// before the return was known, and never again.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let (context, _told) = host();
@@ -212,7 +212,8 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
 
-/// Only a taint that was refused was shown: one that came late, or did not come to stay, kept its pods for an hour unseen.
+/// Only a taint that was refused was reported: one that came late, or that others removed again, kept its
+/// pods for an hour without a report.
 #[tokio::test]
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut told) = host();
@@ -223,7 +224,7 @@ async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     assert_eq!(call(&mut told).await, "PATCH status \"Other\" \"n\"");
 }
 
-/// The taint was set again at once, each time, and nobody was told of it.
+/// The taint was set again at once, each time, and no event said so.
 #[tokio::test]
 async fn others_that_take_the_taint_away_again_and_again_are_told_of_and_waited_for() {
     let (context, mut told) = host();
@@ -249,7 +250,8 @@ async fn others_that_take_the_taint_away_again_and_again_are_told_of_and_waited_
     assert_eq!(next(&mut told).await, "PATCH n");
 }
 
-/// Whoever answers for the host for a moment, and knows no nodes, ended the work on the taint: its pods waited for it for ever.
+/// A server that answered in place of the host for a moment, and knows no nodes, ended the work on the taint:
+/// its pods waited for it forever.
 #[tokio::test]
 async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() {
     let first = AtomicBool::new(true);
@@ -262,7 +264,8 @@ async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() 
     assert_eq!([next(&mut told).await, next(&mut told).await], ["PATCH n", "PATCH n"]);
 }
 
-/// The higher DaemonSet must be able to put its pod back: there is no taint to wait for, until the lower one has come back.
+/// The higher DaemonSet must be able to put its pod back: there is no taint to wait for, until the lower one
+/// has come back.
 #[tokio::test]
 async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when_it_comes_back() {
     let (context, mut told) = host();

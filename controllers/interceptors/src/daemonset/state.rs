@@ -1,5 +1,5 @@
-//! What the taint and the deletion of pods know together: which pods are to leave which nodes, which were deleted, and
-//! which nodes wait for their taint.
+//! The state that the taint and the deletion of pods share: which pods are to leave which nodes, which were
+//! deleted, and which nodes wait for their taint.
 
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{ControllerContext, NodeWriteRefusals};
@@ -10,28 +10,28 @@ use super::deletions::Deletions;
 use super::taint_waits::TaintWaits;
 use super::targets::DaemonSetTargets;
 
-/// State of the interceptor, for the two queues that work on it.
+/// State of the interceptor, which the workers of its two queues share.
 pub(super) struct DaemonSetState {
-    /// Which pods were deleted, and which DaemonSets put new ones there.
+    /// The last deletions, which show the DaemonSets that put pods back.
     pub(super) deletions: Mutex<Deletions>,
     /// Which pods are being drained from which nodes.
     pub(super) targets: DaemonSetTargets,
-    /// Nodes whose taint is looked at.
+    /// Nodes whose taint is to be decided.
     pub(super) queue: WorkQueue<String>,
     /// Nodes whose taints cannot be changed.
     pub(super) refusals: NodeWriteRefusals,
-    /// Nodes whose taint does not stand yet.
+    /// Nodes that need the taint and do not have it yet.
     pub(super) waits: TaintWaits,
 }
 
-/// Why a taint that is wanted does not stand yet.
+/// Why a node does not have the taint yet that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingTaint {
-    /// Since when it is wanted.
+    /// When it was first wanted.
     pub(super) since: Timestamp,
     /// The words with which it was refused.
     pub(super) refused: Option<String>,
-    /// How often others took it away since when, if they do so again and again.
+    /// How often others have removed it, and since when; none unless it was more than once.
     pub(super) taken: Option<(usize, Timestamp)>,
 }
 
@@ -46,19 +46,19 @@ impl DaemonSetState {
         }
     }
 
-    /// Why the taint of a node does not stand; none if it has not been decided yet whether it is wanted.
+    /// Why a node does not have the taint yet; none if it has not been decided yet that it is wanted.
     pub(super) fn awaited(&self, node: &str) -> Option<PendingTaint> {
         let (since, taken) = self.waits.of(node)?;
         Some(PendingTaint { since, refused: self.refusals.of(node), taken })
     }
 
-    /// The taint of a node is wanted since then.
+    /// Records that the taint of a node is wanted since `since`.
     #[cfg(test)]
     pub(super) fn wanted(&self, node: &str, since: Timestamp) {
         self.waits.wanted(node, since);
     }
 
-    /// The taint of a node stands, or is not wanted.
+    /// Forgets why a node waits for its taint, because it has the taint or does not need it.
     pub(super) fn over(&self, node: &str, is_draining: bool) {
         self.refusals.forget(node);
         self.waits.over(node, is_draining);

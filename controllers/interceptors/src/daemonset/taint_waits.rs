@@ -1,4 +1,4 @@
-//! Nodes whose taint is wanted and does not stand: since when, and how often others have taken it away.
+//! Nodes that need the taint and do not have it: since when, and how often others have removed it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-/// How long a taint that others took away twice is not set again, then twice as long each time: pods wait for it meanwhile.
+/// Delay before a taint that others removed for the second time is set again; each later one is twice as
+/// long. Pods wait for the taint meanwhile.
 const AGAIN: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
 
-/// The nodes, by name: those only from which DaemonSet pods are being drained.
+/// The nodes from which DaemonSet pods are being drained, by name.
 #[derive(Default)]
 pub(super) struct TaintWaits(Mutex<HashMap<String, TaintWait>>);
 
@@ -32,12 +33,12 @@ pub(super) struct DueTaint {
 }
 
 impl TaintWaits {
-    /// Others took the taint of a node away.
+    /// Records that others removed the taint of a node.
     pub(super) fn taken(&self, node: &str, now: Timestamp) {
         self.0.lock().entry(node.to_owned()).or_default().taken.undone(1, now);
     }
 
-    /// The taint of a node is wanted, and does not stand.
+    /// Records that a node needs the taint and does not have it; returns when to set it.
     pub(super) fn wanted(&self, node: &str, now: Timestamp) -> DueTaint {
         let mut waits = self.0.lock();
         let wait = waits.entry(node.to_owned()).or_default();
@@ -48,7 +49,8 @@ impl TaintWaits {
         DueTaint { at: at.unwrap_or(now), report: wait.taken.report(now) }
     }
 
-    /// The taint of a node stands, or is not wanted. What others did is remembered while the node is being drained.
+    /// Ends the wait for the taint of a node, which has it or does not need it. What others did is remembered
+    /// while the node is being drained.
     pub(super) fn over(&self, node: &str, is_draining: bool) {
         let mut waits = self.0.lock();
         if let Some(wait) = waits.get_mut(node) {
@@ -59,8 +61,8 @@ impl TaintWaits {
         }
     }
 
-    /// Since when the taint of a node is waited for, if it is; and how often others took it away since when, if they do so
-    /// again and again.
+    /// Since when a node waits for the taint, if it does; with how often others have removed it, and since
+    /// when, if that was more than once.
     pub(super) fn of(&self, node: &str) -> Option<(Timestamp, Option<(usize, Timestamp)>)> {
         let waits = self.0.lock();
         let wait = waits.get(node)?;
@@ -69,7 +71,7 @@ impl TaintWaits {
 }
 
 impl TaintWait {
-    /// Once may be a mistake.
+    /// How often others have lately removed the taint; none for a single time, which may be a mistake.
     fn times(&self) -> Option<usize> {
         Some(self.taken.times()).filter(|times| *times > 1)
     }

@@ -1,5 +1,5 @@
-//! Which DaemonSet pods the drain targets cover: an index over the maintenances in Drain, since each names thousands of nodes
-//! and is asked about each pod.
+//! Which DaemonSet pods the drain targets cover: an index over the maintenances in Drain, because each may
+//! name thousands of nodes and the question is asked for each pod.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use drydock_api::text::first_of;
 use drydock_runtime::{ObjectChange, Pod, Store};
 use parking_lot::RwLock;
 
-/// Maintenances that a line of the log names.
+/// Most maintenances that a log line names.
 const NAMED: usize = 5;
 
-/// The nodes on which maintenances in Drain have come to DaemonSet pods. Clones share it.
+/// The nodes for which maintenances in Drain have drain targets of type DaemonSet. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct DaemonSetTargets(Arc<RwLock<HashMap<String, NodeTargets>>>);
 
-/// The maintenances in Drain that have come to DaemonSet pods on one node, ordered by name.
+/// The maintenances in Drain that have drain targets of type DaemonSet for one node, ordered by name.
 #[derive(Clone, Default)]
 pub(crate) struct NodeTargets(Vec<NodeTarget>);
 
-/// A maintenance, and which of its statuses is that of the node.
+/// A maintenance, and the index of the node's status in it.
 #[derive(Clone)]
 struct NodeTarget {
     maintenance: Arc<NodeMaintenance>,
@@ -30,7 +30,7 @@ struct NodeTarget {
 }
 
 impl DaemonSetTargets {
-    /// Follows the maintenances of a store. Handlers that subscribe after this see each change in the index.
+    /// Keeps the index current with a store. Handlers that subscribe later find each change in the index.
     pub(crate) fn follow(&self, maintenances: &Store<NodeMaintenance>) {
         let targets = self.clone();
         maintenances.subscribe(move |change| targets.take(change));
@@ -41,7 +41,7 @@ impl DaemonSetTargets {
         self.0.read().get(node).cloned().unwrap_or_default()
     }
 
-    /// Whether a maintenance in Drain has come to DaemonSet pods on a node.
+    /// Whether a maintenance in Drain has drain targets of type DaemonSet for a node.
     pub(crate) fn has_reached_daemon_sets(&self, node: &str) -> bool {
         self.0.read().contains_key(node)
     }
@@ -66,7 +66,7 @@ impl DaemonSetTargets {
 }
 
 impl NodeTargets {
-    /// Whether no maintenance has come to DaemonSet pods there.
+    /// Whether no maintenance has drain targets of type DaemonSet there.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -81,7 +81,7 @@ impl NodeTargets {
         self.0.iter().filter(|target| target.covers(pod)).map(|target| &*target.maintenance)
     }
 
-    /// Names of the maintenances that have come to DaemonSet pods there, the first few; for the log.
+    /// Names of these maintenances, the first few; for the log.
     pub(crate) fn names(&self) -> Option<String> {
         let names = self.0.iter().map(|target| &target.maintenance.metadata.name);
         (!self.is_empty()).then(|| first_of(names, NAMED))
@@ -108,7 +108,7 @@ impl NodeTarget {
     }
 }
 
-/// The statuses of the nodes on which a maintenance in Drain has come to DaemonSet pods.
+/// The statuses of a maintenance in Drain that have drain targets of type DaemonSet, with their indexes.
 fn drained(maintenance: &NodeMaintenance) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
     let statuses = maintenance.status.node_statuses.iter().enumerate();
     let drains_them = is_draining(maintenance) && maintenance.spec.drains(PodType::DaemonSet);

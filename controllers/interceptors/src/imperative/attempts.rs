@@ -9,34 +9,34 @@ use super::budget_check::BudgetCheck;
 use super::eviction_result::EvictionResult;
 use super::last_refusal::LastRefusal;
 
-/// Backoff after answers that block (KEP-4563: up to about 15 minutes).
+/// Backoff after refusals (KEP-4563: up to about 15 minutes).
 const BLOCKED: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
 /// Backoff after lost races.
 const RACE: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
-/// How long an accepted eviction may take to show in the cache before it is sent again.
+/// How long an accepted eviction may take to appear in the cache before it is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The attempts to evict the pod of a request. Lost at a restart.
+/// The attempts to evict the pod of a request. A restart loses them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Attempts {
-    /// Evictions that were blocked.
+    /// How many evictions were refused.
     pub(crate) retries: u32,
-    /// The last of them, if none was accepted since.
+    /// The last refusal, if no eviction was accepted since.
     pub(super) refused: Option<LastRefusal>,
     /// Races lost in a row.
     races: u32,
     /// The last answer.
     pub(crate) last: Option<EvictionResult>,
-    /// When it came.
+    /// When the last result came.
     at: Option<Timestamp>,
-    /// What the cache knew of the budgets when it was asked for.
+    /// The state of the budgets when the last eviction was sent; none once it has differed from that.
     asked_at: Option<BudgetCheck>,
 }
 
 impl Attempts {
-    /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
+    /// Records a result; `asked_at` is the state of the budgets when the eviction was sent.
     pub(crate) fn learn(&mut self, result: EvictionResult, asked_at: BudgetCheck, now: Timestamp) {
         let is_race = matches!(result, EvictionResult::TryAgain | EvictionResult::Unclear);
         self.races = if is_race { self.races.saturating_add(1) } else { 0 };
@@ -51,8 +51,8 @@ impl Attempts {
         self.last = Some(result);
     }
 
-    /// Records the present state of the budgets. A state that differed once counts as a change, even if the budgets have
-    /// returned to the state before.
+    /// Records the present state of the budgets. A state that differed once counts as a change, even if the
+    /// budgets have returned to the state before.
     pub(crate) fn update(&mut self, check: &BudgetCheck) {
         self.asked_at.take_if(|asked_at| asked_at != check);
         if let Some(refused) = &mut self.refused {
@@ -60,29 +60,32 @@ impl Attempts {
         }
     }
 
-    /// When to try again, unless a budget's change comes first. A result from the future came before the clock was set
-    /// back, and its age is unknown: it delays nothing.
+    /// When to try again, unless a budget's change comes first. A result whose time is in the future was
+    /// recorded before the clock was set back. Its age is unknown, and it delays nothing.
     pub(super) fn next(&self, check: &BudgetCheck, now: Timestamp) -> Option<Timestamp> {
         let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {
             EvictionResult::Accepted | EvictionResult::Gone => SHOWS_WITHIN,
             EvictionResult::TryAgain | EvictionResult::Unclear => RACE.delay(self.races.saturating_sub(1)),
             EvictionResult::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
-            // Known to allow nothing: asked again when it opens, and once in a while to be sure.
+            // The budgets are known to allow nothing: the next attempt is when they change, or after the
+            // longest delay to be safe.
             EvictionResult::Budget(_) | EvictionResult::ManyBudgets if check.refuses() => BLOCKED.max,
-            // By what blocks now: many refusals of a budget do not make a webhook's first one last a quarter of an hour.
+            // Only refusals of the same kind count: after many refusals of a budget, the first one of a
+            // webhook does not delay for 15 minutes.
             _ => BLOCKED.delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
         };
         at.checked_add(delay).ok()
     }
 
-    /// Whether budgets that refused are open and not as they were when they were asked. The state that refused need not
-    /// have been seen: the cache learns of it after the refusal, or never if its watch broke off meanwhile.
+    /// Whether budgets have refused the pod, allow it now, and have changed since the eviction was sent. The
+    /// cache need not have shown the state that refused: it learns of that after the refusal, or never if its
+    /// watch was interrupted.
     pub(super) fn has_opened(&self, check: &BudgetCheck) -> bool {
         self.is_kept_by_budgets() && !check.refuses() && self.asked_at.as_ref() != Some(check)
     }
 
-    /// Whether room in a budget would be taken as soon as there is some.
+    /// Whether the request would use a disruption of its budget as soon as there is one.
     pub(crate) fn awaits_room(&self) -> bool {
         self.is_kept_by_budgets()
             || matches!(
@@ -93,12 +96,12 @@ impl Attempts {
             )
     }
 
-    /// Whether the host may have accepted an eviction that the cache does not show.
+    /// Whether the host may have accepted an eviction that the cache does not show yet.
     pub(crate) fn may_be_accepted(&self) -> bool {
         matches!(self.last, Some(EvictionResult::Accepted | EvictionResult::Unclear))
     }
 
-    /// Whether a change of a budget may help.
+    /// Whether the last result was a refusal by budgets, so that a change of a budget may help.
     pub(crate) fn is_kept_by_budgets(&self) -> bool {
         matches!(self.last, Some(EvictionResult::Budget(_) | EvictionResult::ManyBudgets))
     }

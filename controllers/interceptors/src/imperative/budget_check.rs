@@ -9,26 +9,28 @@ use drydock_api::eviction_request::refusal::budget_refusal;
 use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
 use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
 
-/// Comparisons of strings that a look at the budgets of one pod may cost: tenants make any number of budgets, with
+/// Most string comparisons in one check of a pod's budgets: tenants can create any number of budgets, with
 /// selectors of up to a megabyte.
 const MAX_COMPARISONS: usize = 10_000;
 
-/// A prediction of the host's answer. Two are equal when the budget that covers the pod has not changed in between, or when
-/// the same two were found to cover it.
+/// A prediction of the host's answer. Two predictions are equal when one budget covers the pod and has not
+/// changed in between, or when the same two were found to cover it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetCheck {
-    /// No budget is in the way; the one that covers the pod, if any.
+    /// No budget is in the way. Holds the one that covers the pod, if any.
     Allows(Option<CoveringBudget>),
-    /// This budget allows nothing, in this way (a state of `blocked`); for people, with its numbers.
+    /// This budget allows nothing. `state` is a state of `blocked`; `why` is for people, with the budget's
+    /// numbers.
     Refuses { budget: CoveringBudget, state: &'static str, why: String },
-    /// Several budgets cover the pod, these two among them; what they say does not matter while there is more than one.
+    /// Several budgets cover the pod, these two among them. While there is more than one, their states do not
+    /// matter.
     Several([ObjectKey; 2]),
 }
 
 /// The one budget that covers a pod, at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CoveringBudget {
-    /// Which.
+    /// Namespace and name.
     pub(crate) key: ObjectKey,
     /// Its resourceVersion.
     pub(crate) version: String,
@@ -50,11 +52,12 @@ impl BudgetCheck {
     }
 }
 
-/// The budgets that cover a pod, the first two by name: one more changes nothing. Budgets beyond [`MAX_COMPARISONS`] are
-/// not looked at: a pod that one of them keeps is asked for again with backoff, and not when that budget changes.
+/// The budgets that cover a pod, at most the first two by name: a third makes no difference. Budgets beyond
+/// [`MAX_COMPARISONS`] are not checked: a pod that one of them keeps is tried again with backoff, and not
+/// when that budget changes.
 pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
     let mut covering = Vec::new();
-    // The host does not ask budgets about pods that have not started, have ended, or are going.
+    // The host evicts pods that have not started, have ended or are terminating without regard to budgets.
     if pod.is_terminal() || pod.is_terminating() || pod.phase == PodPhase::Pending {
         return covering;
     }
@@ -70,7 +73,7 @@ pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<A
     covering
 }
 
-/// Predicts from the budgets that cover the pod.
+/// Predicts the host's answer from the budgets that cover the pod.
 pub(crate) fn check(pod: &Pod, covering: &[Arc<PodDisruptionBudget>]) -> BudgetCheck {
     let budget = match covering {
         [] => return BudgetCheck::Allows(None),
@@ -120,28 +123,29 @@ fn obstacle(budget: &PodDisruptionBudget, pod: &Pod) -> Option<(&'static str, St
     Some((if never { NEVER_ALLOWS } else { SHORT_NOW }, budget_refusal(name, &why)))
 }
 
-/// Whether a budget lets pods go that are not ready, as they count for nothing.
+/// Whether a budget has enough healthy pods, so that it lets pods go that are not ready.
 fn is_met(budget: &PodDisruptionBudget) -> bool {
     budget.current_healthy >= budget.desired_healthy && budget.desired_healthy > 0
 }
 
-/// Which pods a budget's change may let go that were kept.
+/// Which of the pods that a budget kept it may let go after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReleasedPods {
-    /// Any: the budget is gone, or no longer covers the same pods, or no longer keeps those that are not ready.
+    /// Any: the budget is gone, its selector or its policy for unhealthy pods has changed, or it is met now.
     Any,
-    /// So many of those that it alone covers.
+    /// At most this many of the pods that only this budget covers.
     AtMost(usize),
 }
 
-/// Whether a budget has let a pod go in between, for any client: the host notes each in its status, and forgets it when
-/// the pod is gone. Of a budget that is seen for the first time it is not known.
+/// Whether a budget has allowed an eviction between two versions, by any client: the host records the pod in
+/// the budget's status, and forgets it when the pod is gone. False for a budget that is seen for the first
+/// time, where that is not known.
 pub(crate) fn has_evicted(old: Option<&PodDisruptionBudget>, new: Option<&PodDisruptionBudget>) -> bool {
     let both = old.zip(new).filter(|(old, new)| old.uid == new.uid);
     both.is_some_and(|(old, new)| new.last_disruption > old.last_disruption)
 }
 
-/// What a budget's change does for the pods that it kept.
+/// Which of the pods that a budget kept its change may let go; none if it lets no pod go.
 pub(crate) fn released_pods(
     old: Option<&PodDisruptionBudget>,
     new: Option<&PodDisruptionBudget>,

@@ -1,4 +1,4 @@
-//! Which budgets refuse an eviction, which allow it, and who is woken then.
+//! Which budgets refuse an eviction, which allow it, and which requests are woken then.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -79,7 +79,8 @@ fn of_several_budgets_the_first_two_by_name_are_enough() {
     assert_eq!(check, BudgetCheck::Several([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
 }
 
-/// A selector may be as long as a megabyte, and there may be hundreds: each look at each pod went through them all.
+/// A selector may be as long as a megabyte, and there may be hundreds: each check of each pod went through
+/// all of them.
 #[test]
 fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
     let selecting = |name: &str, operator: &str, values: usize| {
@@ -128,7 +129,7 @@ fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
     }
 }
 
-/// Every state of a budget that the check tells apart.
+/// Every state of a budget that the check distinguishes.
 fn states() -> impl Iterator<Item = PodDisruptionBudget> {
     let policies = [UnhealthyPolicy::IfHealthyBudget, UnhealthyPolicy::AlwaysAllow];
     policies.into_iter().flat_map(|unhealthy_policy| {
@@ -144,8 +145,8 @@ fn states() -> impl Iterator<Item = PodDisruptionBudget> {
     })
 }
 
-/// A budget that went from 'needs 0' to 'met' in one update, 0/0 to 1/1, woke nobody: its pods that are not ready waited for
-/// up to a quarter of an hour.
+/// A budget that went from 'needs 0' to 'met' in one update, 0/0 to 1/1, woke no request: its pods that are
+/// not ready waited for up to 15 minutes.
 #[test]
 fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
     let mut opened = 0;
@@ -200,7 +201,7 @@ fn a_closed_budget_blocks_in_one_of_four_ways() {
     assert_eq!(state(true, PodDisruptionBudget { generation: 1, ..of() }), "NotObserved");
 }
 
-/// Pods that waited while `kubectl drain` used up the budget were told of as stuck.
+/// Pods that waited while `kubectl drain` used up the budget got an event that they are blocked.
 #[test]
 fn a_budget_lets_go_when_a_later_disruption_shows_whoever_caused_it() {
     let at = |second: Option<i64>| PodDisruptionBudget {

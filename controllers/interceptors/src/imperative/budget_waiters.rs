@@ -1,5 +1,5 @@
-//! The requests whose turn is imperative eviction's, and the queues in which they wait for a budget. Bounded by the number of
-//! requests.
+//! The requests in the turn of imperative eviction, and the queues in which they wait for a budget. The
+//! number of requests bounds both.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
 
-/// Requests that a change of their budget wakes at least, if it may let pods go: as many as may be in flight.
+/// How many waiting requests a change of their budget wakes at least, if it may let pods go: as many as may
+/// be in flight.
 const WOKEN: usize = 64;
-/// All who wait for a budget are woken at most once in this time for each namespace: its tenants may change a selector as
-/// often as they like, and each look of each pod at the budgets of a namespace costs.
+/// All requests that wait for a budget are woken at most once in this time for each namespace: tenants may
+/// change a selector as often as they like, and each pod's check of all budgets in the namespace costs time.
 const ALL_WOKEN: Duration = Duration::from_secs(1);
 
 /// The attempts of one request, and what it waits for.
@@ -25,38 +26,39 @@ pub(crate) struct TrackedRequest {
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
     waiting: Option<WaitingFor>,
-    /// The budget whose room it waits or asks for.
+    /// The budget whose next disruption it waits for or tries to use.
     reserved: Option<ObjectKey>,
 }
 
 /// What a request waits for.
 #[derive(Clone, Debug)]
 enum WaitingFor {
-    /// Room in this budget; with the place in its queue.
+    /// A disruption of this budget; with the place in its queue.
     Room(ObjectKey, u64),
-    /// That these two budgets no longer both cover its pod. While they do, other budgets change nothing.
+    /// A change after which these two budgets no longer both cover its pod. Until then, other budgets make no
+    /// difference.
     EitherChanges([ObjectKey; 2]),
 }
 
 #[derive(Default)]
 pub(crate) struct BudgetWaiters {
     requests: HashMap<ObjectKey, TrackedRequest>,
-    /// Those who wait for room, by the budget and in the order in which they came.
+    /// Requests that wait for a disruption, by budget and in the order in which they came.
     room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
-    /// Requests behind two budgets, by each of the two. They stand apart: no disruption that one of the two allows helps
-    /// them, and in `room` they would be woken in place of a request that it helps.
+    /// Requests behind two budgets, by each of the two. They are not in `room`: no disruption that one of the
+    /// two allows helps them, and they would be woken in place of a request that it helps.
     behind_two: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Those whose eviction is queued or in flight, whether or not they are remembered: the answer to a request that was
-    /// withdrawn may come after it is wanted again.
+    /// Requests whose eviction is queued or in flight, even if they are no longer tracked: the result for a
+    /// request that was withdrawn may come after the request is wanted again.
     asking: HashSet<ObjectKey>,
     sequence: u64,
-    /// When all who wait were last woken, by namespace; for [`ALL_WOKEN`].
+    /// When all waiting requests were last woken, by namespace; for [`ALL_WOKEN`].
     all_woken: HashMap<Arc<str>, Instant>,
     pub(super) last_evictions: LastEvictions,
 }
 
 impl BudgetWaiters {
-    /// What is known of a request.
+    /// Returns the record of a request, and begins to track the request if it is new.
     pub(crate) fn track(&mut self, key: &ObjectKey) -> &mut TrackedRequest {
         self.requests.entry(key.clone()).or_default()
     }
@@ -69,7 +71,8 @@ impl BudgetWaiters {
         self.requests.contains_key(key)
     }
 
-    /// Takes in that a request is to be asked for; returns whether it is not already.
+    /// Records that an eviction is queued for a request; returns false if one was already queued or in
+    /// flight.
     pub(crate) fn ask(&mut self, key: &ObjectKey) -> bool {
         self.asking.insert(key.clone())
     }
@@ -79,12 +82,12 @@ impl BudgetWaiters {
         self.asking.contains(key)
     }
 
-    /// Takes in that a request was asked for.
+    /// Records that the eviction of a request is no longer queued or in flight.
     pub(crate) fn asked(&mut self, key: &ObjectKey) {
         self.asking.remove(key);
     }
 
-    /// Forgets a request; returns who is to have the room that it was to take.
+    /// Forgets a request; returns the request that gets the disruption which was reserved for it.
     pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
         self.stop_waiting(key);
         let next = self.reserve_disruption(key, None);
@@ -92,8 +95,9 @@ impl BudgetWaiters {
         next
     }
 
-    /// Notes for which budget's room a request waits or asks. If it was woken for the room of another budget, it has not
-    /// taken that: returns the request that waits longest for it, as that budget need not change again to wake one.
+    /// Records the budget whose disruption a request waits for or tries to use. If that was another budget
+    /// before, the request has not used a disruption of that one: returns the request that has waited longest
+    /// for it, because the budget may not change again to wake one.
     pub(crate) fn reserve_disruption(
         &mut self,
         key: &ObjectKey,
@@ -104,14 +108,16 @@ impl BudgetWaiters {
         self.room.get(&before)?.first().map(|(_, key)| key.clone())
     }
 
-    /// The request has taken the room that it was woken for: no other request gets it.
+    /// Records that a request has used the disruption that was reserved for it, so that no other request gets
+    /// it.
     pub(crate) fn take_disruption(&mut self, key: &ObjectKey) {
         if let Some(tracked) = self.requests.get_mut(key) {
             tracked.reserved = None;
         }
     }
 
-    /// Lets a request wait for the budgets in its way to change; it keeps its place if it waits for them already.
+    /// Lets a request wait for a change of the budgets that keep its pod; it keeps its place if it waits for
+    /// them already.
     pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
         match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
             (Some(WaitingFor::Room(waited, _)), _) if check.budget() == Some(waited) => return,
@@ -143,8 +149,8 @@ impl BudgetWaiters {
         }
     }
 
-    /// Returns those to wake when a budget changes in favour of its pods, each with a delay: the longest waiting if it
-    /// has room, all if its pods are no longer the same.
+    /// Returns the requests to wake when a budget's change may let pods go, each with a delay: those that
+    /// have waited longest if it allows disruptions, or all if it may let any pod go.
     pub(crate) fn wake(
         &mut self,
         budget: &ObjectKey,
@@ -161,7 +167,8 @@ impl BudgetWaiters {
         room.take(WOKEN.max(allowed)).map(at_once).collect()
     }
 
-    /// Delays those after the first [`WOKEN`] until [`ALL_WOKEN`] has passed since all of the namespace were woken.
+    /// Delays the requests after the first [`WOKEN`] until [`ALL_WOKEN`] has passed since all of the
+    /// namespace were last woken.
     fn paced(
         &mut self,
         budget: &ObjectKey,
@@ -237,7 +244,8 @@ mod tests {
         assert_eq!(woken(&mut waiters, "a", ReleasedPods::AtMost(1)), [key("several")]);
     }
 
-    /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
+    /// A tenant changed the selector of one budget back and forth: each change had all of its pods checked
+    /// again.
     #[test]
     fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
         let mut waiters = BudgetWaiters::default();

@@ -20,13 +20,14 @@ use super::budget_check::BudgetCheck;
 use super::eviction_result::{EvictionResult, read};
 use super::reconciler::ImperativeReconciler;
 
-/// An eviction that lost many races may sleep inside the host for about half a minute.
+/// How long to wait for the answer to an eviction. One that loses many races may take about half a minute
+/// inside the host.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
 
-/// Longest time for which the host can make everybody wait.
+/// Longest time for which the host can pause all evictions.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Runs until shutdown, then waits for what is in flight.
+/// Sends evictions until shutdown, then waits for those in flight.
 pub(super) async fn dispatch(reconciler: Arc<ImperativeReconciler>) {
     let stop = reconciler.context.shutdown.clone();
     let tasks = TaskTracker::new();
@@ -63,7 +64,7 @@ fn count(n: usize) -> i64 {
 
 async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
     let began = Instant::now();
-    // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
+    // A panic is a bug. It must not keep the slot from other evictions, nor the pod from another attempt.
     let asked = AssertUnwindSafe(ask(&reconciler, &key)).catch_unwind().await.unwrap_or_else(|_| {
         error!(request = %key, "the eviction panicked; it is tried again");
         Some((EvictionResult::Unclear, BudgetCheck::Allows(None)))
@@ -81,7 +82,8 @@ async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
     reconciler.pool_changed.notify_one();
 }
 
-/// Asks the host, unless the request is no longer ours or the pod is already going.
+/// Sends the eviction. Returns none if the request is no longer ours, the pod is already terminating, or the
+/// eviction is not due any more.
 async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
     let (request, seen) = reconciler.fetch(key)?;
     let attempts = reconciler.still_asks(key, &seen)?;
@@ -101,8 +103,9 @@ async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(Evic
     Some((result, seen.check))
 }
 
-/// What became of an eviction that the host may have accepted, though the cache does not show it; none if the pod is there
-/// as before: a second one would be a second disruption in the eyes of its budget.
+/// Reads the pod from the host, to find out about an eviction that the host may have accepted though the
+/// cache does not show it: a second eviction would count as a second disruption of the budget. Returns none
+/// if the pod is not terminating.
 async fn look_live(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> Option<EvictionResult> {
     match find(&api::<Pod>(&context.client, &pod.namespace), &pod.name).await {
         Ok(live) => match live.map(|wire| wire.object).filter(|live| live.uid == uid) {
@@ -123,10 +126,10 @@ async fn evict(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> Evict
     }
 }
 
-/// The eviction of this very pod, and not of one that has its name after it.
+/// The eviction of the pod with this UID, and not of a later one with its name.
 ///
-/// Not `Api::evict`: it sends the options as `delete_options`, which no host knows, so that all of them ignore the
-/// precondition (kube-core 5, subresource.rs).
+/// `Api::evict` is not used: it sends the options as `delete_options`, a field that no host knows, so that
+/// every host ignores the precondition (kube-core 5, subresource.rs).
 fn eviction(pod: &ObjectKey, uid: &str) -> Eviction {
     let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
     Eviction {
@@ -150,7 +153,8 @@ mod tests {
 
     use super::*;
 
-    /// The pod of an eviction whose answer was lost was taken for gone, and its eviction not sent again for half a minute.
+    /// The pod of an eviction whose answer was lost was taken for gone, and its eviction not sent again for
+    /// half a minute.
     #[tokio::test]
     async fn a_404_that_names_no_pod_does_not_mean_that_the_pod_is_gone() {
         let key = ObjectKey::new("ns", "db-0");

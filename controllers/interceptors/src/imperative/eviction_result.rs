@@ -1,4 +1,5 @@
-//! The result of an eviction, read from the host's answer (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
+//! The result of an eviction, read from the host's answer
+//! (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
 
 use std::time::Duration;
 
@@ -9,39 +10,39 @@ use kube::core::Status;
 
 /// Cause of a 429 that comes from a budget (k8s.io/api/policy/v1.DisruptionBudgetCause).
 const BUDGET_CAUSE: &str = "DisruptionBudget";
-/// Longest part of a foreign message that is repeated.
+/// Most characters of the host's message that we repeat.
 const MAX_REPEATED: usize = 512;
 
 /// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionResult {
-    /// The pod is on its way out.
+    /// The pod is terminating.
     Accepted,
     /// The pod is gone, or another one has its name.
     Gone,
-    /// A PodDisruptionBudget does not allow it now; in its words.
+    /// A PodDisruptionBudget does not allow it now; with the host's words.
     Budget(String),
     /// More than one PodDisruptionBudget covers the pod: the host never evicts it.
     ManyBudgets,
-    /// An admission webhook or policy says no, or cannot be asked; in its words.
+    /// An admission webhook or policy denies it, or cannot be called; with the host's words.
     Admission(String),
     /// Something else that will not pass by itself (authorization, an invalid object).
     Refused(String),
-    /// A race was lost, or nothing was sent: again.
+    /// A race was lost, or nothing was sent: try again.
     TryAgain,
-    /// The host failed, or did not answer in time, and may have done it all the same.
+    /// The host failed or did not answer in time, and may have accepted the eviction all the same.
     Unclear,
     /// The host asks to send less.
     Throttled(Option<Duration>),
 }
 
 impl EvictionResult {
-    /// Whether this is a failure that counts as a retry and is worth telling.
+    /// Whether this is a refusal, which counts as a retry and is reported.
     pub(crate) fn blocks(&self) -> bool {
         matches!(self, Self::Budget(_) | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
     }
 
-    /// Whether the pod stays, and has not taken the room that a budget had for it.
+    /// Whether the eviction has used no disruption of a budget that may have had one for it.
     pub(crate) fn leaves_room(&self) -> bool {
         matches!(self, Self::Gone | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
     }
@@ -51,7 +52,7 @@ impl EvictionResult {
         matches!(self, Self::Throttled(_))
     }
 
-    /// A word for what blocks, for telling changes.
+    /// The kind of the result in one word, for metrics, logs and comparisons.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -67,7 +68,7 @@ impl EvictionResult {
     }
 }
 
-/// Reads an answer. The host reports several budgets with HTTP 201 and a Status that says 500.
+/// Reads the host's answer. The host reports several budgets with HTTP 201 and a Status that has code 500.
 pub(crate) fn read(result: Result<Status, kube::Error>) -> EvictionResult {
     match result {
         Ok(status) if status.code < 400 => EvictionResult::Accepted,
@@ -76,7 +77,7 @@ pub(crate) fn read(result: Result<Status, kube::Error>) -> EvictionResult {
     }
 }
 
-/// Reads a refusal.
+/// Reads an error.
 pub(crate) fn from_error(error: &kube::Error) -> EvictionResult {
     let kube::Error::Api(status) = error else { return EvictionResult::Unclear };
     if is_admission(&status.message) {
@@ -103,8 +104,8 @@ pub(crate) fn from_error(error: &kube::Error) -> EvictionResult {
     }
 }
 
-/// A pod of another UID has the name, as the eviction itself words it and as the store below it does
-/// (k8s.io/apiserver pkg/storage/interfaces.go).
+/// Whether a message says that the pod of this name has another UID: the words are those of the eviction
+/// handler, and of the storage below it (k8s.io/apiserver pkg/storage/interfaces.go).
 fn is_another(message: &str) -> bool {
     message.contains("UID in the precondition") || message.contains("UID in precondition")
 }
@@ -114,15 +115,15 @@ fn budget_cause(status: &Status) -> Option<&str> {
     causes.iter().find(|c| c.reason == BUDGET_CAUSE).map(|c| c.message.as_str())
 }
 
-/// k8s.io/apiserver words denials and failures of webhooks and policies like this.
+/// Whether a message is that of k8s.io/apiserver for a denial or a failure of a webhook or policy.
 fn is_admission(message: &str) -> bool {
     (message.contains("admission webhook") && message.contains("denied the request"))
         || message.contains("failed calling webhook")
         || (message.contains("ValidatingAdmissionPolicy") && message.contains("denied request"))
 }
 
-/// The webhook or policy of an answer that is one's; empty if the message does not name it. The Status has it in its
-/// message alone.
+/// The name of the webhook or policy that denied a request; empty if the message does not contain it. The
+/// Status has it in its message alone.
 pub(crate) fn named_webhook(words: &str) -> &str {
     let after = |mark: &str, end: char| Some(words.split_once(mark)?.1.split_once(end)?.0);
     after("admission webhook \"", '"')
@@ -131,7 +132,8 @@ pub(crate) fn named_webhook(words: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The budget of an answer that is one's; empty if the message does not name it. The Status has it in its message alone.
+/// The name of the budget that refused an eviction; empty if the message does not contain it. The Status has
+/// it in its message alone.
 pub(super) fn named_budget(words: &str) -> &str {
     words.strip_prefix("The disruption budget ").and_then(|rest| rest.split(' ').next()).unwrap_or_default()
 }

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Measured on a 1.36 host: 64 evict the most under one budget and under many; 128 are slower again.
+/// Measured with a host of version 1.36: with 64 in flight, the most pods are evicted under one budget and
+/// under many; 128 are slower.
 const MOST: f64 = 64.0;
 const LEAST: f64 = 4.0;
-/// The limit is lowered at most once in this time: answers that were sent together tell the same story.
+/// The limit is lowered at most once in this time, because evictions that were sent together meet the same
+/// overload.
 const CUT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A limit between 4 and 64, at first 64.
@@ -35,7 +37,7 @@ impl InFlightLimit {
         self.value >= MOST
     }
 
-    /// Learns from an answer: one that says that there is too much to do lowers the limit, any other raises it.
+    /// Adjusts the limit after an answer: one that shows overload lowers it, any other raises it.
     pub(crate) fn learn(&mut self, too_much: bool, now: Instant) {
         if !too_much {
             self.value = (self.value + 1.0 / self.value).min(MOST);

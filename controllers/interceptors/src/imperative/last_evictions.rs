@@ -1,4 +1,5 @@
-//! When budgets let pods go last: a pod that waits for one that lets others go is on its way.
+//! When each budget last allowed an eviction. While a budget evicts other pods, a pod that waits for it makes
+//! progress.
 
 use std::collections::HashMap;
 
@@ -8,22 +9,22 @@ use jiff::Timestamp;
 
 use crate::report::STANDSTILL;
 
-/// Budgets that are known before those that have stood still are looked for.
+/// The map is not pruned for its size while it has fewer than twice this many budgets.
 const FEW: usize = 64;
 
-/// When budgets let a pod go last, for any client. Those that have stood still are forgotten: when there are twice as
-/// many as were left the last time, and once in [`STANDSTILL`], so that each note costs little however many budgets there
-/// are.
+/// When each budget last allowed an eviction, by any client. Budgets that have allowed none for
+/// [`STANDSTILL`] are forgotten. They are looked for once in that time, and when there are twice as many
+/// budgets as the last time left, so that each note costs little however many there are.
 #[derive(Debug, Default)]
 pub(crate) struct LastEvictions {
     last: HashMap<ObjectKey, Timestamp>,
-    /// How many were left when it was pruned last, and when that was.
+    /// How many budgets the last pruning left; `pruned` is when that was.
     left: usize,
     pruned: Option<Timestamp>,
 }
 
 impl LastEvictions {
-    /// A budget has let a pod go.
+    /// Records that a budget has allowed an eviction.
     pub(crate) fn note(&mut self, budget: &ObjectKey, now: Timestamp) {
         self.last.insert(budget.clone(), now);
         let is_long_ago = self.pruned.is_none_or(|at| now.duration_since(at).abs() >= STANDSTILL);
@@ -33,7 +34,7 @@ impl LastEvictions {
         }
     }
 
-    /// When the budget that blocks let one go last, if that is known.
+    /// When the budget that blocks last allowed an eviction, if that is known.
     pub(crate) fn last(&self, namespace: &str, blocked: Option<&Blocked>) -> Option<Timestamp> {
         let blocked = blocked.filter(|blocked| !blocked.state.is_empty())?;
         self.last.get(&ObjectKey::new(namespace, &blocked.name)).copied()

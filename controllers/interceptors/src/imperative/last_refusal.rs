@@ -14,18 +14,18 @@ use super::eviction_result::{EvictionResult, named_budget, named_webhook};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LastRefusal {
     result: EvictionResult,
-    /// How many in a row were of this kind.
+    /// How many refusals in a row were of this kind.
     pub(super) in_a_row: u32,
-    /// What the cache knew of the budget then, with its numbers.
+    /// What the cache knew of the budget when the eviction was sent, with its numbers.
     why: Option<(ObjectKey, String)>,
     /// The budgets that were last seen to cover the pod together.
     several: Option<[ObjectKey; 2]>,
-    /// The budget that was last seen closed, and its state.
+    /// The budget that was last seen to refuse, and its state.
     closed: Option<(ObjectKey, &'static str)>,
 }
 
 impl LastRefusal {
-    /// The refusal that `result` is, after another one.
+    /// The refusal `result`, which comes after `before`.
     pub(super) fn new(result: &EvictionResult, asked_at: &BudgetCheck, before: Option<Self>) -> Self {
         let in_a_row =
             before.as_ref().filter(|before| before.result.kind() == result.kind()).map_or(0, |b| b.in_a_row);
@@ -34,7 +34,8 @@ impl LastRefusal {
             _ => None,
         };
         let several = before.as_ref().and_then(|before| before.several.clone());
-        // One that had room when it was asked is not in its old state any more, whatever that was.
+        // A budget that allowed a disruption when the eviction was sent is no longer in the state that was
+        // recorded before.
         let closed = before.and_then(|before| before.closed).filter(|_| asked_at.refuses());
         let in_a_row = in_a_row.saturating_add(1);
         let mut refused = Self { result: result.clone(), in_a_row, why, several, closed };
@@ -42,7 +43,7 @@ impl LastRefusal {
         refused
     }
 
-    /// Takes in how the budgets stand.
+    /// Records the present state of the budgets.
     pub(super) fn update(&mut self, check: &BudgetCheck) {
         match check {
             BudgetCheck::Refuses { budget, state, .. } => self.closed = Some((budget.key.clone(), state)),
@@ -51,19 +52,19 @@ impl LastRefusal {
         }
     }
 
-    /// The message of the status: the numbers are those of the refusal.
+    /// The message for the status, with the budget's numbers at the time of the refusal.
     pub(super) fn message(&self, retries: u32, check: &BudgetCheck) -> String {
         let (by, words) = self.why(check);
         refusal::message(retries, by, &words)
     }
 
-    /// What an event says: as the message, without the number of retries.
+    /// The message for an event: that of the status without the number of retries.
     pub(super) fn cause(&self, check: &BudgetCheck) -> String {
         let (by, words) = self.why(check);
         refusal::cause(by, &words)
     }
 
-    /// Who refuses, and in which words: of the same budgets as [`LastRefusal::blocked`] names.
+    /// Who refuses, and in which words. The budgets are those that [`LastRefusal::blocked`] names.
     fn why(&self, check: &BudgetCheck) -> (RefusalSource, String) {
         match (&self.result, check) {
             (EvictionResult::Admission(words), _) => (RefusalSource::Admission, words.clone()),
@@ -77,13 +78,13 @@ impl LastRefusal {
             (EvictionResult::Budget(words), _) => {
                 (RefusalSource::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
             }
-            // The one that is left.
+            // One of the budgets is left.
             (_, BudgetCheck::Refuses { why, .. }) => (RefusalSource::Budget, why.clone()),
             _ => (RefusalSource::Budget, several(self.several.as_ref())),
         }
     }
 
-    /// For programs: which one refuses, and in what way; without the time.
+    /// For programs: what refuses, and in what way; without the time.
     pub(super) fn blocked(&self, check: &BudgetCheck) -> Blocked {
         let (reason, name, state) = match (&self.result, check) {
             (EvictionResult::Admission(words), _) => (ADMISSION_WEBHOOK, named_webhook(words).to_owned(), ""),
@@ -96,7 +97,8 @@ impl LastRefusal {
                 let names = self.several.as_ref().map(joined).unwrap_or_default();
                 (POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS)
             }
-            // It has room, and the next eviction may take it; or the cache does not have it yet.
+            // The budget allows a disruption, which the next eviction may use; or the cache does not have the
+            // budget yet.
             (EvictionResult::Budget(words), BudgetCheck::Allows(_)) => {
                 let name =
                     check.budget().map_or_else(|| named_budget(words).to_owned(), |key| key.name.to_string());

@@ -24,7 +24,7 @@ struct ResultLabels {
     result: &'static str,
 }
 
-/// KEP-4563's counter of evictions, and how the pool is doing.
+/// KEP-4563's counter of evictions, and gauges of the pool.
 pub(super) struct Metrics {
     failed: Arc<FailedEvictions>,
     answers: Family<ResultLabels, Counter>,
@@ -33,8 +33,9 @@ pub(super) struct Metrics {
     pub(super) limit: Gauge,
 }
 
-/// Evictions that failed, of each request that is remembered (KEP-4563, Eviction: 'If the pod eviction fails, the metric is
-/// incremented'), in step with the number of retries in its message. A scrape shows at most [`SERIES`] of them.
+/// How many evictions failed for each request that is tracked (KEP-4563, Eviction: 'If the pod eviction
+/// fails, the metric is incremented'); equal to the number of retries in its message. A scrape shows at most
+/// [`SERIES`] of them.
 struct FailedEvictions {
     requests: Mutex<HashMap<ObjectKey, FailureCount>>,
     shown: SnapshotMetric<Family<RequestLabels, Counter>>,
@@ -73,7 +74,7 @@ impl Metrics {
         }
     }
 
-    /// An eviction failed, of a request that is remembered.
+    /// Counts a failed eviction of a request that is tracked.
     pub(super) fn failed_for(&self, request: &ObjectKey, pod: &str) {
         let mut requests = self.failed.requests.lock();
         match requests.get_mut(request) {
@@ -84,12 +85,12 @@ impl Metrics {
         }
     }
 
-    /// The host answered.
+    /// Counts an answer of the host.
     pub(super) fn answered(&self, result: &'static str) {
         self.answers.get_or_create(&ResultLabels { result }).inc();
     }
 
-    /// The request is no longer remembered.
+    /// Removes a request that is no longer tracked.
     pub(super) fn forget(&self, request: &ObjectKey) {
         self.failed.requests.lock().remove(request);
     }

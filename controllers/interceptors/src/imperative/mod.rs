@@ -1,4 +1,5 @@
-//! imperative-eviction.k8s.io: calls the eviction API for every pod whose turn it is, respecting budgets, in parallel.
+//! imperative-eviction.k8s.io: calls the eviction API for the pods of all requests in its turn, in parallel;
+//! budgets are respected.
 //!
 //! ```text
 //! request, pod, budget change ─▶ queue ─▶ reconciler: next step ─┬─▶ report (status, events)

@@ -1,5 +1,5 @@
-//! Decides the next step for one request in the turn of imperative eviction, from the pod, its budgets, the attempts so far,
-//! and the time. Pure.
+//! Decides the next step for one request in the turn of imperative eviction, from the pod, its budgets, the
+//! attempts so far, and the time. Pure.
 
 use drydock_runtime::Pod;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use crate::target_pod::responsible;
 /// The next step for a request: a report, an eviction, or a wait.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NextStep {
-    /// What to report, if anything is to be.
+    /// The progress to report, if there is any.
     pub(crate) progress: Option<ProgressReport>,
     /// Whether to ask the host for an eviction.
     pub(crate) ask: bool,

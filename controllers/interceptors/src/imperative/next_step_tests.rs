@@ -1,4 +1,4 @@
-//! What imperative eviction does with each pod, and what it says of it.
+//! What imperative eviction does with each pod, and what it reports.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -140,8 +140,8 @@ fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while(
     assert!(asks(&open(), 1) && asks(&BudgetCheck::Allows(None), 1));
 }
 
-/// A second budget that came and went between two looks at the cache left the first as it was when it was asked: the pod
-/// then waited out its backoff.
+/// A second budget that came and went between two looks at the cache left the first as it was when it was
+/// asked: the pod then waited out its backoff.
 #[test]
 fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     for (refused, between) in [(EvictionResult::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
@@ -165,8 +165,8 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
     }
 }
 
-/// A webhook that could not be reached for a moment held a pod that budgets had refused eight times for a quarter of an
-/// hour.
+/// A webhook that could not be reached for a moment delayed a pod for 15 minutes, because budgets had refused
+/// it eight times before.
 #[test]
 fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
     let no = EvictionResult::Admission("no".into());

@@ -1,5 +1,6 @@
-//! Which pod is evicted next. Namespaces are served in turn, as tenants make as many budgets as they like; within a
-//! namespace its budgets take turns, so that one with many pods does not delay one with few.
+//! Decides which pod is evicted next. Namespaces take turns, because tenants can create any number of
+//! budgets; within a namespace its budgets take turns, so that one with many pods does not delay one with
+//! few.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,32 +12,34 @@ use tokio::time::Instant;
 
 use super::in_flight_limit::InFlightLimit;
 
-/// Pods that the same budget covers; the pods of a namespace without one.
+/// The flow of an eviction: the budget that covers the pod, or the namespace of pods without one.
 pub(crate) type BudgetFlow = ObjectKey;
 
-/// An answer that takes longer says that the budgets of the namespace are contended, or that the host is loaded.
+/// An answer that takes at least this long shows that the budgets of the namespace are contended, or that the
+/// host is overloaded.
 const SLOW: Duration = Duration::from_secs(5);
-/// The reserve is this part of the limit. No more than 100 evictions fit on a connection to the host.
+/// The reserve is the limit divided by this. No more than 100 evictions fit on a connection to the host.
 const RESERVE: usize = 4;
-/// Namespaces without evictions whose lowered limit is remembered.
+/// Most namespaces without evictions whose lowered limit is remembered.
 const RESTED: usize = 256;
 
-/// Evictions that wait and that are in flight.
+/// The evictions that wait and those that are in flight.
 ///
-/// A namespace may take all slots while no other wants one. When all are taken, there is a reserve for those that have
-/// less than an equal share: each may take half of what is left of it.
+/// A namespace may take all slots while no other wants one. When all are taken, there is a reserve for
+/// namespaces that have less than an equal share: such a namespace may take another slot while it has fewer
+/// than the reserve has left.
 #[derive(Default)]
 pub(crate) struct EvictionPool {
-    /// Those with evictions that wait or are in flight.
+    /// Namespaces with evictions that wait or are in flight.
     namespaces: HashMap<Arc<str>, Namespace>,
-    /// Those with evictions that wait, in the order of their turns.
+    /// Namespaces with evictions that wait, the next one first.
     turns: VecDeque<Arc<str>>,
     queued: HashSet<ObjectKey>,
     in_flight: usize,
-    /// Of all namespaces together; lowered when the host asks to send less.
+    /// The limit of all namespaces together, which is lowered when the host asks to send less.
     limit: InFlightLimit,
     rested: HashMap<Arc<str>, (InFlightLimit, Instant)>,
-    /// After the host asked to wait.
+    /// No eviction is taken before this time, because the host asked to wait.
     paused_until: Option<Instant>,
 }
 
@@ -44,12 +47,12 @@ pub(crate) struct EvictionPool {
 struct Namespace {
     flows: RoundRobin<BudgetFlow, ObjectKey>,
     in_flight: usize,
-    /// Of this namespace; lowered when its evictions are answered slowly.
+    /// The limit of this namespace, which is lowered when its evictions are answered slowly.
     limit: InFlightLimit,
 }
 
 impl EvictionPool {
-    /// Takes in a request, unless it waits already.
+    /// Adds a request, unless it waits already.
     pub(crate) fn submit(&mut self, flow: &BudgetFlow, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {
             return;
@@ -65,7 +68,7 @@ impl EvictionPool {
         namespace.flows.push(flow, key);
     }
 
-    /// The next one to evict, if a slot is free.
+    /// Takes the next request to evict, if a slot is free for one.
     pub(crate) fn take(&mut self, now: Instant) -> Option<ObjectKey> {
         let most = self.most_of_one();
         if most == 0 || self.paused_until.is_some_and(|until| now < until) {
@@ -85,8 +88,9 @@ impl EvictionPool {
         Some(key)
     }
 
-    /// How many evictions one namespace may have in flight to take a slot now. While none is free this is an equal share
-    /// at most, so that few namespaces are below it, and none is where there are more namespaces than slots.
+    /// A namespace may take a slot now if it has fewer evictions in flight than this. While no slot is free,
+    /// this is an equal share at most, so that only few namespaces are below it, and none if there are more
+    /// namespaces than slots.
     fn most_of_one(&self) -> usize {
         let most = self.limit.get();
         if self.in_flight < most {
@@ -96,7 +100,7 @@ impl EvictionPool {
         (most / self.namespaces.len().max(1)).min(reserve)
     }
 
-    /// Frees the slot of a request, and learns from how the host answered.
+    /// Frees the slot of a request, and adjusts the limits by how the host answered.
     pub(crate) fn finish(&mut self, key: &ObjectKey, overload: bool, latency: Duration, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.limit.learn(overload, now);
@@ -108,7 +112,8 @@ impl EvictionPool {
         }
     }
 
-    /// Forgets a namespace without evictions, but for a lowered limit: those that wait for a budget come back.
+    /// Forgets a namespace without evictions, but remembers its lowered limit: its requests that wait for a
+    /// budget come back.
     fn rest(&mut self, name: &Arc<str>, now: Instant) {
         let Some(limit) = self.namespaces.remove(name).map(|namespace| namespace.limit) else { return };
         if limit.is_full() {
@@ -123,7 +128,7 @@ impl EvictionPool {
         self.rested.insert(name.clone(), (limit, now));
     }
 
-    /// Holds everything back until then.
+    /// Pauses all evictions until `until`.
     pub(crate) fn pause(&mut self, until: Instant) {
         self.paused_until = self.paused_until.max(Some(until));
     }

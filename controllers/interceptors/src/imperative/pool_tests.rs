@@ -1,4 +1,4 @@
-//! Whose eviction is next, and what holds nobody up.
+//! Which eviction is next, and what must not delay the others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::new(namespace, name)
 }
 
-/// Submits so many pods of a budget.
+/// Submits `count` pods of a budget.
 fn submit(pool: &mut EvictionPool, namespace: &str, budget: &str, pods: usize) {
     for pod in 0..pods {
         pool.submit(&key(namespace, budget), key(namespace, &format!("{budget}{pod}")));
@@ -74,8 +74,8 @@ fn what_is_freed_is_shared_until_all_have_the_same() {
     assert!(a.abs_diff(b) <= 8 && (60..=80).contains(&(a + b)), "{a} and {b}");
 }
 
-/// Each slow answer cut the limit of all to 0.7: evictions of a tenant who keeps writing to his budgets, which loses each
-/// race inside the host, left 4 slots for the cluster, and held these.
+/// Each slow answer cut the limit of all to 0.7: evictions of a tenant who keeps writing to his budgets,
+/// which loses each race inside the host, left 4 slots for the cluster, and held these.
 #[test]
 fn slow_answers_slow_the_namespace_that_they_are_about_and_no_other() {
     let (mut pool, mut now) = (EvictionPool::default(), Instant::now());

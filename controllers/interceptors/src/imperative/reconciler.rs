@@ -1,4 +1,4 @@
-//! Looks at one request, decides the next step, reports it, and puts the eviction into the pool.
+//! Reconciles one request: decides the next step, reports it, and puts the eviction into the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::{NAME, is_ours};
 use crate::report::{Audience, ProgressNews, ProgressReport, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
-/// Reports of one request are not closer than this, but for the first and the last.
+/// Least time between two reports about one request, except before the last one.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Locks: `waiters` and `pool` are never held together, nor across an await.
@@ -30,14 +30,14 @@ pub(super) struct ImperativeReconciler {
     pub(super) context: ControllerContext,
     pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) pool: Mutex<EvictionPool>,
-    /// Somebody was put into the pool, or a slot became free.
+    /// Notified when a request was added to the pool, or a slot became free.
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
     pub(super) waiters: Mutex<BudgetWaiters>,
     reporter: Reporter,
 }
 
-/// The pod of a request, and what its budgets allow.
+/// The pod of a request, and the prediction from its budgets.
 pub(super) struct PodAndBudgets {
     pub(super) pod: Option<Arc<Pod>>,
     pub(super) check: BudgetCheck,
@@ -61,18 +61,18 @@ impl ImperativeReconciler {
         self.waiters.lock().knows(key)
     }
 
-    /// A budget has changed in favour of its pods.
+    /// Wakes requests that wait for a budget whose change may let pods go.
     pub(super) fn wake(&self, budget: &ObjectKey, released_pods: ReleasedPods) {
         let woken = self.waiters.lock().wake(budget, released_pods, Instant::now());
         woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
-    /// A budget has let a pod go, for any client.
+    /// Records that a budget has allowed an eviction, by any client.
     pub(super) fn note_eviction(&self, budget: &ObjectKey) {
         self.waiters.lock().last_evictions.note(budget, clock::now());
     }
 
-    /// The request, while it is ours, and its surroundings.
+    /// The request with its pod and budgets; none if it is not in our turn.
     pub(super) fn fetch(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, PodAndBudgets)> {
         let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
         request.spec.target.pod.as_ref()?;
@@ -94,7 +94,7 @@ impl ImperativeReconciler {
             self.submit(&key, &flow);
         } else if next_step.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check)
         {
-            // A budget that changed before this request waited for it has not woken it.
+            // The budget changed before this request began to wait for it, and has not woken it.
             self.queue.add(key.clone());
         }
         let mut wake = next_step.wake;
@@ -110,7 +110,8 @@ impl ImperativeReconciler {
         Ok(at(wake, now))
     }
 
-    /// In which words an event says what blocks, if it was a refusal; and when the budget let an eviction go last.
+    /// The words of the event about a refusal, if there was one; and when the budget that blocks last allowed
+    /// an eviction.
     fn about(
         &self,
         key: &ObjectKey,
@@ -151,7 +152,7 @@ impl ImperativeReconciler {
         next_step
     }
 
-    /// What was tried for a request that waited in the pool, if it is still to be asked for.
+    /// The attempts for a request that waited in the pool, if its eviction is still due.
     pub(super) fn still_asks(&self, key: &ObjectKey, seen: &PodAndBudgets) -> Option<Attempts> {
         let mut waiters = self.waiters.lock();
         let attempts = &waiters.get_mut(key)?.attempts;
@@ -163,16 +164,17 @@ impl ImperativeReconciler {
         self.pool_changed.notify_one();
     }
 
-    /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
-    /// for, if it was.
+    /// Takes back a request from the pool. `result` has the host's answer and the state of the budgets before
+    /// it; none if no eviction was sent.
     pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
         let mut waiters = self.waiters.lock();
-        // A request whose eviction was not sent after all has not taken it either.
+        // A request whose eviction was not sent has not used its disruption either.
         let mut leaves_room = result.is_none();
         waiters.asked(key);
         if let Some((tracked, (result, check))) = waiters.get_mut(key).zip(result) {
             if result.blocks() {
-                // Under the lock: the series of a request that is forgotten meanwhile would never go.
+                // This happens under the lock: otherwise the series of a request that is forgotten meanwhile
+                // would stay forever.
                 self.metrics.failed_for(key, &tracked.pod);
             }
             leaves_room = result.leaves_room();

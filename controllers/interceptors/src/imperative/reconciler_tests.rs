@@ -1,4 +1,4 @@
-//! Imperative eviction as a whole: what is asked, what is told, and what holds nobody up.
+//! Imperative eviction as a whole: what it sends and reports, and what must not delay other requests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ use super::super::testing::{
 };
 use super::*;
 
-/// What was written to the old one was taken for what stands in the new one, which was told nothing for three minutes.
+/// The entry of the old request was taken for that of the new one, which got no report for three minutes.
 #[tokio::test]
 async fn a_request_that_was_made_anew_while_nobody_watched_is_reported_to() {
     let mut running = RunningInterceptor::start(&[], &["p"], |_| accepted());
@@ -24,7 +24,7 @@ async fn a_request_that_was_made_anew_while_nobody_watched_is_reported_to() {
     running.until(|asked| matches!(asked, HostCalls::Report(..))).await;
 }
 
-/// The place of an eviction whose task panicked was never free again, nor was its pod asked for.
+/// The slot of an eviction whose task panicked was never free again, and its pod was not tried again.
 #[tokio::test]
 async fn an_eviction_that_panics_is_tried_again() {
     let first = AtomicBool::new(true);
@@ -35,8 +35,8 @@ async fn an_eviction_that_panics_is_tried_again() {
     running.until_evicted("p").await;
 }
 
-/// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API server refused
-/// the report every 30 s, and what was remembered of a thousand pods was several GB.
+/// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API
+/// server refused the report every 30 s, and what was remembered of a thousand pods was several GB.
 #[tokio::test]
 async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
     let budgets: Vec<PodDisruptionBudget> =
@@ -104,7 +104,8 @@ async fn the_counter_of_the_kep_counts_evictions_that_failed() {
     );
 }
 
-/// While `kubectl drain` used up a budget, those who waited for it were told that it lets nothing go.
+/// While `kubectl drain` used up a budget, the owners of pods that waited for it got an event that it lets no
+/// pod go.
 #[tokio::test]
 async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     let context = context(|_, _, _| accepted());

@@ -1,4 +1,4 @@
-//! Who is woken by a budget, and that room is taken by somebody.
+//! Which requests a budget wakes, and that its disruptions are used.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ use super::super::testing::{
 };
 use super::*;
 
-/// Nobody was woken: the pod was looked at again with its next heartbeat, three minutes later.
+/// No request was woken: the pod was tried again with its next heartbeat, three minutes later.
 #[tokio::test]
 async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted() {
     let budgets = [budget("a", "1", 1), budget("b", "2", 1)];
@@ -31,7 +31,7 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
     running.until_evicted("p").await;
     running.until_kept("p", 1).await;
     running.context.caches.budgets.remove(&budgets[0].key());
-    // It allows nothing, which is told.
+    // It allows nothing, which the report says.
     running
         .until(|asked| matches!(asked, HostCalls::Report(_, message) if message.contains("\"b\" allows 0")))
         .await;
@@ -39,8 +39,8 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
     running.until_evicted("p").await;
 }
 
-/// As many are woken as a budget may have room for. Had these all been denied by a webhook, the budget did not change
-/// again, and those behind them waited for their heartbeats.
+/// As many are woken as a budget may have room for. If a webhook had denied all of these, the budget did not
+/// change again, and the requests behind them waited for their heartbeats.
 #[tokio::test]
 async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     let names: Vec<String> = (0..80).map(|i| format!("p{i:02}")).collect();
@@ -70,8 +70,8 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     }
 }
 
-/// As many are woken as a budget may have room for. Those whose requests were withdrawn did not take it, and those behind
-/// them waited for up to a quarter of an hour.
+/// As many are woken as a budget may have room for. Those whose requests were withdrawn did not take it, and
+/// those behind them waited for up to a quarter of an hour.
 #[tokio::test]
 async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     let names: Vec<String> = (0..100).map(|i| format!("p{i:02}")).collect();
@@ -99,7 +99,7 @@ async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     assert!(rest.iter().any(|name| asked == HostCalls::Eviction(name.clone())), "{asked:?}");
 }
 
-/// The same while they wait for a place in the pool, or while the host was asked in vain.
+/// The same while they wait for a slot in the pool, or while the host refuses.
 #[tokio::test]
 async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
@@ -134,7 +134,8 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
 }
 
-/// With each healthy pod more, all that were woken and refused again were told so: 64 writes for each eviction.
+/// With each further healthy pod, all requests that were woken and refused again wrote their reports: 64
+/// writes for each eviction.
 #[tokio::test]
 async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
     let names: Vec<String> = (0..600).map(|i| format!("p{i:03}")).collect();

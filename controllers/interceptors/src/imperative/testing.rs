@@ -14,10 +14,11 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::{NAME, run};
 
-/// Far more than anything here takes.
+/// Longest time that a test waits; far more than anything here takes.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
-/// The calls that the host got: evictions by the pod's name, and reports by the request's and their message.
+/// A call that the host got: an eviction with the pod's name, or a report with the request's name and its
+/// message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HostCalls {
     Eviction(String),
@@ -31,7 +32,7 @@ pub(super) struct RunningInterceptor {
 }
 
 impl RunningInterceptor {
-    /// `result` gives code and body for the eviction of the pod of this name.
+    /// `result` returns code and body of the answer to the eviction of the pod of this name.
     pub(super) fn start(
         budgets: &[PodDisruptionBudget],
         pods: &[&str],
@@ -63,7 +64,7 @@ impl RunningInterceptor {
         Self { context, asked }
     }
 
-    /// Waits until the host was asked this.
+    /// Waits for a call for which `is_it` holds.
     pub(super) async fn until(&mut self, is_it: impl Fn(&HostCalls) -> bool) -> HostCalls {
         let found = async {
             loop {
@@ -76,7 +77,7 @@ impl RunningInterceptor {
         tokio::time::timeout(LIMIT, found).await.expect("asked in time")
     }
 
-    /// Waits until it is said that so many evictions of this pod failed: then it waits.
+    /// Waits until a report says that so many evictions of this pod failed.
     pub(super) async fn until_kept(&mut self, name: &str, retries: u32) {
         let said = format!("retries: {retries}");
         self.until(
@@ -108,7 +109,7 @@ pub(super) fn pod(name: &str) -> Pod {
     }
 }
 
-/// What the host says of a pod: that of one called `going` it is on its way out, which the cache does not know.
+/// The host's answer to a read of a pod: a pod called `going` is terminating, which the cache does not know.
 pub(super) fn live(path: &str) -> (u16, Value) {
     let name = path.split(['/', '?']).skip_while(|part| *part != "pods").nth(1).unwrap_or_default();
     let mut metadata = json!({"name": name, "namespace": "ns", "uid": name});
@@ -143,7 +144,7 @@ pub(super) fn accepted() -> (u16, Value) {
     (201, json!({"kind": "Status", "status": "Success"}))
 }
 
-/// With HTTP 201, as the host does it.
+/// The answer about several budgets has HTTP 201, as the host sends it.
 pub(super) fn several() -> (u16, Value) {
     (
         201,

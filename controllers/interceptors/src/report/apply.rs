@@ -1,4 +1,4 @@
-//! Writes an entry whole, by server-side apply under the name of its interceptor.
+//! Writes a whole entry, by server-side apply under the name of its interceptor.
 //!
 //! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
 
@@ -15,7 +15,8 @@ use tracing::debug;
 pub(super) enum EntryWrite {
     /// It is written.
     Written,
-    /// It is no longer our turn, or the request is gone.
+    /// It was refused: it is no longer our turn, the request is gone, or the API server does not accept the
+    /// entry.
     NotOurs,
 }
 
@@ -26,7 +27,7 @@ pub(super) async fn send(
     entry: &InterceptorStatus,
 ) -> Result<EntryWrite, kube::Error> {
     let key = request.key();
-    // The UID keeps the apply from another request of the same name.
+    // With the UID, the apply does not change another request of the same name.
     let body = json!({
         "apiVersion": drydock_api::API_VERSION,
         "kind": EvictionRequest::KIND,

@@ -1,4 +1,4 @@
-//! What every interceptor reports of a pod that terminates or is gone.
+//! The reports of all interceptors about a pod that terminates or is gone.
 
 use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::entry::ProgressReport;
 
-/// What keeps a terminating pod that is overdue, and how that is said.
+/// The message about a terminating pod that is overdue, and what keeps it; none if it is not overdue.
 fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
     pod.overdue_at().filter(|due| *due <= now)?;
     let (what, reason, name) = match pod.finalizers.first() {
@@ -21,7 +21,7 @@ fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
     Some((format!("The pod is terminating and past its grace period{what}."), blocked))
 }
 
-/// The pod is gone.
+/// Reports that the pod is gone.
 pub(crate) fn gone() -> ProgressReport {
     ProgressReport {
         message: "The pod has terminated.".to_owned(),
@@ -30,7 +30,8 @@ pub(crate) fn gone() -> ProgressReport {
     }
 }
 
-/// The pod is on its way out: what keeps it, if it is overdue, behind who terminates it, if that is known.
+/// Reports that the pod terminates: `who` terminates it (empty if unknown), and what keeps it if it is
+/// overdue.
 pub(crate) fn terminating(pod: &Pod, who: &str, now: Timestamp) -> ProgressReport {
     let (message, blocked) = match overdue(pod, now) {
         Some((words, blocked)) if who.is_empty() => (words, Some(blocked)),

@@ -1,5 +1,5 @@
-//! The next entry of an interceptor in the status of a request, from the one before and the progress, within the rules of its
-//! times. Pure.
+//! Makes the next entry of an interceptor in the status of a request, from the previous entry and the
+//! progress, by the API's rules for its times. Pure.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
-/// Heartbeats may not be closer (KEP-4563).
+/// Least time between two heartbeats (KEP-4563).
 const MIN_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
-/// A heartbeat is sent without other news after this (KEP-4563: every 3 minutes is enough).
+/// A heartbeat is sent after this even if nothing else changes (KEP-4563: every 3 minutes is enough).
 pub const HEARTBEAT: SignedDuration = SignedDuration::from_secs(180);
 
-/// A report that was refused is looked at again after this: the turn may be over, which the cache then says.
+/// A report that was refused is tried again after this. The turn may be over, which the cache shows by then.
 pub const REFUSED: Duration = Duration::from_secs(30);
 
-/// Progress of an interceptor, as it is to be reported.
+/// Progress of an interceptor, to be reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgressReport {
     /// For people.
@@ -26,36 +26,36 @@ pub struct ProgressReport {
     pub expected_finish: Option<Timestamp>,
     /// Whether the interceptor's work is over.
     pub completed: bool,
-    /// What keeps it from evicting the pod; the time is that of the entry.
+    /// What keeps it from evicting the pod. Its time is not used: the entry has its own.
     pub blocked: Option<Blocked>,
-    /// The block of the owner's last event, now or before; without the time.
+    /// What blocked at the time of the owner's last event, whether it still blocks or not; without the time.
     pub told: Option<Blocked>,
 }
 
 impl ProgressReport {
-    /// The same, with why there is a request at the beginning of the message, in words of its annotation.
+    /// Puts the reason for the request, from its annotation, at the beginning of the message.
     pub fn of(self, request: &EvictionRequest) -> Self {
         let message = with_clause(&clause_of(request), &self.message);
         Self { message, ..self }
     }
 }
 
-/// The entry to apply over `old`, or none if there is nothing new to say. While the same thing blocks, a message that only
-/// counts on is no news: it goes with the next heartbeat. A budget that hundreds of pods wait for would cause hundreds of
-/// writes with each eviction.
+/// Returns the entry that replaces `old`, or none if nothing is to be written. While the same thing blocks, a
+/// change of the message alone is not written at once, but with the next heartbeat: a budget that hundreds of
+/// pods wait for would otherwise cause hundreds of writes with each eviction.
 pub fn entry(
     old: &InterceptorStatus,
     progress: &ProgressReport,
     now: Timestamp,
 ) -> Option<InterceptorStatus> {
-    // A pod that is not cached is known to be gone only if we had to do with it before; the cache may lag.
+    // A pod that is not cached is known to be gone only if our turn had begun, because the cache may lag.
     let never_began = progress.completed && old.start_time.is_none();
     if old.completion_time.is_some() || never_began {
         return None;
     }
     let now = truncate_to_seconds(now);
     let mut entry = old.clone();
-    // The API refuses a longer one, and the report would be lost.
+    // The API server refuses a longer message, and the report would be lost.
     entry.message = cut(&progress.message, MAX_MESSAGE);
     entry.blocked = progress
         .blocked
@@ -66,7 +66,7 @@ pub fn entry(
         let since_time = last.or(entry.blocked.as_ref()).and_then(|blocked| blocked.since_time);
         entry.last_blocked = Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..told.clone() }));
     }
-    // A time that has passed may stay, but not be set.
+    // A time in the past may stay in the entry, but may not be set.
     let expected = progress.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
     entry.expected_finish_time = expected.or(progress.expected_finish.and(old.expected_finish_time));
     if progress.completed {
@@ -84,7 +84,7 @@ pub fn entry(
     (is_new || due).then_some(entry)
 }
 
-/// Since when the same reason and name block.
+/// The time since which this reason and name block.
 fn since(old: &InterceptorStatus, blocked: &Blocked, now: Timestamp) -> Timestamp {
     let same =
         old.blocked.as_ref().filter(|old| (&old.reason, &old.name) == (&blocked.reason, &blocked.name));
@@ -95,7 +95,8 @@ fn is_same_state(a: &Blocked, b: &Blocked) -> bool {
     (&a.reason, &a.name, &a.state) == (&b.reason, &b.name, &b.state)
 }
 
-/// The entry that declines the turn (a completionTime without a startTime), or none if it is over already.
+/// Returns the entry that declines the turn (it sets completionTime without startTime), or none if the turn
+/// is already completed.
 pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<InterceptorStatus> {
     let completion_time = Some(truncate_to_seconds(now));
     old.completion_time.is_none().then(|| InterceptorStatus {
@@ -106,7 +107,7 @@ pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<I
     })
 }
 
-/// When the next heartbeat is due after this entry, unless its work is over.
+/// When the next heartbeat is due after this entry; none once the work is completed.
 pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
     entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()
 }

@@ -1,5 +1,6 @@
-//! When the owner of a blocked pod gets an event. A pod in the queue of a budget that lets others go is on its way; one that
-//! nothing will let go, or behind a budget that has stood still, is not. Pure.
+//! Decides when the owner of a blocked pod gets an event. While a budget evicts other pods, a pod that waits
+//! for it needs none. The owner gets an event when the cause lasts until someone acts, or when a budget has
+//! let no pod go for [`STANDSTILL`]. Pure.
 
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS,
@@ -10,13 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 /// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
 pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What blocks the eviction of a pod, and which event its owner got last. A restart loses since when a budget stands still,
-/// unless the owner has had the event.
+/// What blocks the eviction of a pod, and what the owner's last event was about. A restart loses the time
+/// since which something blocks, unless the owner has had an event about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnerNotice {
-    /// What blocks now.
+    /// What blocks at present.
     now: Option<BlockedSince>,
-    /// The block of the owner's last event, as it was then.
+    /// What the owner's last event was about, as it was then.
     last: Option<Blocked>,
 }
 
@@ -28,21 +29,21 @@ struct BlockedSince {
     is_told: bool,
 }
 
-/// The event that is to be published now.
+/// The event to publish now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerEvent {
-    /// Nothing is new.
+    /// No event.
     Nothing,
-    /// What blocks; once for each cause.
+    /// An event about what blocks; one for each cause.
     Blocked,
-    /// What blocks, at this time, if it does so then.
+    /// No event yet; one about what blocks at this time, if it still blocks then.
     Later(Timestamp),
-    /// That nothing blocks any more; the owner knew that something did.
+    /// An event that nothing blocks any more, after one that something did.
     Unblocked,
 }
 
 impl OwnerNotice {
-    /// Restored from the last block that an entry records.
+    /// Restores the notice from an entry.
     pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
         let last = entry.last_blocked.as_deref().cloned();
         let is_now = |last: &&Blocked| {
@@ -57,12 +58,13 @@ impl OwnerNotice {
         Self { now, last }
     }
 
-    /// The block of the owner's last event, in the state that it had then.
+    /// What the owner's last event was about, in the state that it had then.
     pub(crate) fn last(&self) -> Option<&Blocked> {
         self.last.as_ref()
     }
 
-    /// Takes in what blocks; `last_eviction` is when its budget let an eviction go last.
+    /// Takes in what blocks, and returns the event to publish. `last_eviction` is when the budget that blocks
+    /// last allowed an eviction.
     pub(crate) fn update(
         &mut self,
         blocked: Option<&Blocked>,
@@ -98,7 +100,8 @@ impl OwnerNotice {
     }
 }
 
-/// Whether it lasts until someone acts. Several budgets count once the cache has their names, which the event gives.
+/// Whether a cause lasts until someone acts. Several budgets count only once the cache has their names, which
+/// the event contains.
 fn lasts(blocked: &Blocked) -> bool {
     let are_named = || blocked.state != SEVERAL_BUDGETS || !blocked.name.is_empty();
     [ADMISSION_WEBHOOK, FINALIZER, OTHER].contains(&blocked.reason.as_str())

@@ -1,4 +1,5 @@
-//! Reports on requests: events when something blocks an eviction or no longer does, and the interceptor's entry in the status.
+//! Reports on requests: publishes events when something blocks an eviction or no longer does, and writes the
+//! interceptor's entry in the status.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,55 +17,56 @@ use super::apply::{EntryWrite, send};
 use super::entry::{self, ProgressReport};
 use super::owner_notice::{OwnerEvent, OwnerNotice};
 
-/// Writes the entries of one interceptor, publishes events for the owners of pods, and remembers both: the cache may not
-/// show the last entry yet, and an entry made from an older one would start the turn again, which the API server refuses.
+/// Writes the entries of one interceptor, publishes events for the owners of pods, and remembers both. The
+/// cache may not show the last entry yet, and an entry that is made from an older one would start the turn
+/// again, which the API server refuses.
 pub(crate) struct Reporter {
     context: ControllerContext,
     /// Name of the interceptor.
     name: &'static str,
-    /// Reports of one request are not closer than this, but for the last.
+    /// Least time between two reports about one request, except before the last one.
     interval: Duration,
-    /// No more than there are requests that are the interceptor's to act on.
+    /// The number of requests on which the interceptor acts bounds them.
     memories: Mutex<HashMap<ObjectKey, LastReport>>,
 }
 
-/// The last report about a request, until the cache shows it.
+/// The last report about a request.
 struct LastReport {
-    /// UID of the request: one that was made anew under the name has none of the entries that were written to the one before,
-    /// which may have gone while the watch was broken off.
+    /// UID of the request. A new request of the same name has none of the entries that were written to the
+    /// old one, which may have been deleted while the watch was interrupted.
     uid: String,
     /// The entry as it was written last.
     written: Option<InterceptorStatus>,
-    /// When.
+    /// When it was written.
     written_at: Option<Instant>,
-    /// Which blocks the pod's owner has events about.
+    /// What the pod's owner has had events about.
     notice: OwnerNotice,
 }
 
-/// The readers of a report.
+/// Who is to learn of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Readers of the request alone: what blocks is a matter of the node or of the DaemonSet.
+    /// Readers of the request alone: what blocks concerns the node or the DaemonSet.
     Readers,
-    /// The owner of the pod too, by events: what blocks holds this pod, and somebody has to do something.
+    /// The owner of the pod too, by events: what blocks concerns this pod, and someone has to act.
     Owner,
 }
 
-/// Progress, and what the events about it need.
+/// Progress, with what the events about it need.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgressNews {
-    /// What the entry is to say.
+    /// The content of the entry.
     pub(crate) progress: ProgressReport,
-    /// Who reads it.
+    /// Who gets events about it.
     pub(crate) audience: Audience,
-    /// The words of the event that something blocks, if they are not the message.
+    /// The words of the event about what blocks, if they differ from the message.
     pub(crate) words: Option<String>,
-    /// When the budget that blocks let an eviction go last.
+    /// When the budget that blocks last allowed an eviction.
     pub(crate) last_eviction: Option<Timestamp>,
 }
 
 impl ProgressNews {
-    /// Progress whose events have its message.
+    /// Progress whose events contain its message.
     pub(crate) fn of(progress: ProgressReport, audience: Audience) -> Self {
         Self { progress, audience, words: None, last_eviction: None }
     }
@@ -75,7 +77,8 @@ impl ProgressNews {
 pub(crate) struct ReportOutcome {
     /// When to look again, if nothing changes before.
     pub(crate) wake: Option<Timestamp>,
-    /// Whether the entry was refused. If the turn is over, the cache says so soon; else it knows better what stands there.
+    /// Whether the entry was refused. The cache soon shows that the turn is over, or the entry from which to
+    /// make the next one.
     pub(crate) is_refused: bool,
 }
 
@@ -84,17 +87,17 @@ impl Reporter {
         Self { context, name, interval, memories: Mutex::default() }
     }
 
-    /// Whether something is remembered of the request.
+    /// Whether a report about the request is remembered.
     pub(crate) fn knows(&self, key: &ObjectKey) -> bool {
         self.memories.lock().contains_key(key)
     }
 
-    /// The turn is over.
+    /// Forgets a request, because the turn is over.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.memories.lock().remove(key);
     }
 
-    /// Publishes the events for the pod's owner; and, if it is the interceptor's turn, writes its entry.
+    /// Publishes events for the pod's owner, and writes the entry if it is the interceptor's turn.
     pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
@@ -113,7 +116,7 @@ impl Reporter {
         Ok(ReportOutcome { wake: earliest(later, reported.wake), ..reported })
     }
 
-    /// Passes the turn on.
+    /// Declines the turn.
     pub(crate) async fn decline(
         &self,
         request: &EvictionRequest,
@@ -127,8 +130,9 @@ impl Reporter {
         }
     }
 
-    /// Events: once when something blocks, and again when something else does, on the request and on its pod, whose owner has
-    /// to know; on the request alone when nothing does any more, as the pod goes then. Returns when to come back for one.
+    /// Publishes an event: one about what blocks, on the request and on the pod, for its owner; one that
+    /// nothing blocks any more, on the request alone, because the pod leaves then. Returns when an event is
+    /// due later.
     fn record(
         &self,
         request: &EvictionRequest,
@@ -153,7 +157,7 @@ impl Reporter {
         None
     }
 
-    /// Writes what is new, while the turn is the interceptor's.
+    /// Writes the next entry, if it is the interceptor's turn and something is to be written.
     async fn report(
         &self,
         request: &EvictionRequest,
@@ -174,7 +178,7 @@ impl Reporter {
         }
     }
 
-    /// The entry as it was written last, while the turn is the interceptor's.
+    /// The entry as it was last written or as the cache shows it; none if it is not the interceptor's turn.
     fn entry(&self, request: &EvictionRequest) -> Option<InterceptorStatus> {
         let shown = request.active_interceptor_status().filter(|active| active.name == self.name)?;
         let memories = self.memories.lock();

@@ -1,4 +1,4 @@
-//! What is written, by what was written before.
+//! Which entry is written after the last one.
 
 #![allow(clippy::unwrap_used)]
 

@@ -7,13 +7,13 @@ use super::text::BlockerText;
 /// Why a pod does not leave.
 pub(crate) struct BlockCause {
     pub(crate) reason: &'static str,
-    /// The name of who or what it is that blocks, where others may take its place.
+    /// The name of what blocks, if the reason alone does not identify it.
     pub(crate) about: String,
-    /// Of a budget: one of [`STATES`](drydock_api::eviction_request::blocked::STATES), or empty.
+    /// For a budget: one of [`STATES`](drydock_api::eviction_request::blocked::STATES), or empty.
     pub(crate) state: &'static str,
-    /// Whether it is worth an event. Of a budget that lets other evictions go it is not.
+    /// Whether it is worth an event. A budget is not while it allows the eviction of other pods.
     pub(crate) is_due: bool,
-    /// The event for the pod's owner.
+    /// The event for the pod's owner, if this controller publishes one.
     pub(crate) for_owner: Option<ForOwner>,
     /// The message.
     pub(crate) text: BlockerText,
@@ -37,35 +37,35 @@ impl BlockCause {
         Self { reason, about: String::new(), state: "", is_due: true, for_owner: None, text }
     }
 
-    /// The same, of somebody of this name.
+    /// Returns the cause with the name of what blocks.
     pub(crate) fn of(self, about: impl Into<String>) -> Self {
         Self { about: about.into(), ..self }
     }
 
-    /// The same, with an event for the pod's owner.
+    /// Returns the cause with an event for the pod's owner.
     pub(super) fn for_owner(self, cause: ForOwner) -> Self {
         Self { for_owner: Some(cause), ..self }
     }
 
-    /// The same, in this state of a budget.
+    /// Returns the cause with this state of a budget.
     pub(super) fn in_state(mut self, state: &'static str) -> Self {
         self.text.heading = heading(self.reason, state);
         Self { state, ..self }
     }
 
-    /// The same, with the text of another program, which may be wrong.
+    /// Returns the cause with a quotation of another program, which may be wrong.
     pub(super) fn quoting(mut self, words: &str) -> Self {
         self.text.quoted = Some(words.to_owned());
         self
     }
 
-    /// The same, with an addition that is never cut: of bounded length.
+    /// Returns the cause with an addition that is never cut, and so must be of bounded length.
     pub(super) fn with_note(mut self, note: String) -> Self {
         self.text.events.push(note);
         self
     }
 
-    /// The same, with the command that helps, and when.
+    /// Returns the cause with the command that helps; `when` introduces it.
     pub(super) fn with_command(mut self, when: &'static str, command: String) -> Self {
         self.text.command = Some((when, command));
         self

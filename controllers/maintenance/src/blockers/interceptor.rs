@@ -1,4 +1,5 @@
-//! Pods whose interceptors keep them: they are refused, silent or late, or stand still for an unknown reason.
+//! Pods that stay in the turn of an interceptor: it is refused, silent or late, or nothing explains why the
+//! pod is there.
 
 use drydock_api::eviction_request::blocked::STATES;
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, is_default};
@@ -19,16 +20,18 @@ use super::cause::{BlockCause, ForOwner};
 use crate::actions::MaintenanceDecision;
 use crate::world::WorldView;
 
-/// Gives what the command needs that ends the turn of an interceptor (deploy/base/rbac-users.yaml).
+/// The ClusterRole that allows the command which ends the turn of an interceptor
+/// (deploy/base/rbac-users.yaml).
 const SKIP_ROLE: &str = "drydock:skip-interceptors";
 /// How long a pod that nothing else keeps may be there before it is shown as blocked, whatever its interceptors report.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
-/// The same for a pod that no interceptor deals with.
+/// The same for a pod without an active interceptor.
 const UNASKED: SignedDuration = SignedDuration::from_mins(5);
 
-/// The active interceptor says what keeps it from evicting the pod. The reason and the bare words are believed of our own
-/// ones alone. Anybody may register an interceptor for pods of his and write anything: from others, a budget's name would
-/// send people to a budget that is not to blame, and so it is the interceptor that they are sent to.
+/// Returns what the active interceptor says keeps it from evicting the pod. Only our own interceptors are
+/// believed as to the reason, and shown without quotes. Any tenant may register an interceptor for its pods
+/// and write anything: the name of a budget could send people to one that is not to blame. For other
+/// interceptors the reason is therefore the interceptor itself.
 pub(super) fn why_refused(request: &EvictionRequest) -> Option<BlockCause> {
     let active = request.active_interceptor_status()?;
     let blocked = active.blocked.as_ref()?;
@@ -48,15 +51,15 @@ pub(super) fn why_refused(request: &EvictionRequest) -> Option<BlockCause> {
     Some(BlockCause { is_due, ..why }.of(format!("{} {namespace}{}", active.name, blocked.name)))
 }
 
-/// Whether the pod's owner has had an event about what blocks: the interceptor decides it, and leaves out pods in the
-/// queue of a budget that lets others go.
+/// Whether the pod's owner has had an event about what blocks. The interceptor decides that, and publishes
+/// none while the budget allows the eviction of other pods.
 fn is_owner_told(active: &InterceptorStatus, blocked: &Blocked) -> bool {
     let last = active.last_blocked.as_ref();
     last.is_some_and(|last| (&last.reason, &last.name) == (&blocked.reason, &blocked.name))
 }
 
-/// What an interceptor says, without the clause about the maintenance, as here it is about this one; and without the number of
-/// retries, as each change of the words is a write of the whole status.
+/// The message of an interceptor, without the clause about the maintenance, which is this one, and without
+/// the number of retries, because each change of the words writes the whole status.
 fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str {
     without_retries(without_clause(&clause_of(request), &active.message))
 }
@@ -72,7 +75,8 @@ pub(super) fn no_agent(view: &WorldView<'_>, pod: &Pod, request: &EvictionReques
     Some(BlockCause::new(NO_NODE_AGENT, message).for_owner(ForOwner::NoAgent))
 }
 
-/// An interceptor that reports no progress, or is later than it expected. One that works is none.
+/// Returns a cause if the active interceptor reports no progress, or is later than it expected; none while it
+/// works.
 pub(super) fn why_slow(
     view: &WorldView<'_>,
     request: &EvictionRequest,
@@ -101,8 +105,8 @@ pub(super) fn why_slow(
     Some(waiting_for(request, active, &format!(", which has not reported{last}{}", then.unwrap_or_default())))
 }
 
-/// A pod that nothing explains and that is there for so long that people should look: its request may be made anew again and
-/// again, or reported on for ever.
+/// Returns a cause for a pod that nothing else explains, once it has been there for so long that people
+/// should look. Its request may be made again and again, or its interceptor may report forever.
 pub(super) fn unexplained(
     view: &WorldView<'_>,
     pod: &Pod,
@@ -155,7 +159,7 @@ fn never_reported(
     why.with_note(role).with_command("To go on now", command)
 }
 
-/// The interceptors that were passed over, for the end of the message about the active one.
+/// Adds to the cause which interceptors were passed over before the active one.
 pub(super) fn after_others(request: &EvictionRequest, why: BlockCause) -> BlockCause {
     let names: Vec<&str> = transitions::passed_over(request).filter(|name| !is_default(name)).collect();
     let Some(last) = names.last() else { return why };
@@ -176,8 +180,8 @@ fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str)
     why.of(&active.name)
 }
 
-/// When an interceptor that reports nothing more is shown. Ours report a pod that they can do nothing about yet seldom, and
-/// may have many.
+/// When an interceptor is shown as silent if it reports nothing more. Ours have more time for their first
+/// report: they may have many pods, and report seldom about one that they cannot evict yet.
 pub(super) fn silent_at(
     view: &WorldView<'_>,
     request: &EvictionRequest,
@@ -189,7 +193,8 @@ pub(super) fn silent_at(
     Some(last_sign(request, active)?.checked_add(after).unwrap_or(Timestamp::MAX))
 }
 
-/// When the turn passes on if nothing more is heard. The last interceptor has no deadline.
+/// When the interceptor is passed over if it reports nothing more; none for the last one, which has no
+/// deadline.
 fn deadline(
     view: &WorldView<'_>,
     request: &EvictionRequest,

@@ -56,7 +56,7 @@ pub(crate) struct BlockedPods<'b> {
 type ShownBefore<'b> = HashMap<(&'b str, &'b str), &'b ShownBlocker>;
 
 impl Blockers {
-    /// Works out what blocks at this moment.
+    /// Finds what blocks at this moment.
     pub(crate) fn update(
         &mut self,
         view: &WorldView<'_>,
@@ -85,7 +85,7 @@ impl Blockers {
                 blockers.push(ShownBlocker { pod_type: pod.pod_type(), ..shown });
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
-            // First of all: it keeps every pod.
+            // This one comes first, because it keeps every pod.
             if let Some(message) = awaiting_cordon::why(view, known.uncordon_conflicts, node) {
                 let why = BlockCause::new(NODE_UPDATE_REFUSED, message);
                 let before = before.get(&(*node, "")).copied();
@@ -97,8 +97,9 @@ impl Blockers {
         self.owners.end_look();
     }
 
-    /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are;
-    /// of pods up to a type. `ways_out` is what ends the message of one that may stay for ever.
+    /// The blockers on a node of pods up to a type, and how many there are. Returned are those that have
+    /// blocked for the longest time, at most ten and at most `share`. `ways_out` ends the message of a
+    /// blocker that may stay forever.
     pub(crate) fn of_node(
         &self,
         node: &str,
@@ -116,7 +117,7 @@ impl Blockers {
         (shown.collect(), number(all.count()))
     }
 
-    /// Whether something keeps a pod up to a type on a node that may keep it for ever.
+    /// Whether a pod up to a type on a node has a blocker that may stay forever.
     pub(crate) fn may_stay(&self, node: &str, last: PodType) -> bool {
         let mut all = self.nodes.get(node).into_iter().flatten();
         all.any(|shown| shown.pod_type <= last && may_stay(&shown.blocker.reason))
@@ -135,7 +136,7 @@ impl Blockers {
         Some((all, by_reason.into_values().max_by_key(order)?))
     }
 
-    /// What keeps pods up to a type on these nodes, by its reason and whom it is about.
+    /// The pods up to a type that are blocked on these nodes, by the reason and the name of what blocks.
     pub(crate) fn by_cause<'b>(
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
@@ -180,7 +181,7 @@ impl Blockers {
         counts
     }
 
-    /// After a restart: since when, from what the statuses show.
+    /// After a restart, restores from the statuses since when each blocker blocks.
     fn recall(&mut self, view: &WorldView<'_>) {
         if !self.nodes.is_empty() {
             return;
@@ -192,8 +193,8 @@ impl Blockers {
         }
     }
 
-    /// Since when a pod that is asked to leave is there without a reason. After a restart this begins anew, but for the turn
-    /// of an interceptor.
+    /// Since when a pod that may be asked to leave is there without a known reason. After a restart that is
+    /// the start of the interceptor's turn, or now if there was none.
     fn unexplained_since(&self, view: &WorldView<'_>, pod: &Pod) -> Timestamp {
         if !view.may_ask_on(&pod.node_name) {
             return view.now;

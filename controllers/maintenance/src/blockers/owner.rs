@@ -1,7 +1,7 @@
-//! Events for the owner of a pod that no interceptor publishes: the imperative eviction and the interceptor of DaemonSets
-//! publish what blocks them.
+//! Events for the owner of a pod that no interceptor publishes. Imperative eviction and the DaemonSet
+//! interceptor publish what blocks them.
 //!
-//! `eviction_request::retention` counts on these events: it decides for how long the request is kept.
+//! `eviction_request::retention`, which decides how long the request is kept, relies on these events.
 
 use drydock_api::eviction_request::interceptors::KUBELET;
 use drydock_api::eviction_request::transitions;
@@ -16,18 +16,19 @@ use super::shown::{BlockerKey, ShownBlocker};
 use crate::actions::{EventDraft, EventSubject, MaintenanceDecision};
 use crate::world::WorldView;
 
-/// How long a change of leader may take; the leader before has published the events of older causes.
+/// How long a change of leader may take: the previous leader has published the events of causes that are
+/// older.
 const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Publishes events for the owners of pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owners {
-    /// Whether all pods have been looked at: not yet after a restart.
+    /// Whether all pods have been checked once since the start.
     has_looked: bool,
 }
 
 impl Owners {
-    /// Publishes what blocks a pod to its owner, once; `before` is what was shown of the pod at the last look.
+    /// Publishes what blocks a pod to its owner, once; `before` is the pod's blocker in the last step.
     pub(super) fn publish(
         &self,
         view: &WorldView<'_>,
@@ -51,15 +52,15 @@ impl Owners {
         }
     }
 
-    /// All pods have been looked at.
+    /// Records that all pods have been checked.
     pub(super) fn end_look(&mut self) {
         self.has_looked = true;
     }
 }
 
 impl ShownBlocker {
-    /// Whether the owner of the pod has had an event about this. Of what a status showed before a restart nothing else is
-    /// known.
+    /// Whether the owner of the pod has had an event about this cause. Of a blocker that was stored before a
+    /// restart only the reason is known, so that alone decides.
     fn has_published(&self, why: &BlockCause) -> bool {
         let BlockerKey { about, for_owner, .. } = &self.words.key;
         let is_same = (about, *for_owner) == (&why.about, why.for_owner);
@@ -67,7 +68,8 @@ impl ShownBlocker {
     }
 }
 
-/// Whether the leader before this one has published it: it is so for so long that it must have looked.
+/// Whether the previous leader has published the event: the cause has existed for so long that it must have
+/// seen it.
 fn was_told(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
     let Some(request) = view.world.request(pod) else { return false };
     let active = request.active_interceptor_status();

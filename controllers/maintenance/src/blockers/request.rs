@@ -1,4 +1,5 @@
-//! Pods whose request is in the way: it is for another pod or has no requester, it came to nothing, or the pod is asked for again later.
+//! Pods whose request is in the way (it is being deleted, targets another pod or has failed), and pods that
+//! are asked for again later.
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::blocker::{
@@ -15,11 +16,11 @@ use crate::REQUESTER;
 use crate::requests::failures::{FailureCause, RequestFailure};
 use crate::requests::returns::PodReturns;
 
-/// Characters of a name that are shown.
+/// Most characters of a name that are shown.
 const LONGEST_NAME: usize = 64;
 
-/// What is said of a request that was deleted and that finalizers keep. Its deletion cancelled the eviction, and another
-/// request can be made only when it is gone.
+/// The message about a request that is being deleted and that finalizers keep; none for any other. Its
+/// deletion cancelled the eviction, and another request can be made only when it is gone.
 pub(super) fn why_held(request: &EvictionRequest) -> Option<String> {
     let finalizers = &request.metadata.finalizers;
     if !request.is_being_deleted() || finalizers.is_empty() {
@@ -36,8 +37,8 @@ pub(super) fn why_held(request: &EvictionRequest) -> Option<String> {
     ))
 }
 
-/// What is said of a request that has the name of a pod's own and targets another pod; and when it is replaced, if that is
-/// not now.
+/// The message about a request that has this pod's UID as its name and targets another pod, with the time at
+/// which it is replaced, if that is not now.
 pub(super) fn why_wrong_target(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
     let target = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
     let target = owned(&format!("pod {target}"), &managers(request, &["f:spec", "f:target"]));
@@ -49,7 +50,7 @@ pub(super) fn why_wrong_target(request: &EvictionRequest, replaced_at: Option<Ti
     message
 }
 
-/// A name beside those of the field managers that own it, which are of the writers' own choice. Each is cut, so that none
+/// A name, with the field managers that own it. Their writers choose these names: each is cut, so that none
 /// keeps the others out of the message.
 fn owned(what: &str, managers: &[&str]) -> String {
     let cut = |name: &str| cut(name, LONGEST_NAME);
@@ -71,7 +72,7 @@ fn managers<'r>(request: &'r EvictionRequest, path: &[&str]) -> Vec<&'r str> {
     owners.filter_map(|entry| entry["manager"].as_str()).collect()
 }
 
-/// The last request came to nothing.
+/// The cause for a pod whose last request failed.
 pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> BlockCause {
     let (reason, what) = match failure.cause {
         FailureCause::Validation => return why_invalid(pod, &failure.why),
@@ -92,12 +93,12 @@ pub(super) fn why_failed(pod: &Pod, failure: &RequestFailure) -> BlockCause {
     BlockCause::new(reason, format!("{what}{times}; the pod is asked for again at {again}"))
 }
 
-/// The request failed validation.
+/// The cause for a pod whose request failed validation.
 pub(super) fn why_invalid(pod: &Pod, words: &str) -> BlockCause {
     BlockCause::new(if pod.in_group { WORKLOAD_POD } else { OTHER }, words)
 }
 
-/// A workload has put the pod there.
+/// The cause for a pod that a workload has put back, while the pod is not asked to leave.
 pub(super) fn why_returned(returns: &PodReturns, pod: &Pod, now: Timestamp) -> Option<BlockCause> {
     let (said, again) = returns.held_back(pod, now)?;
     let message = format!("{said}; it is asked to leave at {}", format_seconds(again));

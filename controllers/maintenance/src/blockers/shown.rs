@@ -1,4 +1,5 @@
-//! A blocker in the status, which keeps its time and its words from the one before.
+//! A blocker in the status, which keeps the time and the words of the previous one while the cause is the
+//! same.
 
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
@@ -11,36 +12,36 @@ use crate::actions::MaintenanceDecision;
 use crate::remembered::SteadyText;
 use crate::world::WorldView;
 
-/// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
-/// those of anybody.
+/// How long a message stays while the cause is the same. Each change of it writes the whole status, and
+/// others may choose its words.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// A blocker in the status of a maintenance.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownBlocker {
-    /// With the whole message.
+    /// The blocker, with the whole message.
     pub(crate) blocker: Blocker,
-    /// What the message is made of.
+    /// The parts of the message.
     pub(crate) words: SteadyText<BlockerKey, BlockerText>,
     /// Whether it is worth an event.
     pub(super) is_due: bool,
-    /// Type of the pod; the first one if it is the node that blocks.
+    /// Type of the pod; the first type if the node itself blocks.
     pub(super) pod_type: PodType,
 }
 
 /// The cause of a message, beside the reason: while it is the same, the words stay for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockerKey {
-    /// Who or what it is that blocks.
+    /// The name of what blocks.
     pub(crate) about: String,
-    /// Of a budget: in what way it blocks.
+    /// For a budget: in what way it blocks.
     pub(crate) state: &'static str,
-    /// The event about it that the pod's owner got from this controller.
+    /// The event for the pod's owner, if this controller publishes one.
     pub(crate) for_owner: Option<ForOwner>,
 }
 
 impl ShownBlocker {
-    /// What a status showed before a restart.
+    /// Restores a blocker from a stored status.
     pub(super) fn stored(blocker: &Blocker) -> Self {
         Self {
             blocker: blocker.clone(),
@@ -59,18 +60,18 @@ impl ShownBlocker {
         self.words.text.command.is_some()
     }
 
-    /// Whether it is a pod that is blocked, of a type up to this.
+    /// Whether a pod is blocked, and not the node, and its type is at most `last`.
     pub(super) fn is_pod_up_to(&self, last: PodType) -> bool {
         self.pod_type <= last && !self.blocker.pod.uid.is_empty()
     }
 
-    /// The longest blocked first.
+    /// The sort key: what has blocked for the longest time comes first.
     pub(super) fn order(&self) -> (Option<Timestamp>, &PodReference) {
         (self.blocker.since_time, &self.blocker.pod)
     }
 }
 
-/// A blocker, after what was shown of the same pod or node before.
+/// Makes a blocker of a cause; `before` is the last blocker of the same pod or node.
 pub(super) fn show(
     view: &WorldView<'_>,
     before: Option<&ShownBlocker>,

@@ -9,10 +9,11 @@ use super::cause::BlockCause;
 use crate::actions::MaintenanceDecision;
 use crate::world::WorldView;
 
-/// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
+/// How long a pod may terminate within a longer grace period before it is shown as blocked.
 const LONG_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a node says that is not ready, for the end of a message: its kubelet may be unable to stop the pod.
+/// The end of a message about a node that is not ready, whose kubelet may be unable to stop the pod; empty if
+/// the node is ready.
 fn not_ready(view: &WorldView<'_>, node: &str) -> String {
     let ready = view.world.nodes.get(node).and_then(|node| node.condition("Ready"));
     ready.filter(|ready| ready.status != "True").map_or_else(String::new, |ready| {

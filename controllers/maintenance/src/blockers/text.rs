@@ -1,12 +1,12 @@
-//! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or
-//! look it up.
+//! Makes the message of a blocker: first why the pod does not leave, which may be cut; then what is never
+//! cut, because people copy it or look it up.
 
 use drydock_api::text::{cut_at_word, one_line};
 use drydock_runtime::guide::place;
 
 /// Most characters of a message, unless the parts that are never cut leave the words less than [`LEAST_WORDS`].
 const MAX_MESSAGE: usize = 512;
-/// Characters that the words have in any case.
+/// Characters that the words may have in any case.
 const LEAST_WORDS: usize = 128;
 /// Phrase that introduces our commands; removed from foreign text.
 const PHRASE: &str = "to go on";
@@ -22,12 +22,12 @@ pub(crate) struct BlockerText {
     pub(crate) events: Vec<String>,
     /// The heading of the guide that says what to do.
     pub(crate) heading: &'static str,
-    /// The command that helps, behind what is said of it.
+    /// The command that helps, after the words that introduce it.
     pub(crate) command: Option<(&'static str, String)>,
 }
 
 impl BlockerText {
-    /// The message; `end` is what stands at its end in the place of the command.
+    /// Returns the message; `end`, if there is one, stands at its end in place of the command.
     pub(crate) fn message(&self, end: Option<&str>) -> String {
         let mut tail: String = self.events.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {

@@ -1,4 +1,4 @@
-//! Which cause keeps a pod, of all that may.
+//! Finds the cause that keeps a pod.
 
 use drydock_api::node_maintenance::blocker::{FINALIZER, NO_SCHEDULABLE_NODE, WRONG_TARGET};
 use drydock_runtime::Pod;
@@ -21,8 +21,8 @@ pub(crate) struct CauseContext<'m> {
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
 }
 
-/// Why a pod that is to leave does not, if anything explains it. The first cause wins: what the ones below it say is not
-/// true yet, or not any more.
+/// Why a pod that is to leave does not, if anything explains it. The first cause wins: what the ones below it
+/// say is not true yet, or not any more.
 pub(super) fn why(
     view: &WorldView<'_>,
     pod: &Pod,
@@ -37,7 +37,7 @@ pub(super) fn why(
         return Some(BlockCause::new(NO_SCHEDULABLE_NODE, STAYS_OWN));
     }
     let request = view.world.request(pod);
-    // One that is asked to leave already is kept by something else.
+    // A pod that is asked to leave already is kept by something else.
     if !request.is_some_and(|request| request.is_wanted())
         && let Some(why) = why_returned(returns, pod, view.now)
     {

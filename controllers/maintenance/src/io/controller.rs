@@ -30,7 +30,7 @@ use crate::world::selects;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Longest pause after a planning.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// A write that waits for the world to change is tried again after this.
+/// A write that a live read did not allow yet is tried again after this.
 const NOT_YET: Duration = Duration::from_secs(1);
 /// A write that was decided on an old version is tried again after this, if no cache shows a newer one before.
 const STALE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ const STALE: Duration = Duration::from_secs(10);
 /// How the controller runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The machine's.
+    /// The settings of the machine.
     pub config: Config,
     /// Requests that are written at once.
     pub parallel: usize,
@@ -93,7 +93,7 @@ impl MaintenanceController {
 
     fn subscribe(self: &Arc<Self>) {
         let caches = &self.writer.context.caches;
-        // Before the wake-up: the planning that follows is to see it.
+        // This comes before the wake-ups, so that the planning that follows sees what was noted.
         self.observed.subscribe(caches);
         self.wake_on(&caches.maintenances);
         self.wake_on(&caches.nodes);
@@ -102,7 +102,7 @@ impl MaintenanceController {
     }
 
     fn wake_on<T: Cacheable>(self: &Arc<Self>, store: &Store<T>) {
-        // The stores outlive no controller by much, and a wake-up that is late finds no controller.
+        // The handlers do not keep the controller alive: a late wake-up does nothing.
         let controller = Arc::downgrade(self);
         store.subscribe(move |_| {
             if let Some(controller) = controller.upgrade() {
@@ -146,7 +146,7 @@ impl MaintenanceController {
     fn plan(&self, mut memory: MachineMemory) -> (MachineMemory, Option<Instant>) {
         let context = &self.writer.context;
         let mut world = World::read(&context.caches, is_looked_at);
-        // After the look: what it shows to be lost has been noted by now.
+        // This comes after the read: what the caches show to be lost has been noted by now.
         world.since = self.observed.take();
         world.refused = self.observed.refusals.all();
         let now = clock::now();
@@ -200,7 +200,7 @@ impl MaintenanceController {
         {
             self.wake.notify_one();
         }
-        // The next planning decides anew on what the cache shows then; what that does not change is tried again.
+        // The next planning decides again from the caches; an action that it does not change is tried again.
         let next = after_failed_write("", error, STALE);
         if next.is_err() {
             self.pending.lock().failed(&action.task());
@@ -209,7 +209,7 @@ impl MaintenanceController {
     }
 }
 
-/// Whether the pods of a node matter: some maintenance selects it whose work is not done.
+/// Whether the pods of a node matter: a maintenance selects it whose work is not done.
 fn is_looked_at(node: &Node, maintenances: &[Arc<NodeMaintenance>]) -> bool {
     let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || m.has_finalizer();
     maintenances.iter().any(|m| works(m) && selects(m, node))

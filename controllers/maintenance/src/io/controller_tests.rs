@@ -1,4 +1,4 @@
-//! What becomes of writes that did not succeed.
+//! When writes that failed are tried again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ fn cordon() -> Action {
     Action::Cordon { node: Arc::new(node), unschedulable: Some(true), annotation: None }
 }
 
-/// A controller that is to carry out this action, on hosts that answer so.
+/// A controller with this action to carry out, on a host that answers like this.
 fn controller(action: Action, code: u16, reason: &'static str) -> MaintenanceController {
     let context = context(move |_, _, _| failure(code, reason));
     let controller = MaintenanceController::new(&context, Config::default());

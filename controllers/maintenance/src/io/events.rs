@@ -1,4 +1,4 @@
-//! Publishes events about nodes and maintenances, and logs them.
+//! Publishes events about nodes, maintenances and evictions, and logs them.
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
@@ -10,10 +10,10 @@ use tracing::{debug, info, warn};
 use crate::actions::{Action, EventDraft, EventSubject, RequestChange};
 use crate::world::selects;
 
-/// Maintenances that a line of the log names.
+/// Most maintenances that a log line names.
 const NAMED: usize = 5;
 
-/// Records a note as an event about its object, if that is still there, and logs it.
+/// Publishes an event about its object, if that still exists, and logs it if the draft says so.
 pub(crate) fn publish(context: &ControllerContext, note: &EventDraft) {
     let ControllerContext { recorder, caches, .. } = context;
     let EventDraft { severity, reason, message, .. } = note;
@@ -82,7 +82,7 @@ pub(crate) fn log_write(action: &Action) {
     }
 }
 
-/// Logs a write that ends something, and publishes it.
+/// Logs that a node was cordoned or uncordoned, or that a maintenance has ended; publishes the latter.
 pub(crate) fn publish_write(context: &ControllerContext, action: &Action) {
     match action {
         Action::Cordon { node, unschedulable: Some(unschedulable), .. } => {

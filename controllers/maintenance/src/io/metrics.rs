@@ -19,13 +19,13 @@ use crate::world::World;
 type Series = Family<Vec<(&'static str, String)>, Gauge>;
 
 const STAGES: [Stage; 4] = [Stage::Idle, Stage::Cordon, Stage::Drain, Stage::Complete];
-/// Conditions of a maintenance that have series. Others would be of any name.
+/// The conditions of a maintenance that have series; others could have any name.
 const CONDITIONS: [&str; 5] =
     [CORDONED, WORKLOADS_DRAINED, DRAINED, PODS_WILL_BE_LOST, EVICTED_PODS_UNSCHEDULABLE];
 const CONDITION_STATUSES: [&str; 3] = ["True", "False", "Unknown"];
-/// Series of one maintenance, but for those of what blocks.
+/// Number of series of one maintenance, without those of its blockers.
 const EACH: usize = 5 + STAGES.len() + CONDITIONS.len() * CONDITION_STATUSES.len();
-/// Maintenances that have series: those beyond, the last by name, are counted.
+/// Most maintenances that have series. Those beyond, the last by name, are only counted.
 const MAINTENANCES: usize = SERIES / EACH;
 
 /// The gauges, which show the maintenances that exist.
@@ -166,8 +166,8 @@ impl NextSeries {
         }
     }
 
-    /// Adds the series of what blocks; each maintenance gets about as many if there are too many. Returns how many are left
-    /// out.
+    /// Adds the series of blockers; if there are too many, each maintenance gets about as many. Returns how
+    /// many are left out.
     fn add_blocked(&mut self, world: &World, blockers: &Blockers) -> usize {
         let drains = world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
         let all = drains.flat_map(|m| {

@@ -1,6 +1,6 @@
 //! Which actions wait, and which have been written but not seen yet.
 //!
-//! An action that was written is not decided again on a cache that has not heard of it.
+//! An action that was written is not decided again from a cache that does not show it yet.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -22,7 +22,8 @@ pub(crate) struct PendingWrites {
     written: HashMap<Task, Unseen>,
     /// When the write of a status was tried last.
     statuses_tried: HashMap<Task, Instant>,
-    /// Those whose last write failed: their queue has them tried again, later each time, whatever is to be written then.
+    /// Tasks whose last write failed. Their queue tries them again with backoff, with the action that is
+    /// wanted then.
     failed: HashSet<Task>,
 }
 
@@ -33,8 +34,8 @@ struct Unseen {
 }
 
 impl PendingWrites {
-    /// Takes over what is to be done now. Returns what is to be queued, each with a delay. `seen` is the version of
-    /// the task's object in the cache.
+    /// Replaces the actions that wait by those that are wanted now. Returns the jobs to queue, each with a
+    /// delay. `seen` is the version of the task's object in the cache.
     pub(crate) fn replace(
         &mut self,
         actions: BTreeMap<Task, Action>,
@@ -62,7 +63,7 @@ impl PendingWrites {
         queue
     }
 
-    /// The present action of a task, if it is still wanted: it is tried now.
+    /// Returns the present action of a task, which is tried now; none if nothing is wanted any more.
     pub(crate) fn begin(&mut self, task: &Task, now: Instant) -> Option<Action> {
         self.failed.remove(task);
         if matches!(task, Task::Status(_)) {
@@ -71,12 +72,12 @@ impl PendingWrites {
         self.waiting.get(task).cloned()
     }
 
-    /// The write failed, and its queue has it tried again.
+    /// Records that a write failed; its queue tries it again.
     pub(crate) fn failed(&mut self, task: &Task) {
         self.failed.insert(task.clone());
     }
 
-    /// An action was written; the object has this version since.
+    /// Records that an action was written, and the version of the object since then.
     pub(crate) fn done(&mut self, action: &Action, version: u64, now: Instant) {
         let task = action.task();
         if self.waiting.get(&task) == Some(action) {

@@ -1,4 +1,5 @@
-//! Queues of the writes, each with workers of its own: tens of thousands of requests keep no cordon and no status waiting.
+//! Queues of the writes, each with workers of its own, so that tens of thousands of requests delay no cordon
+//! and no status.
 //!
 //! ```text
 //!   cordons ──▶ workers      requests wait for these

@@ -1,4 +1,4 @@
-//! What is urgent does not wait for what is much.
+//! Urgent writes do not wait for many others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,8 @@ fn status(name: &str) -> Action {
     }
 }
 
-/// Works until `expected` is among what was begun, on so many requests at once, which end or do not. Returns what was begun.
+/// Works until `expected` is among what was begun, on so many requests at once, which end or do not. Returns
+/// what was begun.
 async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end: bool) -> Vec<Task> {
     let (begun, found) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
     let context = drydock_runtime::testing::context(|_, _, _| unreachable!());
@@ -61,8 +62,8 @@ async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end
     std::mem::take(&mut *begun.lock())
 }
 
-/// A node that joined was cordoned, and a status written, after the requests for every pod that had been found before: one
-/// queue held them all, and a host that is slow to answer made that minutes.
+/// A node that joined was cordoned, and a status written, after the requests for every pod that had been
+/// found before: one queue held them all, and a host that is slow to answer made that minutes.
 #[tokio::test(start_paused = true)]
 async fn a_cordon_and_a_status_do_not_wait_for_requests() {
     for urgent in [cordon("n"), status("m")] {

@@ -23,9 +23,9 @@ const CONFIRM_AT_ONCE: usize = 8;
 
 /// How a write ended, when nothing failed.
 pub(crate) enum WriteResult {
-    /// The object has this version since.
+    /// The write succeeded; the object has this version.
     At(u64),
-    /// Nothing was written, because the world is not as it was believed to be; look again.
+    /// Nothing was written, because a live read shows pods that are still left; try again.
     NotYet,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum WriteResult {
 pub(crate) struct ActionWriter {
     pub(crate) context: ControllerContext,
     pub(crate) config: Config,
-    /// Where nodes are noted that are seen to be empty.
+    /// Records the nodes that a live read has shown to be empty.
     pub(crate) observed: ObservedChanges,
 }
 
@@ -170,8 +170,8 @@ impl ActionWriter {
         Ok(at(&written.object))
     }
 
-    /// Whether the host itself knows of no counted pod on these nodes, each up to a type: a cache may lag, and people power off
-    /// on it.
+    /// Whether live reads of the host show no counted pod on these nodes, each up to a type. A cache may lag,
+    /// and people power nodes off on the answer.
     async fn are_empty(&self, nodes: &BTreeMap<String, PodType>) -> Result<bool, kube::Error> {
         let read = |(node, last): (&String, &PodType)| self.clone().confirm_empty(node.clone(), *last);
         let reads: Vec<_> = nodes.iter().map(read).collect();
@@ -207,8 +207,8 @@ impl ActionWriter {
     }
 }
 
-/// Our part of a request, without our entry and what goes with it. The UID keeps an apply from making anew what was deleted
-/// meanwhile.
+/// Our part of a request, without our requester and annotations. The UID keeps an apply from creating a
+/// request again that was deleted meanwhile.
 fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> EvictionRequest {
     let mut part = EvictionRequest::named(namespace, uid);
     part.metadata.uid = request.unwrap_or_default().to_owned();

@@ -46,8 +46,8 @@ async fn a_withdrawal_is_an_apply_without_our_entry() {
     assert!(seen[0].2["spec"].get("requesters").is_none());
 }
 
-/// An entry of our name that somebody had set with kubectl too stayed in the list: the maintenance never ended, and
-/// each planning applied anew.
+/// An entry of our name that somebody had also set with kubectl stayed in the list: the maintenance never
+/// ended, and each planning applied it again.
 #[tokio::test]
 async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
     let (writer, seen) = writer(|n, _, _| match n {
@@ -63,7 +63,8 @@ async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
     assert_eq!(seen[1].2, wanted);
 }
 
-/// Without the one nobody saw why there is a request, without the other how often it had been asked for.
+/// Without the one, people could not see why there is a request; without the other, how often the pod had
+/// been asked for.
 #[tokio::test]
 async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() {
     let maintenances = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();

@@ -1,10 +1,10 @@
-//! Requests that are made anew: how often, and since when, is told, also after a restart.
+//! Requests that are made again: a blocker says how often and since when, even after a restart.
 
 use jiff::SignedDuration;
 
 use super::*;
 
-/// A pod whose interceptor nobody serves.
+/// A pod whose interceptor does not run.
 fn unserved() -> Sim {
     let mut sim = Sim::new(&["a"]);
     sim.pod("a", "p", &json!({}));
@@ -13,7 +13,7 @@ fn unserved() -> Sim {
     sim
 }
 
-/// The request begins its turn, and nothing is heard for a minute.
+/// The interceptor's turn begins, and it reports nothing for a minute.
 fn told(sim: &mut Sim) -> String {
     let begun = sim.now;
     sim.request("p", |r| {
@@ -41,7 +41,7 @@ fn annotate(sim: &mut Sim, value: &str) {
     sim.request("p", |r| r.metadata.annotations.extend([annotation]));
 }
 
-/// Each deletion began the time that an interceptor has anew, and nothing told that it was not the first.
+/// Each deletion started the interceptor's time again, and nothing said that it was not the first one.
 #[test]
 fn a_request_that_is_made_anew_says_how_often_and_since_when_also_after_a_restart() {
     let mut sim = unserved();
@@ -55,7 +55,7 @@ fn a_request_that_is_made_anew_says_how_often_and_since_when_also_after_a_restar
     delete(&mut sim);
     let twice = told(&mut sim);
     assert!(twice.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{twice}");
-    // The request alone tells it.
+    // The request alone says it.
     sim.memory = MachineMemory::default();
     let recalled = told(&mut sim);
     assert!(recalled.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{recalled}");

@@ -23,8 +23,8 @@ fn refuse(sim: &mut Sim) {
     sim.settle_but(&Task::Cordon("b".into()));
 }
 
-/// A webhook refused to have one node changed: no pod of any node of the maintenance was asked to leave any more, and the
-/// status said 'Evacuating'.
+/// A webhook refused to have one node changed: no pod of any node of the maintenance was asked to leave any
+/// more, and the status said 'Evacuating'.
 #[test]
 fn a_node_that_cannot_be_cordoned_keeps_its_own_pods_alone_and_is_a_blocker() {
     let mut sim = half_cordoned();

@@ -184,8 +184,8 @@ fn ready(status: &str, reason: &str) -> drydock_runtime::cache::NodeCondition {
     }
 }
 
-/// The last pods of a drain may be the network's: the node was called dead, and the command that was recommended would have
-/// killed what ran on it.
+/// The last pods of a drain may be the network's: the node was called dead, and the command that was
+/// recommended would have killed what ran on it.
 #[test]
 fn a_node_whose_kubelet_says_that_it_is_not_ready_is_not_away() {
     let mut sim = Sim::new(&["a"]);
@@ -234,7 +234,8 @@ fn a_pod_with_finalizers_on_a_node_that_is_not_ready_says_so() {
     assert_eq!(message, told);
 }
 
-/// It went without a word, and the budget that blocked next was told of as if nobody had been asked.
+/// It was passed over without an event, and the budget that blocked next was shown as if no interceptor had
+/// been asked.
 #[test]
 fn whoever_was_passed_over_is_named_by_the_next_blocker() {
     let mut sim = drained_with_one_pod();
@@ -251,7 +252,7 @@ fn whoever_was_passed_over_is_named_by_the_next_blocker() {
     assert_eq!(bare(told), "b allows 0; gone.example.com was passed over before, as nothing was heard of it");
 }
 
-/// The pod `p` of a node that is drained, and who says what of it. Returns the first blocker.
+/// Returns the first blocker of a pod `p` on a node that is drained, for a report of an interceptor.
 fn said_by(sim: &mut Sim, interceptor: &str, message: &str, blocked: Value) -> Option<(String, String)> {
     let at = sim.now.to_string();
     let status = json!({ "activeInterceptors": [interceptor], "activationTime": at, "interceptors": [
@@ -275,8 +276,8 @@ fn a_budget_that_blocks_in_another_way_is_shown_at_once() {
     }
 }
 
-/// The status of a node stays for its position until another maintenance shows the node's targets, and what blocked stayed with
-/// it, whatever became of that.
+/// The status of a node stays for its position until another maintenance shows the node's targets, and what
+/// blocked stayed with it, whatever became of that.
 #[test]
 fn a_node_that_is_not_selected_any_more_shows_no_blockers() {
     let mut sim = drained_with_one_pod();
@@ -316,7 +317,7 @@ fn what_the_interceptor_of_a_tenant_says_is_told_as_its_words() {
     assert_eq!(told, pair("PodDisruptionBudget", "b allows 0"));
 }
 
-/// Whoever changed the words of an interceptor each second had the whole status written each second.
+/// An interceptor that changed its message each second had the whole status written each second.
 #[test]
 fn the_words_of_a_blocker_are_written_once_a_minute_at_most() {
     for interceptor in ["x.tenant.example", "imperative-eviction.k8s.io"] {

@@ -56,7 +56,7 @@ fn idle_straight_to_complete_uncordons_whoever_cordoned() {
     assert!(sim.step().is_empty(), "a finished maintenance must leave the node alone");
 }
 
-/// Whoever made a maintenance in Complete made a node schedulable that an admin had cordoned.
+/// A maintenance that was created in Complete made a node schedulable that an admin had cordoned.
 #[test]
 fn a_maintenance_that_is_made_in_complete_is_no_straight_completion() {
     let mut sim = Sim::new(&[]);
@@ -128,7 +128,7 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
     }
 }
 
-/// Settles, and returns what is told with the finalizer.
+/// Settles, and returns the message of the event with the finalizer.
 fn ended(sim: &mut Sim) -> String {
     for _ in 0..20 {
         for (task, action) in sim.step() {
@@ -160,7 +160,7 @@ fn the_end_of_a_maintenance_is_told_with_the_nodes_that_others_hold() {
     assert_eq!(ended(&mut sim), "The maintenance has released its nodes");
 }
 
-/// It was told `has released its nodes`.
+/// The event said `has released its nodes`.
 #[test]
 fn another_maintenance_keeps_the_node_cordoned() {
     let mut sim = Sim::new(&["a"]);

@@ -164,8 +164,8 @@ fn a_request_canceled_for_no_requesters_is_replaced_at_once() {
     assert_eq!(sim.requested(), ["p"]);
 }
 
-/// Requests were made in the same step in which the nodes were cordoned: a pod that was evicted from the first node could
-/// be scheduled to the second, and be evicted again.
+/// Requests were made in the same step in which the nodes were cordoned: a pod that was evicted from the
+/// first node could be scheduled to the second, and be evicted again.
 #[test]
 fn nobody_is_asked_to_leave_before_every_node_that_is_drained_together_is_cordoned() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -214,7 +214,8 @@ fn a_node_that_joins_a_drained_maintenance_is_confirmed_too() {
     assert_eq!(*confirm, [("b".to_owned(), PodType::Static)].into());
 }
 
-/// The name of a request is the pod's UID; the API takes any pod name beside it. Such a request was a blocker for a day.
+/// The name of a request is the pod's UID; the API takes any pod name beside it. Such a request was a blocker
+/// for a day.
 #[test]
 fn a_request_of_the_pods_uid_for_another_pod_is_replaced_whether_it_has_ended_or_not() {
     for ended in [Vec::new(), conditions("Canceled", "ValidationFailed", "Target Pod other was not found.")] {
@@ -270,7 +271,8 @@ fn an_idle_maintenance_of_many_nodes_is_written_seldom_and_one_that_is_over_neve
     assert!(sim.step().contains_key(&Task::Status("idle".into())), "a change of its own is written at once");
 }
 
-/// Whoever had set a condition of that name before the maintenance made us call the node drained unread.
+/// If others had set a condition of that name before the maintenance, we called the node drained without a
+/// live read.
 #[test]
 fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     let mut sim = Sim::new(&[]);
@@ -289,8 +291,8 @@ fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     ));
 }
 
-/// The count came with the condition of the last node, a write later: a maintenance that was completed in between said for good
-/// that fewer nodes were drained than all.
+/// The count came with the condition of the last node, a write later: a maintenance that was completed in
+/// between said for good that fewer nodes were drained than all.
 #[test]
 fn the_status_that_says_drained_counts_every_node() {
     let mut sim = Sim::new(&["a", "b"]);

@@ -104,7 +104,7 @@ fn a_node_that_comes_back_is_drained_anew() {
     assert_eq!((sim.drained("m"), sim.status("m").drained_nodes), (pair("True", "AllPodsTerminated"), 2));
 }
 
-/// Whoever takes a node out of the selection wants nothing of it.
+/// A node that is taken out of the selection does not count.
 #[test]
 fn a_node_that_is_taken_out_of_the_selection_has_not_gone() {
     let select = |sim: &mut Sim, nodes: &[&str]| {
@@ -185,7 +185,7 @@ fn a_node_that_went_undrained_is_let_go_with_the_selector_after_a_restart_too() 
             sim.memory = MachineMemory::default();
         }
         select(&mut sim, field, key, nodes);
-        // Nobody knows what else the edit has changed: the next one lets it go.
+        // It is not known what else the edit has changed: the next edit makes it forget the node.
         let wanted = if is_kept || is_away {
             (pair("False", "Draining"), vec!["a", "b"])
         } else {
@@ -200,7 +200,7 @@ fn a_node_that_went_undrained_is_let_go_with_the_selector_after_a_restart_too() 
 fn an_empty_node_that_goes_unconfirmed_keeps_drained_false() {
     for (restart_before, restart_after) in [(false, false), (true, false), (false, true)] {
         let mut sim = half_drained();
-        // The pod is gone, and nobody confirms it.
+        // The pod is gone, and no live read confirms it.
         sim.world.pods.insert("b".to_owned(), Vec::new());
         sim.locate();
         let status = sim.step().remove(&Task::Status("m".to_owned()));
@@ -254,7 +254,7 @@ fn nodes_that_went_before_the_drain_began_are_not_missed() {
     assert_eq!((sim.drained("m"), names(&sim)), (pair("True", "AllPodsTerminated"), vec!["a"]));
 }
 
-/// Nobody had looked at it.
+/// No live read had been made of it.
 #[test]
 fn an_empty_node_that_goes_before_it_was_recorded_as_drained_does_not_count() {
     let mut sim = Sim::new(&["a"]);

@@ -1,10 +1,11 @@
-//! What is told of a maintenance as it goes on.
+//! The events about a maintenance as it goes on.
 
 use jiff::SignedDuration;
 
 use super::*;
 
-/// What was told of the maintenance, without what PodsWillBeLost and nodes bring that are refused or uncordoned.
+/// The events about the maintenance, without those about lost pods and about nodes that are refused or
+/// uncordoned.
 fn told(sim: &Sim) -> Vec<(&str, &str)> {
     let about = crate::actions::EventSubject::Maintenance("m".into());
     let is_step = |note: &&EventDraft| {
@@ -47,7 +48,8 @@ fn a_drain_starts_when_its_nodes_are_cordoned() {
     assert_eq!(drained.map(|note| note.is_logged).collect::<Vec<_>>(), [false, true], "one line of the log");
 }
 
-/// A DaemonSet put its pod back as often as it was deleted, and each time the node was told of as drained.
+/// A DaemonSet put its pod back whenever it was deleted, and each time an event said that the node is
+/// drained.
 #[test]
 fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while() {
     let mut sim = Sim::new(&["a"]);
@@ -114,7 +116,8 @@ fn a_drained_node_is_not_told_of_again_when_another_maintenance_of_it_goes_or_th
     assert_eq!(drained(&sim), 1, "{:?}", sim.events);
 }
 
-/// An eviction that imperative eviction says is blocked, and whether the pod's owner was told of it.
+/// An eviction that imperative eviction reports as blocked, and whether the pod's owner has had an event
+/// about it.
 fn blocked_by(sim: &mut Sim, pod: &str, reason: &str, name: &str, is_told: bool) {
     let at = sim.now.to_string();
     let blocked = json!({ "reason": reason, "name": name, "state": "" });
@@ -158,7 +161,7 @@ fn a_cause_is_told_once_with_the_first_pod_and_a_budget_when_the_owner_is_told()
     assert_eq!(told(&sim), [("EvictionBlocked", first), ("EvictionBlocked", second)]);
 }
 
-/// Each leader told everything again.
+/// Each leader published all events again.
 #[test]
 fn a_new_leader_tells_of_causes_only_that_no_status_has() {
     let mut sim = draining(&["p", "q"]);
@@ -203,7 +206,8 @@ fn a_step_is_never_told_after_a_later_one() {
     assert_eq!(steps(&sim), "DrainStarted NodeDrained NodeDrained");
 }
 
-/// The time of the stage was stored before any node was cordoned, and the next leader took the drain for told.
+/// The time of the stage was stored before any node was cordoned, and the next leader assumed that
+/// DrainStarted was published.
 #[test]
 fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
     let mut sim = Sim::new(&["a"]);
@@ -224,7 +228,8 @@ fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
 
-/// The maintenance was completed within the ten seconds for which pods might have returned, and nobody was told.
+/// The maintenance was completed within the ten seconds for which pods might have returned, and no event was
+/// published.
 #[test]
 fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
     for is_back in [false, true] {
@@ -264,7 +269,7 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
     }
 }
 
-/// What the status showed as empty was taken for told, though no live read had confirmed it yet.
+/// A node that the status showed as empty was taken for published, though no live read had confirmed it yet.
 #[test]
 fn a_change_of_leader_between_the_status_and_the_live_read_loses_no_drained_node() {
     let mut sim = Sim::new(&["a", "b"]);

@@ -1,5 +1,5 @@
-//! Rules of the node maintenance controller: each test's name is one. What a blocker says is in `blockers.rs`, and when one
-//! shows after a time in `waiting.rs`.
+//! Rules of the node maintenance controller: each test's name is one. What a blocker says is in
+//! `blockers.rs`, and when one shows after a time in `waiting.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answer;
@@ -348,7 +348,7 @@ fn conditions(type_: &str, reason: &str, message: &str) -> Vec<drydock_api::meta
     serde_json::from_value(value).unwrap()
 }
 
-/// A blocker's message without the place where the guide tells of it.
+/// A blocker's message without the reference to the guide.
 fn bare(message: &str) -> String {
     let Some((words, rest)) = message.split_once(" (see ") else { return message.to_owned() };
     words.to_owned() + rest.split_once("controllers/README.md)").expect("a place in the guide").1

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A restart after the first request and before the status lost the order: what had been asked for was not known any more.
+/// A restart after the first request and before the status lost the order: what had been asked for was not
+/// known any more.
 #[test]
 fn nobody_is_asked_to_leave_before_the_targets_that_say_so_are_stored() {
     let mut sim = Sim::new(&[]);
@@ -22,7 +23,8 @@ fn nobody_is_asked_to_leave_before_the_targets_that_say_so_are_stored() {
     assert_eq!((sim.requested(), sim.status("m").drain_plan_position), (vec!["high".to_owned()], Some(1)));
 }
 
-/// The stored targets were taken for the place in the plan, so that one maintenance that another limits came back too far.
+/// The stored targets were taken for the place in the plan, so that one maintenance that another limits came
+/// back too far.
 #[test]
 fn a_restart_keeps_the_order_of_a_plan_that_another_one_limits() {
     let mut sim = Sim::new(&["a"]);
@@ -79,8 +81,8 @@ fn a_maintenance_that_leaves_a_node_shows_its_targets_until_the_others_do() {
     assert_eq!(sim.status("second").node_statuses[0].drain_targets.last().unwrap().pod_priority, i32::MAX);
 }
 
-/// Selectors were compared as they are written: the maintenance that had ended kept its finalizer for as long as the other one
-/// was kept by a budget.
+/// Selectors were compared as they are written: the maintenance that had ended kept its finalizer for as long
+/// as the other one was kept by a budget.
 #[test]
 fn a_maintenance_is_released_when_another_shows_targets_that_include_its_own_however_they_are_written() {
     let labels = json!({ "app": "x", "tier": "y" });

@@ -1,4 +1,4 @@
-//! What became of the requests, in the status.
+//! The outcomes of requests in the status.
 
 use drydock_api::node_maintenance::NodeMaintenanceOutcomes;
 
@@ -102,7 +102,8 @@ fn pods_that_a_workload_puts_back_are_counted() {
     assert_eq!(outcomes(&sim, "m"), [1, 0, 0, 2]);
 }
 
-/// The counts began with an old status, and were behind the stored ones for ever; zeros that were left out of the write stayed.
+/// The counts began with an old status, and were behind the stored ones for ever; zeros that were left out of
+/// the write stayed.
 #[test]
 fn counts_never_go_back_behind_the_status() {
     let mut sim = draining(&["p"]);

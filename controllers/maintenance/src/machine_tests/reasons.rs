@@ -26,7 +26,7 @@ fn a_request_names_the_maintenances_that_drain_its_pod_the_oldest_first() {
     assert_eq!(clause(&sim, "agent"), "for NodeMaintenance tidy (RAM swap)");
 }
 
-/// A blocker is that of a maintenance: the clause in the report of the interceptor tells it nothing.
+/// A blocker belongs to one maintenance: the clause in the interceptor's report adds nothing to it.
 #[test]
 fn blockers_have_the_words_of_our_interceptors_without_the_clause() {
     let mut sim = Sim::new(&["a"]);

@@ -32,8 +32,8 @@ fn blocker(sim: &Sim) -> Option<(String, String)> {
     blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
-/// A Deployment that tolerates everything is put back on the emptiest node, which is the one that is drained. Each pod was
-/// another one: it was evicted as fast as it came, for ever, and nothing was said.
+/// A Deployment that tolerates everything is put back on the emptiest node, which is the one that is drained.
+/// Each pod was another one: it was evicted as fast as it came, for ever, and nothing was said.
 #[test]
 fn a_workload_that_comes_back_is_named_and_asked_to_leave_with_backoff() {
     let mut sim = draining(1);
@@ -122,7 +122,8 @@ fn pods_that_were_there_before_are_no_returns() {
     assert_eq!((sim.requested().len(), blocker(&sim)), (2, None));
 }
 
-/// One that was bound before the node was cordoned and showed late was told of as put back, and waited.
+/// A pod that was bound before the node was cordoned, and that the cache showed late, was reported as put
+/// back, and held back.
 #[test]
 fn a_pod_that_is_older_than_the_drain_is_no_return() {
     let mut sim = draining(1);
@@ -145,7 +146,7 @@ fn a_pod_that_is_older_than_the_drain_is_no_return() {
     );
 }
 
-/// Whoever may write pods names any owner.
+/// A writer of pods can name any owner.
 #[test]
 fn a_workload_of_the_same_uid_in_another_namespace_is_another_one() {
     let mut sim = draining(1);

@@ -30,7 +30,8 @@ fn told(sim: &Sim) -> Vec<&EventDraft> {
     sim.events.iter().filter(|note| note.reason == "StatusTooLarge").collect()
 }
 
-/// The targets of the next tier did not fit, the stored ones were put back, and nobody was told why no pod left any more.
+/// The targets of the next tier did not fit, the stored ones were kept, and nothing said why no pod left any
+/// more.
 #[test]
 fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
     let mut sim = with_a_long_selector();
@@ -59,7 +60,7 @@ fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
     assert!(sim.requested().contains(&"second-n00".to_owned()), "what fits goes on");
 }
 
-/// Such nodes were told of in the message alone.
+/// Only the message mentioned such nodes.
 #[test]
 fn nodes_that_do_not_fit_are_told_of_once() {
     let mut sim = with_a_long_selector();
@@ -97,7 +98,7 @@ fn nodes_that_do_not_fit_hold_no_others_up() {
     }
 }
 
-/// What was held was targets that nobody needed any more.
+/// The targets that were kept were not needed any more.
 #[test]
 fn a_drain_whose_targets_do_not_fit_is_over_when_the_pods_have_gone_by_themselves() {
     let mut sim = with_a_long_selector();
@@ -174,7 +175,8 @@ fn a_node_that_went_undrained_is_counted_where_the_status_has_no_room_for_its_na
     assert_eq!(sim.status("m").gone_nodes.undrained, 0, "it is let go by an edit of the selector");
 }
 
-/// Another maintenance does not show the targets yet of a node that has left: they stay, and a node that joins has to wait.
+/// Another maintenance does not show the targets yet of a node that has left: they stay, and a node that
+/// joins has to wait.
 #[test]
 fn recorded_targets_of_a_node_that_left_stay_before_a_node_that_joins() {
     let mut sim = full();

@@ -1,4 +1,5 @@
-//! Interceptors of others that are silent, or say that they are blocked: a blocker, of which the pod's owner is told.
+//! Interceptors of others that are silent, or say that they are blocked: each is a blocker, with an event for
+//! the pod's owner.
 
 use super::*;
 use crate::actions::EventSubject;

@@ -31,7 +31,8 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     assert_eq!(told(&sim).len(), 1, "not again by another leader");
 }
 
-/// Ten of the pods stand in the status, and the owners of the others were told again by each leader.
+/// The status contains ten of the pods, and each leader published the events for the owners of the others
+/// again.
 #[test]
 fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
     let mut sim = Sim::new(&["a"]);
@@ -59,7 +60,7 @@ fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
     assert_eq!(told(&sim), 12, "the new leader knows it from the requests");
 }
 
-/// It had answered, and was told of as missing to the pod's owner.
+/// The agent had answered, and an event told the pod's owner that it is missing.
 #[test]
 fn an_agent_that_declines_its_turn_is_there() {
     let mut sim = Sim::new(&["a"]);

@@ -1,4 +1,4 @@
-//! Pods that are put on a node that is drained, and that no workload explains which was there before.
+//! Pods that are put on a node that is drained, and whose workload was not there before.
 
 use jiff::SignedDuration;
 
@@ -70,14 +70,14 @@ fn pods_without_a_controller_that_are_put_there_again_are_told_by_their_namespac
     assert_eq!(put_again(|_| None), [0, 10, 20, 40, 80]);
 }
 
-/// Whoever writes pods names any owner.
+/// A writer of pods can name any owner.
 #[test]
 fn pods_of_another_controller_each_are_told_by_their_namespace_and_wait() {
     assert_eq!(put_again(|round| Some(("Widget", format!("widget-{round}")))), [0, 10, 20, 40, 80]);
     assert_eq!(put_again(|round| Some(("DaemonSet", format!("set-{round}")))), [0, 10, 20, 40, 80]);
 }
 
-/// Otherwise whoever puts one there every few minutes keeps all of them.
+/// Otherwise a tenant that puts one there every few minutes would keep all of them.
 #[test]
 fn pods_that_come_while_others_wait_do_not_make_them_wait_longer() {
     let mut sim = draining(|_| ());
@@ -192,8 +192,8 @@ fn no_more_than_so_many_absent_controllers_are_remembered() {
     assert!(sim.memory.returns.len() <= 10_000);
 }
 
-/// A node that could not be cordoned took the pods of every CronJob, whose namespace was blamed, and held back for a quarter of
-/// an hour when it was cordoned at last.
+/// A node that could not be cordoned took the pods of every CronJob, whose namespace was blamed, and held
+/// back for a quarter of an hour when it was cordoned at last.
 #[test]
 fn pods_that_come_while_the_node_is_schedulable_are_blamed_on_nobody() {
     let mut sim = Sim::new(&["a"]);

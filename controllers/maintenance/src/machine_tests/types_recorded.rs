@@ -14,8 +14,8 @@ fn is(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
 }
 
-/// A node had none but a pod of a DaemonSet, and left the cluster before the others were empty: WorkloadsDrained stayed False
-/// until somebody edited the selector.
+/// A node had none but a pod of a DaemonSet, and left the cluster before the others were empty:
+/// WorkloadsDrained stayed False until somebody edited the selector.
 #[test]
 fn nodes_that_go_one_by_one_with_their_daemon_sets_were_drained_of_workloads() {
     for restart in [false, true] {
@@ -79,7 +79,8 @@ fn a_node_is_read_once_when_its_workloads_have_left_and_once_when_all_have() {
     assert_eq!(reads(&mut sim), [PodType::Static]);
 }
 
-/// The condition spoke of pods of type Default, and counted as the record for a maintenance that drains every type.
+/// The condition covered pods of type Default, and was taken for the record of a maintenance that drains
+/// every type.
 #[test]
 fn a_condition_that_speaks_of_one_type_records_nothing_of_later_ones() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -99,7 +100,7 @@ fn a_condition_that_speaks_of_one_type_records_nothing_of_later_ones() {
     assert_eq!(status.drained_nodes, 0);
 }
 
-/// The node waits for the maintenance with the greatest type, and the other one was never told of.
+/// The node waits for the maintenance with the greatest type, and the other one never got its event.
 #[test]
 fn each_maintenance_is_told_when_its_own_pods_have_left_a_node() {
     let mut sim = Sim::new(&["a"]);

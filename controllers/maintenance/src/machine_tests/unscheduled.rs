@@ -70,7 +70,8 @@ fn pods_that_were_unschedulable_before_or_are_of_others_are_not_laid_to_the_drai
     assert_eq!(condition(&sim), None);
 }
 
-/// It stayed True for ever, though the pods ran on the node that had been given back: nobody followed them any more.
+/// The condition stayed True forever, though the pods ran on the node that had been given back: they were no
+/// longer followed.
 #[test]
 fn at_complete_it_says_that_nobody_follows_it() {
     let mut sim = drain();
@@ -111,8 +112,8 @@ fn the_words_of_the_scheduler_stand_once_for_all_controllers() {
     assert_eq!(condition(&sim), pair("True", &message));
 }
 
-/// The scheduler counts all nodes in each attempt: for as long as pods were unschedulable, the whole status was written again
-/// and again.
+/// The scheduler counts all nodes in each attempt: for as long as pods were unschedulable, the whole status
+/// was written again and again.
 #[test]
 fn other_words_of_the_scheduler_alone_do_not_change_the_status() {
     let mut sim = drain();
@@ -143,7 +144,7 @@ fn other_words_of_the_scheduler_alone_do_not_change_the_status() {
     assert_ne!(told, condition(&sim));
 }
 
-/// Whoever writes pods names any owner.
+/// A writer of pods can name any owner.
 #[test]
 fn the_name_of_an_owner_does_not_make_the_message_too_long() {
     let mut sim = drain();

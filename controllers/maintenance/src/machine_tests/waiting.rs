@@ -1,5 +1,5 @@
-//! Drains that would wait for ever without a word: for a request that is another pod's, an interceptor that never ends, or
-//! pods of Drydock itself.
+//! Drains that would wait forever without a blocker: for a request that targets another pod, an interceptor
+//! that never ends, or pods of Drydock itself.
 
 use drydock_runtime::cache::Taint;
 use jiff::SignedDuration;
@@ -12,8 +12,8 @@ fn blockers(sim: &Sim) -> Vec<(&str, &str)> {
     blockers.map(|b| (b.pod.name.as_str(), b.reason.as_str())).collect()
 }
 
-/// A tenant who made a request with the pod's UID as its name and another pod as its target kept the pod where it was: each
-/// was replaced as fast as it was made, and no blocker told of it.
+/// A tenant who made a request with the pod's UID as its name and another pod as its target kept the pod
+/// where it was: each was replaced as fast as it was made, and no blocker said so.
 #[test]
 fn a_request_for_another_pod_is_replaced_at_once_and_then_with_backoff_and_is_a_blocker() {
     let mut sim = Sim::new(&["a"]);
@@ -56,8 +56,8 @@ fn a_request_for_another_pod_is_replaced_at_once_and_then_with_backoff_and_is_a_
     assert_eq!((sim.requested(), blockers(&sim)), (vec!["p".to_owned()], Vec::new()), "its name is free");
 }
 
-/// The deadline looks at heartbeats alone (KEP-4563): an interceptor that renews them for ever keeps its turn, which is its
-/// right; but nobody was told whom the drain waits for.
+/// Only heartbeats count for the deadline (KEP-4563): an interceptor that sends them forever keeps its turn,
+/// which is its right; but nothing said what the drain waits for.
 #[test]
 fn an_interceptor_that_reports_for_ever_is_a_blocker_after_an_hour_or_when_it_is_late() {
     let mut sim = Sim::new(&["a"]);
@@ -102,7 +102,8 @@ fn asked_in_own_namespace(sim: &mut Sim) -> Vec<String> {
     asked.filter(|(namespace, _)| namespace == "drydock-system").map(|(_, pod)| pod).collect()
 }
 
-/// Whoever maintained all nodes evicted the controllers themselves: nothing was drained any more, and nobody said why.
+/// A maintenance of all nodes evicted the controllers themselves: nothing was drained any more, and nothing
+/// said why.
 #[test]
 fn drydocks_own_pods_stay_while_no_other_node_takes_them() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -162,8 +163,8 @@ fn a_request_for_a_pod_of_drydocks_own_is_withdrawn_when_the_last_other_node_is_
     assert!(withdrawn(&mut sim), "b is cordoned next");
 }
 
-/// Whoever may write the status of a pod could end its request by a phase that lasted for a moment. It stayed with the pod
-/// for as long as another requester was in it, and nobody was told.
+/// A writer of a pod's status could end its request by a phase that lasted for a moment. The ended request
+/// stayed for as long as another requester was in it, and nothing said so.
 #[test]
 fn a_request_that_ended_as_evicted_while_its_pod_is_there_is_a_blocker_and_replaced() {
     let mut sim = Sim::new(&["a"]);
@@ -240,7 +241,8 @@ fn a_pod_with_a_long_grace_period_is_a_blocker_while_it_lasts() {
     assert_eq!((blocker.reason.as_str(), bare(&blocker.message).as_str()), ("Terminating", told));
 }
 
-/// Whoever put our requester's name back into a request of theirs kept the maintenance from its end.
+/// Others could put our requester's name back into a request of theirs, and keep the maintenance from its
+/// end.
 #[test]
 fn our_requester_that_others_put_back_does_not_keep_a_maintenance_from_its_end() {
     let mut sim = Sim::new(&["a"]);
@@ -270,8 +272,8 @@ fn our_requester_that_others_put_back_does_not_keep_a_maintenance_from_its_end()
     assert!(sim.requested().is_empty(), "and withdraws");
 }
 
-/// The name of our requester is anybody's to write: whoever made requests with it again and again kept the maintenance from
-/// its end.
+/// Anybody may write the name of our requester: others could make requests with it again and again, and keep
+/// the maintenance from its end.
 #[test]
 fn requests_that_are_made_after_the_end_do_not_keep_a_maintenance_from_it() {
     let mut sim = Sim::new(&["a"]);
@@ -296,7 +298,7 @@ fn requests_that_are_made_after_the_end_do_not_keep_a_maintenance_from_it() {
     assert!(sim.requested().is_empty(), "and we withdraw from them all the same");
 }
 
-/// Ours was deleted by ourselves, and others were blamed for it.
+/// We had deleted our own request, and others were blamed for it.
 #[test]
 fn a_request_for_another_pod_with_our_requester_is_not_said_to_be_deleted_by_others() {
     let mut sim = Sim::new(&["a"]);

@@ -81,7 +81,7 @@ fn it_is_told_again_only_when_more_pods_without_a_controller_are_to_leave() {
     sim.pod("a", "data", &with_volume(controlled(), json!({ "name": "v", "emptyDir": {} })));
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "only the second number rose");
-    // A new manager knows what was told.
+    // A new manager knows which events were published.
     sim.memory = MachineMemory::default();
     sim.settle();
     sim.pod("b", "more", &json!({}));

@@ -25,8 +25,9 @@ fn blocker(sim: &Sim) -> Option<(String, String)> {
     blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
-/// A tenant took the requester out of the request of a pod of theirs whenever it was there: each time cost them one write,
-/// and the controllers five, as fast as they could; and nothing told why the pod did not leave.
+/// A tenant took the requester out of the request of a pod of theirs whenever it was there: each time cost
+/// them one write, and the controllers five, as fast as they could; and nothing said why the pod did not
+/// leave.
 #[test]
 fn a_request_that_others_withdraw_is_made_again_with_backoff_and_the_blocker_says_why() {
     let mut sim = draining();
@@ -88,7 +89,8 @@ fn a_request_that_others_delete_is_made_again_at_once_the_first_time_and_then_wi
     assert_eq!(sim.requested(), ["p"]);
 }
 
-/// Whoever put a finalizer on the request and deleted it kept the pod where it was, and no blocker told of it.
+/// Others could put a finalizer on the request and delete it, and so keep the pod where it was; no blocker
+/// said so.
 #[test]
 fn a_request_that_a_finalizer_keeps_is_a_blocker_at_once_and_replaced_the_moment_it_is_gone() {
     let mut sim = draining();

@@ -1,8 +1,10 @@
-//! Nodes under maintenance that are schedulable still: whose pods wait for that, and why they are not cordoned.
+//! Nodes under maintenance that are still schedulable: which pods wait until they are cordoned, and why they
+//! are not.
 //!
-//! The stage Cordon is always run first (KEP-4212, Supported Stage Transitions): a pod that is evicted earlier may be
-//! scheduled to a node that is to be drained next, and be evicted again. So the pods of a maintenance wait until each of its
-//! nodes is cordoned, or the first attempt has failed or takes too long: one node does not keep the others.
+//! The stage Cordon is always run first (KEP-4212, Supported Stage Transitions): a pod that is evicted
+//! earlier may be scheduled to a node that is to be drained next, and be evicted again. So the pods of a
+//! maintenance wait until each of its nodes is cordoned, or the first attempt has failed or takes too long,
+//! so that one node does not hold up the others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +25,7 @@ const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
 /// Nodes under maintenance that are not cordoned, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AwaitingCordon {
-    /// Since when they are there without an attempt to cordon them.
+    /// Since when each has been there without an attempt to cordon it.
     untried: HashMap<String, Timestamp>,
     /// The words of the refusals that have had an event.
     told: HashMap<String, String>,
@@ -61,8 +63,8 @@ impl AwaitingCordon {
         waiting
     }
 
-    /// Publishes which nodes cannot be cordoned, or cannot be made schedulable again at the end, which keeps the finalizer:
-    /// one event for each new refusal.
+    /// Publishes which nodes cannot be cordoned, or cannot be made schedulable again at the end, which keeps
+    /// the finalizer: one event for each new refusal.
     fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
         self.told.retain(|node, _| refused.contains_key(node));
@@ -85,7 +87,7 @@ fn is_tried(view: &WorldView<'_>, node: &Node) -> bool {
         || view.world.refused.contains_key(&node.name)
 }
 
-/// Why a node under maintenance is schedulable still, if that is known.
+/// Why a node under maintenance is still schedulable, if that is known.
 pub(crate) fn why(
     view: &WorldView<'_>,
     uncordon_conflicts: &UncordonConflicts,
@@ -97,7 +99,7 @@ pub(crate) fn why(
     refused.or_else(|| uncordon_conflicts.since(node).map(|(times, since)| conflict_text(&who, times, since)))
 }
 
-/// What is said of a node, `who`, whose update was refused.
+/// The message about a node, `who`, whose update was refused.
 fn refused_text(who: &str, what: &str, words: &str) -> String {
     format!("{who} cannot be made {what}: {}", quoted(words))
 }

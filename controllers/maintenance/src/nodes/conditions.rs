@@ -1,5 +1,5 @@
-//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for; and which nodes a
-//! live read has confirmed to be empty.
+//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for;
+//! and which nodes a live read has confirmed to be empty.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const IN_PROGRESS: &str = "MaintenanceInProgress";
 const DRAINING: &str = "DrainInProgress";
 const DRAINED: &str = "Drained";
 const PLANNED: &str = "MaintenancePlanned";
-/// All that are ours; Drained is ours while MaintenanceInProgress stands beside it.
+/// The condition types that are ours. A node may have a condition Drained of others: it is ours only beside
+/// MaintenanceInProgress or MaintenancePlanned.
 const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 /// Longest message of a condition.
 const MAX_MESSAGE: usize = 1024;
@@ -37,7 +38,7 @@ pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &
         let set: Vec<NodeConditionChange> =
             wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
         if !set.is_empty() || !remove.is_empty() {
-            // A read where more is recorded than before, and for no other change.
+            // A live read is needed only if more is recorded than before.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
             let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
@@ -133,7 +134,7 @@ fn differs(node: &Node, wanted: &NodeConditionChange) -> bool {
         .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
 }
 
-/// Which pods are meant, where these are not all.
+/// Names the pods up to a type in a message; empty if these are all pods.
 pub(crate) fn of_type_suffix(last: PodType) -> String {
     match last {
         PodType::Default => " of type Default".to_owned(),
@@ -146,8 +147,8 @@ pub(crate) fn of_type_suffix(last: PodType) -> String {
 /// come since would not be seen.
 const FRESH: SignedDuration = SignedDuration::from_secs(10);
 
-/// Nodes that the host itself has said to be empty of pods up to a type, by name and that type, and on which no such pod has
-/// been seen since. A cache may lag, and people power nodes off on it.
+/// Nodes that a live read of the host has shown to have no pods up to a type, by name and type, and on which
+/// no such pod has been seen since. A cache may lag, and people power nodes off on it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfirmedEmpty(HashMap<(String, PodType), LiveRead>);
 
@@ -179,7 +180,8 @@ impl ConfirmedEmpty {
         self.reads(node, last).next().is_some()
     }
 
-    /// The same, by a read of just now: no other one is needed to call the node drained.
+    /// Like [`ConfirmedEmpty::contains`], by a read within the last 10 seconds: no other read is needed to
+    /// call the node drained.
     pub(crate) fn is_fresh(&self, node: &str, last: PodType, now: Timestamp) -> bool {
         self.reads(node, last).any(|read| now.duration_since(read.at) < FRESH)
     }

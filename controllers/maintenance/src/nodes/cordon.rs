@@ -13,10 +13,10 @@ use crate::actions::{Action, MaintenanceDecision};
 use crate::world::WorldView;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
-/// Maintenances that an event names.
+/// Most maintenances that an event names.
 const NAMED: usize = 5;
 
-/// When someone else made nodes schedulable that are under maintenance.
+/// How often others made each node schedulable that is under maintenance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UncordonConflicts(HashMap<String, UndoneByOthers>);
 
@@ -45,8 +45,8 @@ pub(crate) fn decide(
     }
 }
 
-/// A node under maintenance is unschedulable. Who uncordons one that he had cordoned before wants it schedulable
-/// afterwards.
+/// Makes a node under maintenance unschedulable. If others had cordoned the node before and uncordon it
+/// during the maintenance, it becomes schedulable afterwards.
 fn hold(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
     match (by, node.unschedulable) {
         (Some(_), true) => None,
@@ -55,7 +55,8 @@ fn hold(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
     }
 }
 
-/// A node that no maintenance holds any more, whatever became of them.
+/// Releases a node that no maintenance holds any more: makes it schedulable if we had cordoned it, and
+/// removes our annotation.
 fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
     let ours = by? == OURS;
     Some(cordon(node, (ours && node.unschedulable).then_some(false), None))
@@ -75,9 +76,9 @@ fn release_never_started(never_started_nodes: &HashSet<&str>, node: &Arc<Node>) 
     due.then(|| cordon(node, Some(false), None))
 }
 
-/// Whether a maintenance went from Idle straight to Complete and still has its finalizer. False for one that was created in
-/// Complete, and for one that is being deleted: it may have been in any stage. The API server notes each stage in the write
-/// that sets it, so that no stage is missed however short it was.
+/// Whether a maintenance went from Idle straight to Complete and still has its finalizer. False for one that
+/// was created in Complete, and for one that is being deleted: it may have been in any stage. The API server
+/// notes each stage in the write that sets it, so that no stage is missed however short it was.
 pub(crate) fn never_started(maintenance: &NodeMaintenance) -> bool {
     let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
     maintenance.is_ending()
@@ -91,7 +92,7 @@ fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'st
 }
 
 impl UncordonConflicts {
-    /// How often someone else made a node schedulable since when, if that was more than once.
+    /// How often others made a node schedulable, and since when; none unless it was more than once.
     pub(crate) fn since(&self, node: &str) -> Option<(usize, Timestamp)> {
         self.0.get(node)?.since()
     }
@@ -127,7 +128,7 @@ fn held_text(who: &str, holders: &str) -> String {
     )
 }
 
-/// What is said of a node, `who`, that others make schedulable again and again.
+/// The message about a node, `who`, that others make schedulable again and again.
 pub(super) fn conflict_text(who: &str, times: usize, since: Timestamp) -> String {
     format!("{who} was made schedulable by others {times} times since {}", format_seconds(since))
 }

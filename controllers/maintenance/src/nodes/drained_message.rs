@@ -1,5 +1,6 @@
-//! The message of a node's condition Drained. It names the type up to which the condition speaks, and the type up to which the
-//! node is known to have no pods: that is the record of a live read, which a restart finds again.
+//! The message of a node's condition Drained. It names the last pod type that the condition covers, and the
+//! type up to which the node is known to have no pods: that is the record of a live read, which a restart
+//! finds again.
 
 use drydock_api::node_maintenance::PodType;
 
@@ -8,7 +9,7 @@ const SPEAKS: &str = "Pods up to type ";
 /// The parts of the message of a node's condition Drained.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DrainedText {
-    /// The type up to which it speaks.
+    /// The last pod type that the condition covers.
     pub(super) last: PodType,
     /// How many pods of later types stay.
     pub(super) stay: usize,

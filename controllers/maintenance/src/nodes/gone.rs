@@ -1,8 +1,9 @@
-//! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any other keeps Drained
-//! False, so that the maintenance does not look like a success.
+//! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any
+//! other keeps Drained False, so that the maintenance does not look like a success.
 //!
-//! Recorded is what a live read has shown, which the node's own condition says too. A node that only leaves the selection is
-//! still there, and none of these. One that comes back under its name has not gone.
+//! A node is recorded as drained when a live read has shown it to be; its own condition says so too. A node
+//! that is only no longer selected is still there, and does not count as gone, nor does one that comes back
+//! under its name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +26,8 @@ const HOST_NAME: &str = "kubernetes.io/hostname";
 /// The nodes of each maintenance in Drain, those that have left the cluster among them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GoneNodes {
-    /// By its UID and the last type of the pods that are counted: its own, and Default.
+    /// By UID of the maintenance, and by the last type of the pods that count: the maintenance's own last
+    /// type, and Default.
     maintenances: HashMap<(String, PodType), GoneNodesTally>,
     /// Nodes that are being drained, as they were seen last, by name.
     known: HashMap<String, LastSeenNode>,
@@ -34,11 +36,11 @@ pub(crate) struct GoneNodes {
 #[derive(Clone, Debug)]
 struct LastSeenNode {
     node: Arc<Node>,
-    /// What each maintenance sees of it, by its last type.
+    /// Its pods, by the last type of those that count.
     seen: BTreeMap<PodType, NodePods>,
 }
 
-/// A node without the pods of types after the last.
+/// The pods of a node up to a type: how many are left, and whether the node is drained of them.
 #[derive(Clone, Copy, Debug)]
 struct NodePods {
     pods: usize,
@@ -63,7 +65,7 @@ impl GoneNodes {
         self.see(view, emptied);
     }
 
-    /// What is known of a maintenance in Drain; of pods up to its last type, or of type Default alone.
+    /// The tally of a maintenance in Drain, for pods up to its last type or for pods of type Default alone.
     pub(crate) fn of(&self, maintenance: &NodeMaintenance, last: PodType) -> Option<&GoneNodesTally> {
         self.maintenances.get(&(maintenance.metadata.uid.clone(), last))
     }
@@ -88,8 +90,9 @@ impl GoneNodes {
         tally.undrained.retain(|name, _| !is_there(name));
     }
 
-    /// Forgets those that a changed selector would not select any more. After a restart only their names are known: then those
-    /// go that are not selected by their name, if a part of the selector has gone. An edit that was not seen keeps all.
+    /// Forgets undrained nodes that a changed selector would no longer select. After a restart only their
+    /// names are known: then it forgets those that the selector does not select by name, if a term of the
+    /// selector was removed. After an edit that was not seen it keeps all.
     fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut GoneNodesTally) {
         if tally.selector == maintenance.spec.node_selector {
             return;
@@ -127,8 +130,9 @@ impl GoneNodes {
     }
 }
 
-/// What the status says, after a restart. It counts pods up to the last type of the maintenance; of those of type Default
-/// alone it says of each node whether all had left it, and whether all had left all nodes.
+/// Restores a tally from the status after a restart. The status counts pods up to the last type of the
+/// maintenance; about those of type Default alone it says whether all had left each node, and whether all had
+/// left all nodes.
 fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let mut tally = recall_all(view, maintenance, last);
     let status = &maintenance.status;
@@ -138,14 +142,14 @@ fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) ->
     tally
 }
 
-/// Before Drain nodes may go as they like.
+/// Restores a tally from the status. It is empty if no drain has begun: nodes may leave before that.
 fn recall_all(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType) -> GoneNodesTally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
         return GoneNodesTally { selector: spec.node_selector.clone(), ..GoneNodesTally::default() };
     }
     let count = |count: i32| usize::try_from(count).unwrap_or_default();
-    // What else may have changed meanwhile is not known.
+    // After an edit, it is not known what the selector was before.
     let is_same = status.observed_generation == maintenance.metadata.generation;
     let mut tally = GoneNodesTally {
         selector: spec.node_selector.clone().filter(|_| is_same),
@@ -175,8 +179,9 @@ fn recall_all(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType
     tally
 }
 
-/// Whether the nodes that have gone since the status was written, and had no pods then, were all drained: it says so of all
-/// nodes, or counts them beside those that are there. Where it counts fewer, it is unknown which of them were.
+/// Whether the nodes that have gone since the status was written, and had no pods then, were all drained: the
+/// status says so of all nodes, or its count includes them beside those that are still there. If it counts
+/// fewer, it is unknown which of them were.
 fn were_drained(
     view: &WorldView<'_>,
     maintenance: &NodeMaintenance,
@@ -208,7 +213,7 @@ fn is_recorded(node: &Node, last: PodType) -> bool {
     drained_up_to(node) >= Some(last)
 }
 
-/// Whether a maintenance selects a node of this name of which nothing else is known.
+/// Whether a maintenance selects a node of which only the name is known.
 fn selects_name(maintenance: &NodeMaintenance, name: &str) -> bool {
     let labels = BTreeMap::from([(HOST_NAME.to_owned(), name.to_owned())]);
     let selector = maintenance.spec.node_selector.as_ref();

@@ -1,4 +1,5 @@
-//! The nodes that have left the cluster while one maintenance drained them, counted and, as far as a status has room, named.
+//! The nodes that have left the cluster while one maintenance drained them, counted and, as far as a status
+//! has room, named.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -10,23 +11,24 @@ use drydock_api::node_maintenance::{
 use drydock_api::text::number;
 use drydock_runtime::Node;
 
-/// What the status says of a node that has gone undrained; it is known by this after a restart.
+/// The drain message of a node that has gone undrained, which identifies it after a restart.
 pub(super) const LEFT_UNDRAINED: &str = "The node left the cluster before it was drained";
 
 /// The nodes of a maintenance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GoneNodesTally {
-    /// Those that have gone drained; at most as many as a status holds.
+    /// Names of the nodes that have gone drained; at most as many as a status holds.
     pub(super) drained: HashSet<String>,
     /// How many more have gone drained.
     pub(super) drained_unnamed: usize,
-    /// Those that have gone undrained, and how many pods they had; at most as many as a status holds.
+    /// Names of the nodes that have gone undrained, and how many pods they had; at most as many as a status
+    /// holds.
     pub(super) undrained: BTreeMap<String, usize>,
     /// How many more have gone undrained.
     pub(super) undrained_unnamed: usize,
-    /// Those that it selected at the last look.
+    /// The nodes that the maintenance selected in the last step.
     pub(super) selected: HashSet<String>,
-    /// How it selected them.
+    /// The selector of the maintenance in that step; none if it is not known.
     pub(super) selector: Option<NodeSelector>,
 }
 
@@ -39,8 +41,8 @@ impl GoneNodesTally {
         }
     }
 
-    /// What the status says of those that have gone undrained, as far as they are known. `workloads` has those that have gone
-    /// without pods of type Default.
+    /// The node statuses of those that have gone undrained, as far as their names are known. `workloads` is
+    /// the tally for pods of type Default.
     pub(crate) fn statuses(
         &self,
         workloads: Option<&Self>,
@@ -54,13 +56,13 @@ impl GoneNodesTally {
         })
     }
 
-    /// One that has gone undrained, with its pods if one had any.
+    /// A node that has gone undrained, and how many pods it had; one with pods if there is one.
     pub(crate) fn example(&self) -> Option<(&str, usize)> {
         let with_pods = self.undrained.iter().find(|(_, pods)| **pods > 0);
         with_pods.or(self.undrained.first_key_value()).map(|(node, pods)| (node.as_str(), *pods))
     }
 
-    /// Notes which nodes it selects now.
+    /// Records which nodes the maintenance selects now.
     pub(super) fn select(&mut self, nodes: &[&Arc<Node>]) {
         let is_same =
             nodes.len() == self.selected.len() && nodes.iter().all(|n| self.selected.contains(&n.name));
@@ -69,7 +71,7 @@ impl GoneNodesTally {
         }
     }
 
-    /// Takes all that have gone for drained.
+    /// Counts all nodes that have gone as drained.
     pub(super) fn drain_all(&mut self) {
         for node in std::mem::take(&mut self.undrained).into_keys() {
             self.has_gone_drained(&node);
@@ -86,7 +88,7 @@ impl GoneNodesTally {
         }
     }
 
-    /// Counts one that has gone undrained, with so many pods.
+    /// Counts one that has gone undrained, with `pods` pods.
     pub(super) fn has_gone_undrained(&mut self, node: &str, pods: usize) {
         if self.undrained.len() < MAX_NODES {
             self.undrained.insert(node.to_owned(), pods);

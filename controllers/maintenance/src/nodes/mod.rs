@@ -1,4 +1,4 @@
-//! Nodes under maintenance: that they take no pods, what their conditions say, and which of them are empty or gone.
+//! Nodes under maintenance: their cordons and conditions, and which of them are empty or gone.
 
 pub(crate) mod awaiting_cordon;
 pub(crate) mod conditions;

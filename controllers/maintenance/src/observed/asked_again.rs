@@ -1,5 +1,5 @@
-//! How often a pod was asked for again, because its request was deleted or withdrawn by others: kept in the request that
-//! is made anew, so that a restart does not forget it.
+//! How often a pod was asked for again, because its request was deleted or withdrawn by others: kept in the
+//! request that is made anew, so that a restart does not forget it.
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::time::{format_seconds, truncate_to_seconds};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Annotation of a request: [`AskedAgain`] as a JSON object. Anybody who may write the request may write it: it is for
 /// people, and decides nothing.
 pub(crate) const ASKED_AGAIN_ANNOTATION: &str = "nodemaintenance.k8s.io/asked-again";
-/// More is neither counted nor believed.
+/// The count ends here; an annotation with a higher one is ignored.
 const MOST: u32 = 1_000;
 /// Longest value that is read, in bytes.
 const LONGEST: usize = 128;
@@ -17,14 +17,14 @@ const LONGEST: usize = 128;
 /// How often a pod was asked for again, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskedAgain {
-    /// Requests after the first one, of those that are known of.
+    /// How many requests for the pod followed the first known one.
     times: u32,
-    /// When the first of them was made.
+    /// When the first known request was made.
     first_time: Timestamp,
 }
 
 impl AskedAgain {
-    /// What a request says of those before it. None if its annotation is missing or cannot be true.
+    /// Reads the annotation of a request. None if it is missing or cannot be true.
     pub(crate) fn of(request: &EvictionRequest) -> Option<Self> {
         let value = request.metadata.annotations.get(ASKED_AGAIN_ANNOTATION)?;
         let value: Value = serde_json::from_str(Some(value).filter(|v| v.len() <= LONGEST)?).ok()?;
@@ -35,7 +35,7 @@ impl AskedAgain {
         is_possible.then_some(read)
     }
 
-    /// What the next request says once this one is lost.
+    /// The annotation of the request that follows a lost one.
     pub(crate) fn after(lost: &EvictionRequest) -> Option<Self> {
         let first = || {
             let made = lost.metadata.creation_timestamp?;

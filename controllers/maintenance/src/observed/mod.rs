@@ -1,4 +1,5 @@
-//! Changes between two plannings: a planning sees the caches of its moment, and not what came and went before.
+//! Changes between two plannings: a planning reads the caches at one moment, and does not see what came and
+//! went before.
 
 pub(crate) mod asked_again;
 pub(crate) mod request_transition;
@@ -29,9 +30,9 @@ pub(crate) struct ObservedChanges {
 pub(crate) struct ChangesSince {
     /// Requests that lost our requester, by namespace and name.
     pub(crate) lost: HashMap<(String, String), LostRequest>,
-    /// What became of our requests.
+    /// The changes of our requests that count.
     pub(crate) steps: Vec<RequestTransition>,
-    /// How often others made nodes schedulable; those alone that are under maintenance.
+    /// How often others made each node schedulable that is under maintenance.
     pub(crate) uncordoned: HashMap<String, usize>,
     /// Nodes that a live read has shown to have no pods up to a type.
     pub(crate) confirmed: HashSet<(String, PodType)>,
@@ -61,7 +62,7 @@ impl ObservedChanges {
         });
     }
 
-    /// A live read has shown this node to have no pods up to this type.
+    /// Records that a live read has shown this node to have no pods up to this type.
     pub(crate) fn confirm(&self, node: &str, last: PodType) {
         self.since.lock().confirmed.insert((node.to_owned(), last));
     }
@@ -72,8 +73,8 @@ impl ObservedChanges {
     }
 }
 
-/// The node that others made schedulable while it was under maintenance; our own change takes our annotation away. Between
-/// two plannings a node may be uncordoned and cordoned again.
+/// The node that others made schedulable while it was under maintenance; our own change would remove our
+/// annotation too. Between two plannings a node may be uncordoned and cordoned again.
 pub(crate) fn uncordoned_by(change: &ObjectChange<Node>) -> Option<&Node> {
     let is_ours = |node: &&Arc<Node>| node.annotations.contains_key(CORDONED_BY);
     let old = change.old.as_ref().filter(is_ours)?;
@@ -91,7 +92,7 @@ pub struct PodLocation {
 }
 
 impl PodLocation {
-    /// Of a pod.
+    /// The location of a pod.
     pub fn of(pod: &Pod) -> Self {
         Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
     }
@@ -106,12 +107,12 @@ pub(crate) struct LostRequest {
     pub(crate) target: String,
     /// Whether it was deleted, and not only withdrawn.
     pub(crate) deleted: bool,
-    /// What the next request says of this one and those before it.
+    /// The annotation of the next request, which counts this one.
     pub(crate) asked_again: Option<AskedAgain>,
 }
 
 impl LostRequest {
-    /// The request that a change of any client took from us.
+    /// Returns the request that a change by any client took from us.
     pub(crate) fn by(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
         let is_open = |request: &EvictionRequest| {
             request.has_requester(REQUESTER) && !request.is_being_deleted() && !request.is_finished()
@@ -120,7 +121,7 @@ impl LostRequest {
         let new = change.new.as_ref();
         let same = new.filter(|new| new.metadata.uid == old.metadata.uid);
         let deleted = same.is_none_or(|new| new.is_being_deleted());
-        // One that was made anew while the watch was broken off may be ours again.
+        // A request that was made again while the watch was interrupted may have our requester too.
         let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
         let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
         let asked_again = AskedAgain::after(old);

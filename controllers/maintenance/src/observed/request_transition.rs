@@ -1,4 +1,5 @@
-//! Changes of our requests that count: the requests are removed some time after their end.
+//! Changes of our requests that the outcomes count. They are noted as they happen, because requests are
+//! removed some time after their end.
 
 use std::collections::HashSet;
 
@@ -36,7 +37,7 @@ pub(crate) enum RequestEnd {
 }
 
 impl RequestTransition {
-    /// What a change means for a request in which we asked.
+    /// Returns what a change means for a request that had our requester; none if it does not count.
     pub(crate) fn of(change: &ObjectChange<EvictionRequest>) -> Option<Self> {
         let old = change.old.as_ref().filter(|old| old.has_requester(REQUESTER) && !old.is_finished())?;
         let new = change.new.as_ref().filter(|new| new.metadata.uid == old.metadata.uid);
@@ -61,7 +62,8 @@ fn type_of(name: &str) -> PodType {
     if name.is_empty() { PodType::Default } else { PodType::parse(name).unwrap_or(PodType::Unknown) }
 }
 
-/// How many interceptors lost their turn with this change, without having completed it. An evicted pod ends every turn.
+/// How many interceptors lost their turn with this change, without having completed it; none if the request
+/// has ended, which ends every turn.
 fn passed_over(old: &EvictionRequest, new: &EvictionRequest) -> i32 {
     if new.is_finished() {
         return 0;

@@ -1,8 +1,10 @@
-//! Pods whose requests came to nothing, because they failed validation, others withdrew them or made them for another pod, or
-//! they ended and the pod is there still: why, and when the pods are asked for again.
+//! Pods whose requests failed: why, and when the pods are asked for again. A request fails if its validation
+//! fails, if others withdraw it, delete it or make it for another pod, or if it ends as Evicted while the pod
+//! is still there.
 //!
-//! The eviction controller removes such a request after a while, as it shuts everybody else out of the pod. Withdrawing one
-//! costs others a single write, and asking again costs us several: without backoff that would be a loop.
+//! The eviction controller removes a request that failed validation after a while, because no other request
+//! for the pod can be made before. To withdraw a request costs others a single write, and to ask again costs
+//! us several: without backoff that would be a loop.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,22 +18,22 @@ use crate::REQUESTER;
 use crate::observed::asked_again::AskedAgain;
 use crate::world::WorldView;
 
-/// How long after a failure a pod is asked for again, by the number of failures in a row before.
+/// How long after a failure a pod is asked for again, by the number of failures in a row.
 const AGAIN: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
 
-/// The failures of requests, for pods that are to leave. After a restart failed validations are learnt anew from the
-/// requests that are there; pods whose requests were withdrawn are asked for once more.
+/// The failures of requests, for pods that are to leave. After a restart failed validations are read from the
+/// requests that exist; pods whose requests were withdrawn are asked for once more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestFailures {
     /// By UID of the pod.
     pods: HashMap<String, RequestFailure>,
-    /// What the next requests of pods say of those that others took from us, by UID of the pod.
+    /// The annotation of the pod's next request, by UID of the pod.
     asked_again: HashMap<String, AskedAgain>,
-    /// UIDs of the requests from which we withdraw ourselves; and whether the last look showed that we have.
+    /// UIDs of the requests from which we withdraw; and whether a step has seen that our requester is gone.
     withdrawn: HashMap<String, bool>,
-    /// UIDs of the requests that are there and from which we have withdrawn. Our requester in one of them is somebody else's:
-    /// its name is anybody's to write.
+    /// UIDs of the existing requests from which we have withdrawn. If one of them has our requester, others
+    /// put it there: anybody may write its name.
     left_requests: HashSet<String>,
 }
 
@@ -42,11 +44,11 @@ pub(crate) struct RequestFailure {
     pub(crate) cause: FailureCause,
     /// UID of the request.
     request: String,
-    /// How many have failed, one after the other.
+    /// How many requests have failed in a row.
     pub(crate) count: u32,
     /// The words of a failed validation.
     pub(crate) why: String,
-    /// The pod is not asked for before.
+    /// The pod is not asked for before this time.
     pub(crate) again: Timestamp,
 }
 
@@ -109,12 +111,12 @@ impl RequestFailures {
         self.forget_withdrawn(view);
     }
 
-    /// We ask in this request again.
+    /// Records that we ask in this request again.
     pub(crate) fn ask(&mut self, request: &str) {
         self.left_requests.remove(request);
     }
 
-    /// We withdraw from this request: it is not lost by others.
+    /// Records that we withdraw from this request, so that it does not count as taken from us.
     pub(crate) fn withdraw(&mut self, request: &str) {
         self.withdrawn.insert(request.to_owned(), false);
     }
@@ -135,7 +137,8 @@ impl RequestFailures {
         self.pods.get(&pod.uid)
     }
 
-    /// Our request has come to nothing by itself, and another one takes its place, which counts it too.
+    /// Counts a request of ours that failed by itself, for the annotation of the request that takes its
+    /// place.
     fn count_again(&mut self, pod: &Pod, ended: &EvictionRequest) {
         let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
         let again = counted.or_else(|| AskedAgain::after(ended));
@@ -168,7 +171,8 @@ impl RequestFailures {
         }
     }
 
-    /// A request that failed validation or targets another pod is seen again until it is gone, and counts once.
+    /// Records a failure. A request that failed validation, targets another pod or ended as Evicted is seen
+    /// again until it is gone, and counts once.
     fn learn(&mut self, pod: &Pod, failed: &FailedRequest<'_>, now: Timestamp) {
         let FailedRequest { cause, request, at, why } = *failed;
         let before = self.pods.get(&pod.uid);
@@ -196,7 +200,8 @@ impl RequestFailures {
         }
     }
 
-    /// Forgets requests that have lost our requester, one look later: the loss is noted a moment after it can be seen.
+    /// Forgets requests that have lost our requester, one step later: the loss is noted a moment after the
+    /// caches show it.
     fn forget_withdrawn(&mut self, view: &WorldView<'_>) {
         if self.withdrawn.is_empty() {
             return;
@@ -211,7 +216,8 @@ impl RequestFailures {
 }
 
 impl RequestFailure {
-    /// Whether it is the end of this request, in which we were: not one that others made for another pod.
+    /// Whether it is the end of this request, which has our requester and which others did not make for
+    /// another pod.
     fn is_end_of(&self, request: &EvictionRequest) -> bool {
         let is_end = matches!(self.cause, FailureCause::Validation | FailureCause::Evicted);
         is_end && self.request == request.metadata.uid && request.has_requester(REQUESTER)
@@ -229,8 +235,8 @@ impl RequestFailure {
         is_held_back && now < self.again
     }
 
-    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up. A request for another
-    /// pod shows by itself while it is there.
+    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up. A request
+    /// for another pod shows by itself while it is there.
     pub(crate) fn is_shown(&self, now: Timestamp) -> bool {
         match self.cause {
             FailureCause::Validation => true,
@@ -245,9 +251,9 @@ pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool 
     request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name)
 }
 
-/// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
-/// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
-/// replaced at once, because it may be a mistake.
+/// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for
+/// the first time is made again at once, because deletion is a way of starting anew; and one that targets
+/// another pod for the first time is replaced at once, because it may be a mistake.
 fn delay(cause: FailureCause, count: u32) -> Duration {
     AGAIN.delay(match (cause, count) {
         (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,

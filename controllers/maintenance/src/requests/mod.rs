@@ -1,4 +1,5 @@
-//! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
+//! EvictionRequests: puts our requester into one for each pod that is to leave, and withdraws it when that is
+//! over.
 
 pub(crate) mod failures;
 pub(crate) mod outcomes;
@@ -62,7 +63,8 @@ fn ask(
     }
 }
 
-/// What is to be done so that a pod is asked to leave.
+/// Returns the change that makes the pod be asked to leave; none if it is asked already, or if its old
+/// request is being deleted.
 fn wanted(
     pod: &Pod,
     request: Option<&EvictionRequest>,
@@ -77,7 +79,7 @@ fn wanted(
         asked_again,
     };
     let Some(request) = request else { return Some(ask(None)) };
-    // Its change wakes us when it is gone.
+    // Its deletion wakes us.
     if request.is_being_deleted() {
         return None;
     }
@@ -107,14 +109,14 @@ fn withdraw(view: &WorldView<'_>, failures: &mut RequestFailures, decision: &mut
     withdrawn.into_iter().for_each(|request| failures.withdraw(request));
 }
 
-/// Whether a request has our requester, and it was us who asked.
+/// Whether a request has our requester, and we put it there.
 fn is_ours(request: &EvictionRequest, failures: &RequestFailures) -> bool {
     request.has_requester(REQUESTER) && !failures.has_left(&request.metadata.uid)
 }
 
-/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any
-/// more, or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it
-/// is about to be Evicted.
+/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's
+/// node any more, or the pod is one of Drydock's that must stay. While the pod is gone and the request says
+/// nothing of it yet, it is about to be Evicted.
 fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
@@ -126,9 +128,9 @@ fn is_over(view: &WorldView<'_>, request: &EvictionRequest) -> bool {
     }
 }
 
-/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Others may
-/// write our requester's name: a request that they make with it later does not hold up the end, nor does one that is over
-/// and is kept for the pod's owner.
+/// Whether a request that we made for a pod on this node before the end of a maintenance is still open.
+/// Others may write our requester's name: a request that they make with it later does not hold up the end,
+/// nor does one that is over and is kept for the pod's owner.
 pub(crate) fn is_open_on(
     view: &WorldView<'_>,
     failures: &RequestFailures,
@@ -149,7 +151,8 @@ fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
     until.filter(|until| *until > view.now)
 }
 
-/// Whether a request that was made then may be of this maintenance: it was not made after its end.
+/// Whether a request that was made at `made` may be of this maintenance: it was not made after the
+/// maintenance ended.
 pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenance) -> bool {
     match (made, maintenance.status.started(Stage::Complete)) {
         (Some(made), Some(end)) => made <= end,
@@ -161,7 +164,8 @@ fn action(namespace: &str, uid: &str, change: RequestChange, flow: RequestFlow) 
     Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, flow }
 }
 
-/// The maintenance that was created first of those that drain the pod's node.
+/// The flow of a write: the maintenance that was created first of those that drain the pod's node, or else
+/// the namespace.
 fn flow(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestFlow {
     let drains = |node| view.drains_of(node).next().map(|m| (m, node));
     let (maintenance, within) = match node.and_then(drains) {
@@ -171,7 +175,7 @@ fn flow(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestFlo
     RequestFlow { maintenance, within: within.to_owned() }
 }
 
-/// The annotation's value of each node and pod type for which it was needed.
+/// The value of the maintenances annotation, by node and pod type for which it was needed.
 pub(super) struct MaintenanceNames<'v, 'a> {
     view: &'v WorldView<'a>,
     known: HashMap<(String, PodType), Arc<str>>,

@@ -1,4 +1,5 @@
-//! Counts the outcomes of the requests of each maintenance: the requests are removed some time after their end.
+//! Counts the outcomes of the requests of each maintenance, because the requests are removed some time after
+//! their end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,17 +12,17 @@ use crate::observed::request_transition::{RequestEnd, RequestTransition};
 use crate::requests::is_before_end;
 use crate::world::WorldView;
 
-/// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the last write of
-/// a status and a restart is not counted.
+/// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the
+/// last write of a status and a restart is not counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     counts: HashMap<String, NodeMaintenanceOutcomes>,
-    /// Nodes of the pods of our requests at the last look, by the pod's UID.
+    /// Where the pods of our requests were in the last step, by the pod's UID.
     located: Arc<HashMap<String, PodLocation>>,
 }
 
 impl Outcomes {
-    /// Takes in what became of requests, and which pods were put where again.
+    /// Takes in how requests have changed, and where pods were put back.
     pub(crate) fn update(&mut self, view: &WorldView<'_>, returned: &[PodLocation]) {
         let mut before = std::mem::take(&mut self.counts);
         for maintenance in view.world.maintenances.iter().filter(|m| is_at_work(m)) {
@@ -61,7 +62,7 @@ impl Outcomes {
     }
 }
 
-/// Adds what a change means for one maintenance.
+/// Adds a change of a request to the outcomes of one maintenance.
 fn add_step(
     step: &RequestTransition,
     outcomes: &mut NodeMaintenanceOutcomes,
@@ -82,7 +83,7 @@ fn add_step(
     outcomes.passed_over = outcomes.passed_over.saturating_add(step.passed_over);
 }
 
-/// The status may have been an old one when the counts began.
+/// Returns the greater of each two counts: the status may have been an old one when the counts began.
 fn greatest(a: &NodeMaintenanceOutcomes, b: &NodeMaintenanceOutcomes) -> NodeMaintenanceOutcomes {
     NodeMaintenanceOutcomes {
         evicted: a.evicted.max(b.evicted),

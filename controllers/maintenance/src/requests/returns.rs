@@ -1,9 +1,10 @@
-//! Pods that are put on a node again that is being drained: they tolerate that it is cordoned, and the emptiest node is
-//! the best one for them; or they name the node themselves. Each is another one, so that it is the workload that is
-//! remembered.
+//! Pods that are put back on a node that is being drained: they tolerate that it is cordoned, and the
+//! scheduler prefers the emptiest node; or they name the node themselves. Each of them is a new pod, so that
+//! the workload is remembered instead.
 //!
-//! A pod's owner is what the writer of the pod claims: a workload is known by namespace and UID, on one node. Strays, which
-//! are pods that came later and that no workload explains which was there before, are known by their namespace.
+//! The writer of a pod chooses its owner reference: a workload is therefore identified by namespace and UID,
+//! on one node. Strays are pods that were created after we first saw the node, and whose workload had no pods
+//! there. They are identified by their namespace.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,10 +21,11 @@ use crate::observed::PodLocation;
 use crate::remembered::cutoff;
 use crate::world::WorldView;
 
-/// How long after a return the new pods of a workload are asked to leave, by the number of returns in a row before.
+/// How long after a return the new pods of a workload are asked to leave, by the number of returns in a row.
 const AGAIN: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(10), max: Duration::from_secs(15 * 60) };
-/// How long a workload is remembered that has no pods on the node, and how far apart returns are not in a row.
+/// How long a workload is remembered that has no pods on the node; returns further apart than this are not in
+/// a row.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
@@ -35,13 +37,13 @@ pub(crate) struct PodReturns(HashMap<String, NodeReturns>);
 /// The workloads with pods on one node.
 #[derive(Clone, Debug)]
 struct NodeReturns {
-    /// When it was seen first: what is there then was there before.
+    /// When the node was first seen: older pods were not put back.
     since: Timestamp,
     /// By namespace and UID of the workload. The UID of strays is empty.
     known: HashMap<(String, String), ReturningWorkload>,
 }
 
-/// UID that is none: of strays.
+/// The key of strays, in place of a UID.
 const STRAYS: &str = "";
 
 /// A workload on a node, or the strays of a namespace.
@@ -53,11 +55,12 @@ struct ReturningWorkload {
     pods: HashMap<String, ReturnedPod>,
     /// Whether a pod that was to leave has begun to.
     left: bool,
-    /// How often it put pods on the node after that, in a row. Those that come while others wait wait with them.
+    /// How often in a row it put pods back after that. Pods that come while others are held back are held
+    /// back with them, and do not count again.
     times: u32,
-    /// Those that come now are not asked to leave before.
+    /// Pods that come now are not asked to leave before this time.
     again: Timestamp,
-    /// When pods of it were seen last.
+    /// When it was last seen to have pods.
     last: Timestamp,
 }
 
@@ -65,13 +68,13 @@ struct ReturningWorkload {
 struct ReturnedPod {
     /// Whether the pod was to leave.
     targeted: bool,
-    /// Until when it is not asked to leave, if it was put there after another one had begun to.
+    /// Until when it is not asked to leave, if it was put back after another pod had begun to leave.
     returned: Option<Timestamp>,
 }
 
 impl PodReturns {
-    /// Takes in which pods are there that a maintenance drains, and publishes which workloads put new ones there. Returns where each pod is
-    /// that was put on a node again since the last look.
+    /// Takes in the pods on the nodes that are being drained, and publishes which workloads have put pods
+    /// back. Returns where each pod is that was put back since the last step.
     pub(crate) fn update(
         &mut self,
         view: &WorldView<'_>,
@@ -94,19 +97,20 @@ impl PodReturns {
         returned
     }
 
-    /// Until when a pod is not to be asked to leave, because its workload would put it there again.
+    /// Until when a pod is not to be asked to leave, because its workload would put another one there.
     pub(crate) fn hold_back(&self, pod: &Pod, now: Timestamp) -> Option<Timestamp> {
         self.of(pod).map(|(_, again)| again).filter(|again| now < *again)
     }
 
-    /// Which workload has put a pod there again, while the pod is not asked to leave; and when it is.
+    /// While a pod is held back: which workload has put it back, in words, and when the pod is asked to
+    /// leave.
     pub(crate) fn held_back(&self, pod: &Pod, now: Timestamp) -> Option<(String, Timestamp)> {
         let again = self.hold_back(pod, now)?;
         Some((message(pod, self.of(pod)?.0), again))
     }
 
-    /// The workload of a pod that was put there again, or the strays among which it was, and when the pod is asked to leave.
-    /// The interceptor of DaemonSets waits by itself, and says so.
+    /// The workload of a pod that was put back, or the strays to which it belongs, and when the pod is asked
+    /// to leave. DaemonSets are left out: their interceptor delays deletions itself, and reports that.
     fn of(&self, pod: &Pod) -> Option<(&ReturningWorkload, Timestamp)> {
         let on_node = self.0.get(&pod.node_name)?;
         let returned = |uid: &str| {
@@ -119,8 +123,8 @@ impl PodReturns {
             .or_else(|| if on_node.has_come(pod) { returned(STRAYS) } else { None })
     }
 
-    /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its
-    /// maintenances.
+    /// Whether workloads have put pods back on this node, or, according to the stored status, on a node of a
+    /// maintenance that drains it.
     pub(crate) fn may_come_back(&self, view: &WorldView<'_>, node: &str) -> bool {
         let has_returned = |on_node: &NodeReturns| on_node.known.values().any(|seen| seen.times > 0);
         self.0.get(node).is_some_and(has_returned)
@@ -144,7 +148,7 @@ impl PodReturns {
 }
 
 impl NodeReturns {
-    /// Takes in the pods of the node; returns those that were put there again.
+    /// Takes in the pods of the node; returns where those are that were put back.
     fn update(
         &mut self,
         view: &WorldView<'_>,
@@ -157,7 +161,7 @@ impl NodeReturns {
             let pods = present.remove(&(namespace.as_str(), uid.as_str())).unwrap_or_default();
             let (again, new) = (seen.again, seen.update(view, self.since, &pods));
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
-                // The interceptor of DaemonSets counts what it deletes, and a second count would be another one.
+                // The DaemonSet interceptor reports its own count, and ours would differ.
                 if seen.are_strays || !pod.is_daemon_set_pod() {
                     publish(view, pod, seen, decision);
                 }
@@ -197,7 +201,7 @@ impl NodeReturns {
         self.has_come(pod) && (!is_explained() || is_among())
     }
 
-    /// Whether a pod was made after the node was seen first.
+    /// Whether a pod was created after the node was first seen.
     fn has_come(&self, pod: &Pod) -> bool {
         is_made_after(self.since, pod)
     }
@@ -209,7 +213,7 @@ impl NodeReturns {
 }
 
 impl ReturningWorkload {
-    /// Seen for the first time: the pods were there before, or are the first strays.
+    /// A workload that is seen for the first time, whose pods were there before, or the first strays.
     fn new(view: &WorldView<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
         let (again, last) = (Timestamp::MIN, view.now);
         let mut seen = Self { are_strays, pods: HashMap::new(), left: false, times: 0, again, last };
@@ -217,8 +221,8 @@ impl ReturningWorkload {
         seen
     }
 
-    /// Takes in the pods that are there; returns those that were put there after another one had begun to leave. A pod that is
-    /// older than the drain, `since`, was not put back, however late it shows.
+    /// Takes in the pods that are there; returns those that were put back after another one had begun to
+    /// leave. A pod that is older than `since` was not put back, however late the cache shows it.
     fn update<'p>(
         &mut self,
         view: &WorldView<'_>,
@@ -262,7 +266,7 @@ fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
     pod.creation_timestamp.is_some_and(|made| since < made)
 }
 
-/// Publishes a pod that was put back to the maintenances that drain it.
+/// Publishes that a pod was put back, as events about the maintenances that drain it.
 fn publish(view: &WorldView<'_>, pod: &Pod, seen: &ReturningWorkload, decision: &mut MaintenanceDecision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
@@ -276,7 +280,8 @@ fn publish(view: &WorldView<'_>, pod: &Pod, seen: &ReturningWorkload, decision: 
     }
 }
 
-/// Who puts pods there again, as in `ReplicaSet web has put a new pod on the node after its pod was evicted`.
+/// Says which workload puts pods back, as in `ReplicaSet web has put a new pod on the node after its pod was
+/// evicted`.
 fn message(pod: &Pod, seen: &ReturningWorkload) -> String {
     let times = if seen.times == 1 { String::new() } else { format!(" {} times in a row", seen.times) };
     if seen.are_strays {

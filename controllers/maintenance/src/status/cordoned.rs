@@ -8,13 +8,14 @@ use drydock_api::text::{all, are, counted, first_of};
 use super::StatusBuilder;
 use crate::nodes::awaiting_cordon;
 
-/// Nodes that the message names.
+/// Most nodes that the message names.
 const NAMED: usize = 5;
 const UNCORDONED: &str = "The maintenance is complete: its nodes are schedulable, but for those that were unschedulable before it \
     and those that another maintenance holds";
 
 impl StatusBuilder<'_, '_> {
-    /// Absent before Cordon, and of a maintenance that went from Idle straight to Complete.
+    /// The condition. It is absent before Cordon, and for a maintenance that went from Idle straight to
+    /// Complete.
     pub(super) fn cordoned(&self) -> Option<Condition> {
         match self.maintenance.spec.stage {
             stage if stage.holds_nodes() => {
@@ -57,7 +58,7 @@ impl StatusBuilder<'_, '_> {
     }
 }
 
-/// What is said when so many selected nodes are all unschedulable.
+/// The message when all selected nodes, `nodes` in number, are unschedulable.
 pub(crate) fn all_cordoned(nodes: usize) -> String {
     format!("{} {} unschedulable", all(nodes, "selected node", "selected nodes"), are(nodes))
 }

@@ -23,8 +23,8 @@ use crate::status::fit::Fitted;
 
 const CANCELED: &str = "The maintenance was completed before all pods had left";
 
-/// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or [`WORKLOADS_DRAINED`],
-/// of type Default alone.
+/// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or
+/// [`WORKLOADS_DRAINED`], of type Default alone.
 #[derive(Clone, Copy)]
 struct EmptinessCondition {
     type_: &'static str,
@@ -39,7 +39,8 @@ impl EmptinessCondition {
 }
 
 impl StatusBuilder<'_, '_> {
-    /// Both absent before Drain; what is True at Complete stays so.
+    /// The two conditions. They are absent before Drain; one that is True when the maintenance moves to
+    /// Complete stays True.
     pub(super) fn drained(&self, fitted: &Fitted) -> Vec<Condition> {
         let each = EmptinessCondition::of(self.maintenance).into_iter();
         each.filter_map(|asked| self.emptied(asked, fitted)).collect()
@@ -53,7 +54,8 @@ impl StatusBuilder<'_, '_> {
             Stage::Complete => {
                 let (old, generation) = (old?, self.maintenance.metadata.generation);
                 if old.is_true() {
-                    // kubectl wait takes no condition that an older generation was observed for.
+                    // kubectl wait ignores a condition whose observedGeneration is not the present
+                    // generation.
                     return Some(Condition { observed_generation: generation, ..old.clone() });
                 }
                 (
@@ -114,7 +116,7 @@ impl StatusBuilder<'_, '_> {
         (true, "AllPodsTerminated", format!("All pods{which} have left the {selected}"))
     }
 
-    /// What is said when nodes have gone that had not been drained, or all nodes have.
+    /// The condition if nodes have gone that were not drained, or if no node is selected; none otherwise.
     fn without_nodes(&self, asked: EmptinessCondition) -> Option<(bool, &'static str, String)> {
         let is_empty = self.view.nodes_of(self.i).is_empty();
         let tally = self.sources.gone.of(self.maintenance, asked.last);
@@ -147,7 +149,8 @@ impl StatusBuilder<'_, '_> {
         Some((false, "NoNodesSelected", "The node selector selects no node".to_owned()))
     }
 
-    /// Whether the nodes that are not selected any more were drained: none is there that was released before.
+    /// Whether the nodes that are no longer selected were drained: the condition was True, or none of them is
+    /// still in the cluster.
     fn were_all_drained(&self, asked: EmptinessCondition) -> bool {
         let status = &self.maintenance.status;
         let Some(old) = find_condition(&status.conditions, asked.type_) else { return false };
@@ -156,7 +159,7 @@ impl StatusBuilder<'_, '_> {
     }
 }
 
-/// What is said when something does not fit into the status without which pods are not asked to leave.
+/// The message if something does not fit into the status without which pods are not asked to leave.
 fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
     let advice = "select fewer nodes, and drain the others in further maintenances";
     match fitted {
@@ -187,8 +190,9 @@ pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceS
     Some(EventDraft::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
 }
 
-/// Nodes that no live read has just confirmed to be empty when Drained or WorkloadsDrained turns True, or when they join later;
-/// each with the type up to which that is to be confirmed.
+/// Nodes that a live read must confirm to be empty, because Drained or WorkloadsDrained turns True, or is
+/// True and the node has joined; each with the type up to which to confirm it. Nodes with a fresh live read
+/// are left out.
 pub(super) fn to_confirm(
     maintenance: &NodeMaintenance,
     status: &NodeMaintenanceStatus,
@@ -217,9 +221,9 @@ pub(super) fn to_confirm(
 }
 
 impl StatusBuilder<'_, '_> {
-    /// Why pods are left: people look here first, as `kubectl describe` shows conditions before nodes. It names what blocks
-    /// most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
-    /// what it names, and never because time passes.
+    /// Says why pods are left: people look here first, as `kubectl describe` shows conditions before nodes.
+    /// It names what blocks most, since when and what to do; else what it waits for on a node of another
+    /// maintenance. It changes with what it names, and never because time passes.
     pub(super) fn answer(&self, last: PodType) -> Option<String> {
         self.blocked(last).or_else(|| self.waits_elsewhere())
     }
@@ -260,7 +264,7 @@ impl StatusBuilder<'_, '_> {
     }
 }
 
-/// The blocker that has blocked for the longest time, in words.
+/// A blocker in words.
 fn told(blocker: &Blocker, node: &str) -> String {
     let since = blocker.since_time.map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
     let Blocker { pod, message, .. } = blocker;

@@ -1,5 +1,6 @@
-//! Events about a maintenance that goes further than its own plan says. It is decided on once and matters for as long as the
-//! drain goes on: the event is published again, because an event is gone after an hour, or was never written.
+//! Events about a maintenance that goes further than its own plan says. It is decided once and matters for as
+//! long as the drain goes on. So the event is published again: the host keeps an event for an hour, and it
+//! may never have been written.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::WorldView;
 
-/// How often it is published again.
+/// Time between two of these events.
 const EVERY: SignedDuration = SignedDuration::from_mins(30);
 /// Most messages that are remembered.
 const MAX: usize = 1000;
@@ -23,7 +24,7 @@ const MAX: usize = 1000;
 pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
 
 impl FastForwards {
-    /// Publishes again what is due, of maintenances that are not drained yet.
+    /// Publishes the events that are due again, of maintenances that are not drained yet.
     pub(super) fn update(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();

@@ -1,5 +1,5 @@
-//! Node statuses within what storage takes of one object: what is only help for people goes first, and what does not fit
-//! at all is counted, so that an event can say so.
+//! Fits node statuses into the size of an object that storage takes. What only helps people is dropped first;
+//! nodes that do not fit at all are counted, so that an event can say so.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,20 +12,20 @@ use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMainten
 /// Bytes that are kept for the rest of a status, and for what its write adds to the managed fields.
 const REST: usize = 32 * 1024;
 
-/// Node statuses that the API server takes.
+/// Node statuses that fit, and those that do not.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fitted {
     pub(crate) statuses: Vec<NodeMaintenanceNodeStatus>,
-    /// Nodes that have none, because it would not fit.
+    /// How many nodes have no status, because it would not fit.
     pub(crate) left_out: usize,
-    /// Names of those that were left out now.
+    /// Names of the nodes that were left out in this step.
     pub(crate) dropped: Vec<String>,
     /// Whether the targets are those of the stored status, because higher ones would not fit: the drain stands still.
     pub(crate) held: bool,
 }
 
 impl Fitted {
-    /// Adds statuses as long as there is room. They are only help for people.
+    /// Adds statuses as long as there is room. They only help people.
     pub(crate) fn add(&mut self, more: impl Iterator<Item = NodeMaintenanceNodeStatus>, room: usize) {
         let mut size = json_len(&self.statuses);
         for status in more {
@@ -45,9 +45,10 @@ pub(crate) fn room(maintenance: &NodeMaintenance) -> usize {
     MAX_NODE_STATUSES_BYTES.min(MAX_OBJECT_BYTES.saturating_sub(rest))
 }
 
-/// Makes room: the counts by entry go first, then the blockers that were seen last (they are counted still), then all
-/// messages, then targets that another one covers, then nodes that the stored status (`old`) does not have. Recorded
-/// targets are never lowered, as the plan's progress stands in them: where higher ones do not fit, the stored ones stay.
+/// Makes room: the counts by entry go first, then the youngest blockers (they are still counted), then all
+/// messages, then targets that another one covers, then nodes that the stored status (`old`) does not have.
+/// Recorded targets are never lowered, as the plan's progress stands in them: where higher ones do not fit,
+/// the stored ones stay.
 pub(crate) fn fit(
     mut statuses: Vec<NodeMaintenanceNodeStatus>,
     old: &HashMap<&str, &NodeMaintenanceNodeStatus>,

@@ -1,4 +1,4 @@
-//! What is dropped first, and what never.
+//! What is dropped first, and what is never dropped.
 #![allow(clippy::unwrap_used)]
 
 use drydock_api::meta::LabelSelector;
@@ -84,8 +84,8 @@ fn target(priority: i32, app: Option<&str>) -> DrainPlanEntry {
     DrainPlanEntry { pod_selector: app.map(selector), pod_priority: priority, pod_type: PodType::Default }
 }
 
-/// The last targets of a plan with selectors did not fit, though an entry without a selector covers each of them: the drain
-/// stopped before its last tiers.
+/// The last targets of a plan with selectors did not fit, though an entry without a selector covers each of
+/// them: the drain stopped before its last tiers.
 #[test]
 fn targets_that_another_covers_are_left_out_where_there_is_no_room() {
     let of = |targets: &[DrainPlanEntry]| {
@@ -122,8 +122,8 @@ fn where_targets_are_held_the_counts_fit_too() {
     assert!(fitted.statuses.iter().zip(&old).all(|(new, old)| new.drain_targets == old.drain_targets));
 }
 
-/// Several maintenances with many selectors each brought a node more targets than a list of them may have: each write of the
-/// status was refused.
+/// Several maintenances with many selectors each brought a node more targets than a list of them may have:
+/// each write of the status was refused.
 #[test]
 fn a_node_has_no_more_targets_than_the_api_server_takes() {
     let many = |covered: bool| {

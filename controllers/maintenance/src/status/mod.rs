@@ -38,7 +38,7 @@ use self::fit::Fitted;
 use self::unscheduled::EvictedControllers;
 use self::will_be_lost::BarePods;
 
-/// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
+/// Most blockers in one status, except that each node may name one; `blockedPods` counts all.
 const MAX_BLOCKERS_IN_ALL: usize = 1000;
 /// Reason of a condition about pods that leave, once the maintenance is complete.
 const COMPLETED: &str = "Completed";
@@ -118,7 +118,7 @@ impl StatusBuilder<'_, '_> {
         if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != Stage::Unknown {
             status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });
         }
-        // The API server notes a stage when it is set; the time is ours to give.
+        // The API server records a stage when it is set; we add the time.
         for started in status.stage_statuses.iter_mut().filter(|s| s.start_timestamp.is_none()) {
             started.start_timestamp = Some(truncate_to_seconds(self.view.now));
         }
@@ -128,7 +128,8 @@ impl StatusBuilder<'_, '_> {
         if let Some(planned) = self.planned().filter(|_| !is_held) {
             let last = self.maintenance.spec.drain_plan.len().checked_sub(1);
             let next = last.map(|last| position(planned.cursor.min(last)));
-            // A node that was left out now does not send the plan back: the next planning does not know it.
+            // A node that was left out in this step does not move the plan back: the next planning leaves it
+            // out.
             let is_back = !fitted.dropped.is_empty() && next < status.drain_plan_position;
             status.drain_plan_position = if is_back { status.drain_plan_position } else { next };
         }
@@ -147,8 +148,9 @@ impl StatusBuilder<'_, '_> {
         (status, fitted.dropped)
     }
 
-    /// How many of its nodes are drained. In the status that says so of all they all are, though the condition of a node may
-    /// be written later: the maintenance may move to Complete, which freezes the count, before that.
+    /// How many of the selected nodes are drained. A status that says that all are counts all, even if the
+    /// condition of a node is written later: the maintenance may move to Complete before that, which freezes
+    /// the count.
     fn drained_nodes(&self, all: bool) -> usize {
         let nodes = self.view.nodes_of(self.i);
         if all && self.is_draining() {
@@ -157,7 +159,7 @@ impl StatusBuilder<'_, '_> {
         nodes.iter().filter(|node| self.is_drained(&node.name, self.last_type())).count()
     }
 
-    /// The last type of pods that exist for the maintenance.
+    /// The last type of pods that the maintenance drains.
     fn last_type(&self) -> PodType {
         self.maintenance.spec.last_pod_type
     }
@@ -188,7 +190,7 @@ impl StatusBuilder<'_, '_> {
         let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
         let status = |n: &&Arc<Node>| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share);
         let mut statuses: Vec<_> = nodes.iter().map(status).collect();
-        // Nothing works out what blocks on a node that is not selected any more.
+        // Blockers are not determined for a node that is no longer selected.
         statuses.extend(kept.iter().map(|status| NodeMaintenanceNodeStatus {
             blockers: Vec::new(),
             blocked_pods: 0,
@@ -222,7 +224,7 @@ impl StatusBuilder<'_, '_> {
             .and_then(|place| self.view.planned.outcome.maintenances.get(*place))
     }
 
-    /// As it was when it ended, without what is only true while it goes on.
+    /// The node statuses as they were at the end, without what is true only during the drain.
     fn frozen(&self) -> Vec<NodeMaintenanceNodeStatus> {
         let mut statuses = self.maintenance.status.node_statuses.clone();
         for status in &mut statuses {
@@ -230,7 +232,7 @@ impl StatusBuilder<'_, '_> {
             status.blockers.clear();
             status.blocked_pods = 0;
             status.left.clear();
-            // What was asked for is withdrawn.
+            // The requests are withdrawn, so that no pod is evacuating.
             let left = status.pods_pending_evacuation.saturating_add(status.pods_evacuating);
             (status.pods_pending_evacuation, status.pods_evacuating) = (left, 0);
         }
@@ -282,14 +284,15 @@ fn position(cursor: usize) -> i32 {
     i32::try_from(cursor).unwrap_or(i32::MAX)
 }
 
-/// How long an Idle maintenance rests for each of its nodes: its status is written at most so often that this makes no more
-/// than about 25 KB a second.
+/// How long, for each of its nodes, the status of an Idle maintenance is not checked: this limits its writes
+/// to about 25 KB a second.
 const REST_PER_NODE: Duration = Duration::from_millis(15);
-/// The longest rest of an Idle maintenance.
+/// The longest time for which the status of an Idle maintenance is not checked.
 const MAX_REST: Duration = Duration::from_secs(60);
 
-/// Maintenances, by UID, whose status needs no look, and when that was seen: those that are over, and Idle ones for a
-/// while. A status of all nodes is more than a megabyte, and the pods of a cluster come and go all the time.
+/// Maintenances, by UID, whose status need not be checked, and when it was last found to be right: those that
+/// are over, and Idle ones for a while. A status of many nodes may be more than a megabyte, and the pods of a
+/// cluster come and go all the time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settled(HashMap<String, (Arc<NodeMaintenance>, Timestamp)>);
 
@@ -300,7 +303,7 @@ impl Settled {
         self.0.retain(|uid, _| uids.contains(uid.as_str()));
     }
 
-    /// The status of this maintenance is as it should be.
+    /// Records that the status of a maintenance is as it should be.
     pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
         let is_over = maintenance.spec.stage == Stage::Complete && !maintenance.has_finalizer();
         if is_over || maintenance.spec.stage == Stage::Idle {
@@ -308,7 +311,8 @@ impl Settled {
         }
     }
 
-    /// Until when a maintenance with so many nodes need not be looked at, unless it changes itself.
+    /// Until when the status of a maintenance with `nodes` nodes need not be checked, unless the maintenance
+    /// itself changes.
     pub(crate) fn rests_until(
         &self,
         maintenance: &Arc<NodeMaintenance>,

@@ -1,4 +1,5 @@
-//! Pods that a drain has evicted and that find no other node: what their controllers put in their place is unschedulable.
+//! Evicted pods that find no other node: the pods with which their controllers replace them are
+//! unschedulable.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,15 +21,15 @@ use crate::world::WorldView;
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(5);
 /// How long a pod may be unschedulable before the condition says so: a node may be on its way.
 const SETTLES_WITHIN: SignedDuration = SignedDuration::from_secs(10);
-/// Controllers that one message names.
+/// Most controllers that one message names.
 const NAMED: usize = 5;
-/// Characters of the scheduler's words that one message shows of a controller.
+/// Most characters of the scheduler's words that a message shows for one controller.
 const LONGEST_WHY: usize = 256;
-/// Characters of the kind and of the name of a controller that one message shows.
+/// Most characters of a controller's kind, and of its name, that a message shows.
 const LONGEST_NAME: usize = 253;
 /// How long a controller is remembered that has no pods that are to leave or are unschedulable.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
-/// What is said at the end.
+/// The message in stage Complete.
 const NOT_FOLLOWED: &str = "The maintenance is complete: whether the pods that replace the evicted ones are scheduled is no longer followed";
 /// Most controllers of a maintenance that are remembered without such pods; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
@@ -36,7 +37,7 @@ const MAX_ABSENT: usize = 10_000;
 /// Namespace and UID of a controller.
 type ControllerId = (String, String);
 
-/// Whose pods each maintenance evicts, by UID of the maintenance.
+/// The controllers whose pods each maintenance evicts, by UID of the maintenance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EvictedControllers(HashMap<String, OfMaintenance>);
 
@@ -50,12 +51,12 @@ struct OfMaintenance {
 #[derive(Clone, Debug)]
 struct EvictedController {
     since: Timestamp,
-    /// When it had pods last that were to leave or unschedulable.
+    /// When it last had pods that were to leave or were unschedulable.
     last: Timestamp,
 }
 
-/// The message that was made last, by how many pods of which controllers it names. The words of the scheduler in it are those
-/// of that moment: it counts the nodes anew in each attempt.
+/// The last message; its key is the number of pods of each controller. It keeps the scheduler's words of that
+/// time, because the scheduler counts the nodes again in each attempt.
 type LastMessage = SteadyText<BTreeMap<ControllerId, usize>, String>;
 
 /// Unschedulable pods of one controller.
@@ -85,7 +86,7 @@ impl EvictedControllers {
         self.0.values().map(|of| of.controllers.len()).sum()
     }
 
-    /// Takes in whose pods are asked to leave.
+    /// Takes in the controllers whose pods are to leave.
     pub(crate) fn update(&mut self, view: &WorldView<'_>) {
         let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
         let mut before = std::mem::take(&mut self.0);
@@ -109,7 +110,7 @@ impl EvictedControllers {
         }
     }
 
-    /// The condition that says it: absent until there was such a pod; False in Complete.
+    /// The condition about such pods: absent until there was one; False in Complete.
     pub(crate) fn condition(
         &mut self,
         view: &WorldView<'_>,
@@ -135,7 +136,7 @@ impl EvictedControllers {
         })
     }
 
-    /// What is said of the pods of a maintenance in Drain that find no node, if there are any.
+    /// The message about the pods of a maintenance in Drain that find no node, if there are any.
     fn message(
         &mut self,
         view: &WorldView<'_>,
@@ -190,7 +191,8 @@ pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Opti
         .then(|| EventDraft::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
 }
 
-/// After a restart: what was unschedulable is so still, even if another leader evicted it.
+/// Restores the controllers after a restart: if the condition is True, all controllers with unschedulable
+/// pods, because the previous leader may have evicted their pods.
 fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
     let drain = maintenance.status.started(Stage::Drain);
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
@@ -205,12 +207,12 @@ fn controller(pod: &Pod) -> Option<ControllerId> {
     pod.controller.as_ref().map(|owner| (pod.namespace.clone(), owner.uid.clone()))
 }
 
-/// Whether a pod was made since its controller's pods are evicted.
+/// Whether a pod was created after the eviction of its controller's pods began.
 fn is_replacement(pod: &Pod, evicted: Option<&EvictedController>) -> bool {
     evicted.is_some_and(|evicted| pod.creation_timestamp.is_none_or(|made| made >= evicted.since))
 }
 
-/// Controllers whose pods the scheduler keeps for the same reason stand together.
+/// The message. Controllers whose pods are unschedulable for the same reason stand together.
 fn message(found: &BTreeMap<ControllerId, Unscheduled<'_>>) -> String {
     let pods: usize = found.values().map(|one| one.count).sum();
     let mut by_why: Vec<(String, Vec<String>)> = Vec::new();

@@ -1,5 +1,6 @@
-//! What to do about pods of DaemonSets and static pods, for which a drain may never end by itself: a DaemonSet that tolerates every taint puts its pods back as often as they
-//! are deleted, and a static pod stays where no node agent takes its manifest away.
+//! What to do about pods of DaemonSets and static pods, for which a drain may never end by itself. A
+//! DaemonSet that tolerates every taint puts its pods back whenever they are deleted, and a static pod stays
+//! if no node agent takes its manifest away.
 
 use drydock_api::node_maintenance::{PodType, WORKLOADS_DRAINED};
 
@@ -7,11 +8,12 @@ use super::StatusBuilder;
 
 /// Most characters of the name of an object.
 const MAX_NAME: usize = 253;
-/// What the name of the second maintenance ends with.
+/// The end of the second maintenance's name.
 const SECOND: &str = "-default";
 
 impl StatusBuilder<'_, '_> {
-    /// What is said beside the pods that are left, while none of them is of type Default and some may stay for ever.
+    /// The advice beside the number of pods that are left; none unless no pod of type Default is left and
+    /// some pod may stay forever.
     pub(super) fn ways_out(&self, last: PodType) -> Option<String> {
         let nodes = self.view.nodes_of(self.i);
         let is_left = |node: &str| !self.view.pods_up_to(node, PodType::Default).is_empty();
@@ -22,8 +24,8 @@ impl StatusBuilder<'_, '_> {
         may_stay.then(|| commands(&self.maintenance.metadata.name))
     }
 
-    /// What ends the message of a blocker that may stay for ever. The guide has the command that creates the second maintenance,
-    /// for which there is no room.
+    /// The end of the message of a blocker that may stay forever. The guide has the command that creates the
+    /// second maintenance, for which there is no room.
     pub(super) fn ways_out_of_blocker(&self) -> String {
         let name = &self.maintenance.metadata.name;
         format!(
@@ -49,8 +51,9 @@ fn wait(name: &str) -> String {
     format!("kubectl wait --for=condition={WORKLOADS_DRAINED} nodemaintenance/{name}")
 }
 
-/// Creates a maintenance of the same nodes, and deletes this one if that went well. Names are those of DNS, and need no quotes.
-/// The manifest begins with no brace, which kubectl before 1.33 takes for strict JSON.
+/// The command that creates a maintenance of the same nodes, and deletes this one if that succeeds. Names are
+/// DNS names, and need no quotes. The manifest must not begin with a brace, because kubectl before 1.33 would
+/// read it as strict JSON.
 fn replace(name: &str) -> String {
     let head: String = name.chars().take(MAX_NAME - SECOND.len()).collect();
     let second = format!("{}{SECOND}", head.trim_end_matches(['-', '.']));

@@ -13,12 +13,12 @@ use super::{COMPLETED, StatusBuilder};
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::WorldView;
 
-/// Pods that the message names.
+/// Most pods that the message names.
 const NAMED: usize = 5;
-/// What is said at the end.
+/// The message in stage Complete.
 const STAY: &str = "The maintenance is complete: pods that are still on its nodes stay";
 
-/// Pods that are lost, and pods whose data is.
+/// Pods that will be lost, and pods whose data will be.
 #[derive(Debug, Default)]
 struct Losses<'a> {
     /// Without a controller.
@@ -28,7 +28,7 @@ struct Losses<'a> {
 }
 
 impl<'a> Losses<'a> {
-    /// Of these pods. Mirror pods are not among them: their manifests stay on the node.
+    /// The losses among these pods. Mirror pods do not count: their manifests stay on the node.
     fn of(pods: impl Iterator<Item = &'a Pod>) -> Self {
         let mut losses = Self::default();
         for pod in pods.filter(|pod| pod.pod_type() != PodType::Static) {
@@ -61,7 +61,8 @@ impl<'a> Losses<'a> {
 }
 
 impl StatusBuilder<'_, '_> {
-    /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where nothing leaves.
+    /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where
+    /// nothing leaves.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
         let stage = self.maintenance.spec.stage;
         if stage == Stage::Complete {
@@ -81,7 +82,7 @@ impl StatusBuilder<'_, '_> {
     }
 }
 
-/// Pods without a controller at the last look, by UID of the maintenance that drains them.
+/// Number of pods without a controller in the last step, by UID of the maintenance that drains them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BarePods(HashMap<String, usize>);
 
@@ -93,8 +94,8 @@ impl BarePods {
         self.0.retain(|uid, _| draining.contains(uid.as_str()));
     }
 
-    /// The event that is published when the status is written that begins the Drain stage. Whenever more pods without a
-    /// controller are to leave than at the last look, it is published at once.
+    /// Returns the event to publish with the status that begins the Drain stage. Later, publishes the event
+    /// at once whenever there are more pods without a controller than in the last step.
     pub(super) fn note(
         &mut self,
         maintenance: &NodeMaintenance,

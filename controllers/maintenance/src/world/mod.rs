@@ -1,4 +1,4 @@
-//! One look into the caches, consistent enough for a step.
+//! One reading of the caches, consistent enough for a step.
 
 pub(crate) mod recorded;
 mod view;
@@ -15,7 +15,7 @@ use crate::observed::{ChangesSince, PodLocation};
 
 pub(crate) use view::{PlannedDrains, STAYS_OWN, WorldView, selects};
 
-/// Everything that a step looks at.
+/// Everything that a step reads, beside its memory.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     /// All maintenances, ordered by name.
@@ -32,17 +32,18 @@ pub struct World {
     pub located: Arc<HashMap<String, PodLocation>>,
     /// Nodes that could not be cordoned when it was last tried, with the words of the refusal.
     pub refused: HashMap<String, String>,
-    /// What has happened since the last look.
+    /// The changes since the last planning.
     pub(crate) since: ChangesSince,
 }
 
 impl World {
-    /// The world in the caches. Pods are taken from the nodes that `wanted` names only.
+    /// Reads the caches. Pods are read only of nodes for which `wanted` holds.
     pub fn read(caches: &HostCaches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();
-        // Before the pods: a request that has ended because its pod is gone is not seen beside that pod.
+        // Requests are read before pods, so that a request that has ended because its pod is gone is not seen
+        // beside that pod.
         let key = |r: &EvictionRequest| (r.metadata.namespace.clone(), r.metadata.name.clone());
         let requests: HashMap<_, _> = caches.requests.all().into_iter().map(|r| (key(&r), r)).collect();
         let watched = nodes.values().filter(|n| wanted(n, &maintenances));

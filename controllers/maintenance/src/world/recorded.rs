@@ -1,5 +1,6 @@
-//! What the statuses say of the plan: positions and drain targets, the only memory that planning has. A pod is asked to
-//! leave when the stored targets of its node cover it, so that no restart can find less than what has been done already.
+//! What the statuses say of the plan: positions and drain targets, the only memory that planning has. A pod
+//! is asked to leave when the stored targets of its node cover it, so that no restart can find less than what
+//! has been done already.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 
 use crate::world::{World, WorldView};
 
-/// A maintenance in Drain, as the plan looks at it.
+/// A maintenance in Drain, as the input of the plan.
 pub(crate) fn plan_input(
     maintenance: &NodeMaintenance,
     nodes: &[&Arc<Node>],
@@ -38,8 +39,8 @@ pub(crate) fn plan_input(
     }
 }
 
-/// The nodes of a maintenance that its status has room for beside those that have left it: those that it shows already come
-/// first.
+/// The nodes of a maintenance for which its status has room, beside those that have left it. Nodes that the
+/// status shows already come first.
 pub(crate) fn with_room<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
     let mut nodes = view.nodes_in(maintenance);
     let statuses = view.world.maintenances.get(maintenance).map(|m| m.status.node_statuses.as_slice());
@@ -57,8 +58,8 @@ pub(crate) fn with_room<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a
     nodes
 }
 
-/// What a maintenance shows of nodes that have left it, while no other one shows their targets. Until then the stored
-/// position stays: one of them that comes back is where it was.
+/// The statuses of nodes that have left a maintenance, as long as the other maintenances there do not show
+/// their targets. Until they do, the stored position stays, so that a node that comes back is where it was.
 pub(crate) fn not_handed_over<'a>(
     view: &WorldView<'a>,
     maintenance: usize,
@@ -69,8 +70,9 @@ pub(crate) fn not_handed_over<'a>(
     left.filter(|s| !is_handed_over(view, s)).collect()
 }
 
-/// Drain targets recorded by maintenances in Complete that still have their finalizer; only on nodes that a maintenance of
-/// `draining` had recorded before that one completed: to one that came later they mean nothing.
+/// Drain targets recorded by maintenances in Complete that still have their finalizer; only of nodes that a
+/// maintenance of `draining` has recorded which started before that one completed: for one that started later
+/// they mean nothing.
 pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
@@ -118,9 +120,9 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Whether what a maintenance shows of a node is not needed any more once the maintenance has left the node: the others that
-/// drain it show the same targets, or more, of the types of which they speak. One whose status does not name the node has not
-/// begun there.
+/// Whether a maintenance's status of a node is no longer needed once the maintenance has left the node: the
+/// others that drain the node show the same targets, or more, of the types that they drain. A maintenance
+/// whose status does not name the node has not begun there, and does not count.
 pub(crate) fn is_handed_over(view: &WorldView<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
     let node = status.node_ref.name.as_str();
     let known = view.drains_of(node).filter(|m| m.status.drain_plan_position.is_some());
@@ -140,8 +142,9 @@ fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {
         && shown.pod_selector.as_ref().is_none_or(|selector| selector.is_empty() || selects_more(selector))
 }
 
-/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan leaves them alone:
-/// a node whose targets cannot be stored is never drained, and a plan that waited for it would stand still on all nodes.
+/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan
+/// leaves them alone: a node whose targets cannot be stored is never drained, and a plan that waited for it
+/// would stand still on all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOut(HashMap<String, NodesLeftOut>);
 
@@ -155,13 +158,13 @@ struct NodesLeftOut {
 }
 
 impl LeftOut {
-    /// Whether a node is left out of a maintenance that selects so many. All are tried again when it is edited, or selects
-    /// fewer.
+    /// Whether a node is left out of a maintenance that selects `selected` nodes. All nodes are tried again
+    /// when the maintenance is edited, or selects fewer.
     pub(crate) fn is(&self, maintenance: &NodeMaintenance, selected: usize, node: &str) -> bool {
         self.of(maintenance, selected).is_some_and(|known| known.nodes.contains(node))
     }
 
-    /// Notes further nodes for which there was no room.
+    /// Records further nodes for which there was no room.
     pub(crate) fn note(&mut self, maintenance: &NodeMaintenance, selected: usize, nodes: Vec<String>) {
         let uid = &maintenance.metadata.uid;
         if self.of(maintenance, selected).is_none() {

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::world::World;
 use crate::world::recorded::LeftOut;
 
-/// One look, worked out.
+/// The world, with what is derived from it.
 pub(crate) struct WorldView<'a> {
     pub(crate) world: &'a World,
     pub(crate) config: &'a Config,
@@ -24,11 +24,12 @@ pub(crate) struct WorldView<'a> {
     pub(crate) holders: HashMap<&'a str, Vec<usize>>,
     /// The last type that the maintenances in Drain of each node drain.
     last_types: HashMap<&'a str, PodType>,
-    /// Pods that count, of each node that is looked at, by their type.
+    /// Pods that count, by node, in the order of their types.
     pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
     /// The planning of the maintenances in Drain. Empty before it.
     pub(crate) planned: PlannedDrains<'a>,
-    /// Nodes whose pods wait for nodes to be cordoned. None before the first look.
+    /// Nodes whose pods are not asked to leave yet, because they wait for nodes to be cordoned. None until
+    /// that is decided.
     pub(crate) waiting: Option<HashSet<&'a str>>,
     /// Nodes that the statuses have no room for.
     left_out: LeftOut,
@@ -125,7 +126,7 @@ impl<'a> WorldView<'a> {
         self.holders_of(node).filter(|m| m.spec.stage == Stage::Drain)
     }
 
-    /// Those of them that drain pods of a type.
+    /// Maintenances in Drain of a node that drain pods of a type, in the order of their creation.
     pub(crate) fn drains_of_type(
         &self,
         node: &str,
@@ -145,8 +146,8 @@ impl<'a> WorldView<'a> {
         self.holders.contains_key(node)
     }
 
-    /// Whether pods of a node may be asked to leave: it is cordoned, and so is each node of its maintenances, or the first
-    /// attempt to cordon that one has failed or takes too long.
+    /// Whether pods of a node may be asked to leave: it is cordoned, and so is each node of its maintenances,
+    /// or the first attempt to cordon that one has failed or takes too long.
     pub(crate) fn may_ask_on(&self, node: &str) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| !waiting.contains(node))
     }
@@ -191,7 +192,7 @@ fn last_types<'a>(world: &World, holders: &HashMap<&'a str, Vec<usize>>) -> Hash
     holders.iter().filter_map(|(node, holders)| Some((*node, last(holders)?))).collect()
 }
 
-/// What is said of a pod that stays.
+/// The message about a pod that stays.
 pub(crate) const STAYS_OWN: &str = "No other node takes pods, and the drain would stop without this one, which is Drydock's own: make \
                               another node schedulable, or delete the pod by hand";
 
@@ -199,8 +200,8 @@ pub(crate) const STAYS_OWN: &str = "No other node takes pods, and the drain woul
 const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// UIDs of Drydock's own pods that stay because no other node takes them: without them a drain would not go on, and nothing
-/// would say so.
+/// UIDs of Drydock's own pods that stay because no other node takes them: without them a drain would not go
+/// on, and nothing would say so.
 fn staying<'a>(view: &WorldView<'a>) -> HashSet<&'a str> {
     let own = view.counted.values().flatten().filter(|pod| is_own(view.config, pod));
     own.filter(|pod| !view.world.nodes.values().any(|node| takes(view, node, pod)))
@@ -213,8 +214,8 @@ fn is_own(config: &Config, pod: &Pod) -> bool {
     pod.namespace == config.namespace && name.is_some_and(|name| PROGRAMS.contains(&name))
 }
 
-/// Whether another node takes new pods and is not about to be drained. A pod like this one stands taints that its present
-/// node has. Room, affinity and volumes are not looked at.
+/// Whether a node is another than the pod's, takes new pods and is held by no maintenance. The pod is assumed
+/// to tolerate the taints that its present node has. Room, affinity and volumes are not checked.
 fn takes(view: &WorldView<'_>, node: &Node, pod: &Pod) -> bool {
     let stood = view.world.nodes.get(&pod.node_name).map_or(&[][..], |node| &node.taints);
     let keeps_off = |taint: &&Taint| taint.effect == "NoSchedule" || taint.effect == "NoExecute";

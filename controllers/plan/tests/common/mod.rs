@@ -1,4 +1,4 @@
-//! Words in which the plan's tests are written.
+//! Helpers with which the plan's tests are written.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;

@@ -7,9 +7,9 @@ use drydock_api::node_maintenance::DrainPlanEntry;
 use super::targets::{covers, requirements};
 use super::{MaintenanceOutcome, Outcome};
 
-/// The differences between two outcomes of the same planning, one line each; none if they agree. A line that begins
-/// with 'form:' tells of something that the page leaves open: entries that cover the same in another order or
-/// number, or which one of several maintenances a fast-forward names.
+/// The differences between two outcomes of the same planning, one line each; none if they agree. A line that
+/// begins with 'form:' is about something that the page leaves open: entries that cover the same in another
+/// order or number, or which one of several maintenances a fast-forward names.
 pub fn compare(a: &Outcome, b: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     if a.targeted != b.targeted {

@@ -1,5 +1,5 @@
-//! The planning rule as literally as its page says it: slow, without cleverness, and independent of the planner.
-//! `targets` works out what a node shows, `words` what is told; the life of the cursors is here.
+//! The planning rule as literally as its page says it: slow, without cleverness, and independent of the
+//! planner. `targets` calculates what a node shows, `words` the messages; this file moves the cursors.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod compare;
@@ -24,7 +24,7 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// It speaks only of the pod types up to its last one.
+    /// It drains only the pod types up to its last one.
     pub fn drains(&self, pod_type: PodType) -> bool {
         [PodType::Default, PodType::DaemonSet, PodType::Static]
             .into_iter()
@@ -146,7 +146,7 @@ impl<'a> State<'a> {
         here
     }
 
-    /// 'Every maintenance on a node' means those that speak of the type.
+    /// 'Every maintenance on a node' means those that drain the type.
     pub fn on_for(&self, node: &str, pod_type: PodType) -> Vec<usize> {
         self.on(node).into_iter().filter(|m| self.all[*m].drains(pod_type)).collect()
     }
@@ -159,7 +159,7 @@ impl<'a> State<'a> {
         self.pods.iter().filter(move |p| p.node == node)
     }
 
-    /// Pods of types of which a maintenance does not speak are not on its nodes.
+    /// Pods of types that a maintenance does not drain do not count as being on its nodes.
     pub fn pods_of(&self, m: usize) -> Vec<&'a Pod<'a>> {
         let is_there = |p: &&Pod<'_>| self.all[m].nodes.contains(p.node) && self.all[m].drains(p.pod_type);
         self.pods.iter().filter(is_there).collect()
@@ -181,7 +181,8 @@ impl<'a> State<'a> {
         self.targets.get(pod.node).is_some_and(|t| t.iter().any(|e| pod.is_covered(e)))
     }
 
-    /// Finished: no targeted pod is left on any of its nodes; as one sees it for whom pods of other types do not exist.
+    /// Finished: no targeted pod is left on any of its nodes, of the types that the observing maintenance
+    /// drains.
     pub fn is_finished(&self, m: usize, seen_by: usize) -> bool {
         let exists = |p: &&&Pod<'_>| self.all[seen_by].drains(p.pod_type);
         !self.pods_of(m).iter().filter(exists).any(|p| self.is_targeted(p))
@@ -196,7 +197,7 @@ impl<'a> State<'a> {
         self.cursors[m] + 1 < self.all[m].plan.len()
     }
 
-    /// It and every maintenance that shares a node with it, and speaks of its next entry's type, are finished.
+    /// It and every maintenance that shares a node with it, and drains its next entry's type, are finished.
     fn all_around_finished(&self, m: usize) -> bool {
         let Some(next) = self.all[m].plan.get(self.cursors[m] + 1) else { return false };
         let matters = |k: &usize| self.share_a_node(m, *k) && self.all[*k].drains(next.pod_type);

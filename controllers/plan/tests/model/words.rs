@@ -1,4 +1,4 @@
-//! What is told of a state: messages, counts and fast-forwards.
+//! What a state shows to people: messages, counts and fast-forwards.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn maintenance(state: &State<'_>, m: usize) -> MaintenanceOutcome {
     }
 }
 
-/// The drainTargets of a node that a maintenance shows: those of types of which it speaks.
+/// The drainTargets of a node that a maintenance shows: those of types that it drains.
 fn shown<'s>(state: &'s State<'_>, m: usize, node: &str) -> impl Iterator<Item = &'s DrainPlanEntry> {
     state.targets[node].iter().filter(move |t| state.all[m].drains(t.pod_type))
 }

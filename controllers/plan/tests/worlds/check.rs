@@ -33,7 +33,8 @@ pub fn planned(world: &World, input: &[Maintenance], outcome: &Outcome) -> Resul
     Ok(())
 }
 
-/// No drain target goes back, and all that select a node show the same of the types of which they speak.
+/// No drain target goes back, and all maintenances that select a node show the same for the types that they
+/// drain.
 fn nothing_goes_back(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
     for (m, planned) in input.iter().zip(&outcome.maintenances) {
         let spoken = |targets: &[DrainPlanEntry], k: &Maintenance| -> Vec<DrainPlanEntry> {
@@ -61,8 +62,8 @@ fn nothing_goes_back(world: &World, input: &[Maintenance], outcome: &Outcome) ->
     Ok(())
 }
 
-/// A cursor rises, forced or not, only when no pod that was targeted is left on a node of its maintenance, nor on one of
-/// a maintenance that shares a node with it.
+/// A cursor rises, forced or not, only when no pod that was targeted is left on a node of its maintenance,
+/// nor on one of a maintenance that shares a node with it.
 fn rises_after_all_around_is_finished(
     world: &World,
     input: &[Maintenance],
@@ -159,9 +160,9 @@ fn is_reached(member: &Member, pod: &Live) -> Result<(), String> {
     Err(format!("{} had not reached {pod:?}, up to {}", m.name, watch.reached))
 }
 
-/// No pod leaves while a pod of an earlier entry is left on a node of the maintenance that was there when the entry
-/// was taken, or when its node joined. What a node showed before another node joined may go on there, and what it
-/// showed before it joined itself where that was told.
+/// No pod leaves while a pod of an earlier entry is left on a node of the maintenance that was there when the
+/// entry was taken, or when its node joined. What a node showed before another node joined may go on there,
+/// and so may what it showed before it joined itself, if a fast-forward was reported.
 fn is_in_order(world: &World, member: &Member, pod: &Live) -> Result<(), String> {
     let (m, watch) = (&member.maintenance, &member.watch);
     let since = watch.joined[&pod.node];

@@ -42,7 +42,7 @@ fn member(random: &mut Random, i: usize, has_selectors: bool, is_small: bool, is
         .filter(|_| random.chance(1, 2))
         .map(|n| (*n).to_owned())
         .collect();
-    // Half of them speak of every type.
+    // Half of them drain every type.
     let last = if random.chance(1, 2) { PodType::Static } else { *random.pick(&TYPES) };
     let maintenance = Maintenance {
         name: format!("m{i}"),

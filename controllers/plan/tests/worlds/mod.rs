@@ -48,7 +48,7 @@ pub struct Watch {
     pub reached: usize,
     /// When its cursor last rose to or past an entry.
     pub taken: BTreeMap<usize, usize>,
-    /// The nodes on which it was told of as fast-forwarded.
+    /// The nodes on which it was reported as fast-forwarded.
     pub told: BTreeSet<String>,
     /// Pods that a contradiction made it pass over, by their id.
     pub excused: BTreeSet<usize>,
@@ -91,7 +91,7 @@ pub struct World {
     pub born: usize,
 }
 
-/// Lives through the world of a seed. Returns how many steps it took, or what was violated, where and when.
+/// Runs the world of a seed. Returns how many steps it took, or what was violated, where and when.
 pub fn run<P>(seed: u64, plan: P) -> Result<usize, String>
 where
     P: Fn(&[Maintenance], &Targets, &[Pod<'_>]) -> Outcome,
@@ -189,7 +189,7 @@ impl World {
         self.draining().filter(move |m| m.maintenance.nodes.contains(node))
     }
 
-    /// The maintenances on a node that speak of a type.
+    /// The maintenances on a node that drain a type.
     pub fn on_for<'a>(&'a self, node: &'a str, pod_type: PodType) -> impl Iterator<Item = &'a Member> {
         self.on(node).filter(move |m| m.maintenance.drains(pod_type))
     }
@@ -209,8 +209,8 @@ impl World {
         self.on(node).filter_map(|m| m.maintenance.recorded.get(node)).flatten().cloned().collect()
     }
 
-    /// What must never go back on a node: what is seen, and what leavers show where one that stays, and speaks of the type,
-    /// shows the node.
+    /// What must never go back on a node: what is seen, and what leavers show where a maintenance that stays,
+    /// and drains the type, shows the node.
     pub fn counted(&self, node: &str) -> Vec<DrainPlanEntry> {
         let goes_on = |e: &&DrainPlanEntry| {
             self.on_for(node, e.pod_type).any(|m| m.maintenance.recorded.contains_key(node))
@@ -272,8 +272,8 @@ impl World {
         }
     }
 
-    /// Writes the statuses, in half of the steps without some of them. What a leaver shows of a node is released when
-    /// every maintenance there shows it, or nobody there goes on from it.
+    /// Writes the statuses, in half of the steps without some of them. What a leaver shows of a node is
+    /// released when every maintenance there shows it, or no maintenance there goes on from it.
     fn write(&mut self, outcome: &Outcome) {
         let types_of = |n| self.counted(n).into_iter().map(move |e| (n, e.pod_type));
         let counted: BTreeSet<(&str, PodType)> = make::NODES.into_iter().flat_map(types_of).collect();
@@ -308,7 +308,7 @@ impl World {
             let rest = recorded.filter(|(n, t)| !releases(self, member, n, t)).collect();
             let Member { maintenance: m, watch, .. } = &mut self.members[i];
             m.recorded = rest;
-            // A node that left and comes back before that was written has not left for whoever reads the status.
+            // A node that left and comes back before that was written has not left for readers of the status.
             let is_here = |n: &String| m.nodes.contains(n) || m.recorded.contains_key(n);
             watch.joined.retain(|n, _| is_here(n));
             watch.told.retain(is_here);

@@ -21,7 +21,7 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`
     pub annotations: BTreeMap<String, String>,
-    /// Whether the node is on its way out.
+    /// Whether the node is being deleted (`metadata.deletionTimestamp` is set).
     pub deleting: bool,
     /// `spec.unschedulable`
     pub unschedulable: bool,
@@ -31,7 +31,7 @@ pub struct Node {
     pub conditions: Vec<NodeCondition>,
 }
 
-/// core/v1 Taint, whole: the list is atomic, so that a change of one taint writes all of them.
+/// A core/v1 Taint with all its fields: the list is atomic, so that a change of one taint writes all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {

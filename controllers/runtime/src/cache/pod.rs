@@ -11,10 +11,10 @@ use super::pod_wire::WirePod;
 
 /// Marks a mirror pod (k8s.io/kubernetes/pkg/kubelet/types.ConfigMirrorAnnotationKey).
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-/// Key of the NoSchedule taint of nodes whose drain has come to DaemonSet pods. It has no value.
+/// Key of the NoSchedule taint of nodes from which DaemonSet pods are being drained. The taint has no value.
 pub const DRAIN_TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
 
-/// How long after its grace period a terminating pod may be there before it is overdue.
+/// How long a terminating pod may remain after its grace period before it is overdue.
 const GONE_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A pod.
@@ -97,9 +97,9 @@ pub enum PodPhase {
     Pending,
     /// At least one container runs.
     Running,
-    /// All containers ended well, and stay ended.
+    /// All containers ended without an error, and are not started again.
     Succeeded,
-    /// All containers ended, at least one of them badly.
+    /// All containers ended, at least one of them with an error.
     Failed,
     /// Anything else.
     #[serde(other)]
@@ -111,19 +111,19 @@ impl Pod {
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
-    /// Whether the pod has been asked to go.
+    /// Whether the pod is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
-    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need
-    /// a moment. Later it is overdue, which blockers and reports say.
+    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its
+    /// finalizers need a moment. Later it is overdue, which blockers and reports say.
     pub fn overdue_at(&self) -> Option<Timestamp> {
         let ends = self.deletion_timestamp?;
         Some(ends.checked_add(GONE_WITHIN).unwrap_or(Timestamp::MAX))
     }
-    /// Whether a DaemonSet controls the pod. Of the version that is served: the host's garbage collector deletes a pod whose
-    /// owner is none, but not one that names a version which it does not know; and such a pod would stay where a drain leaves
-    /// DaemonSets alone.
+    /// Whether a DaemonSet of apps/v1 controls the pod. Other versions do not count: the host's garbage
+    /// collector deletes a pod whose owner does not exist, but not one whose owner has a version that the
+    /// host does not know; such a pod would stay on nodes whose drain leaves DaemonSet pods alone.
     pub fn is_daemon_set_pod(&self) -> bool {
         self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
     }
@@ -137,8 +137,8 @@ impl Pod {
             PodType::Default
         }
     }
-    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is what the writer of the pod claims, and may
-    /// be that of a DaemonSet elsewhere.
+    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is not enough: the writer of
+    /// the pod chooses it, and it may be that of a DaemonSet in another namespace.
     pub fn daemon_set(&self) -> Option<String> {
         let owner = self.controller.as_ref().filter(|_| self.is_daemon_set_pod())?;
         Some(format!("{}/{}", self.namespace, owner.uid))

@@ -83,7 +83,7 @@ struct WireToleration {
 }
 
 impl WireToleration {
-    /// Whether it is for the taint, as the host matches the two.
+    /// Whether it tolerates [`DRAIN_TAINT`], by the rules with which the host matches tolerations and taints.
     fn is_for_drain_taint(&self) -> bool {
         let is_key = self.key.is_empty() || self.key == DRAIN_TAINT;
         let is_effect = self.effect.is_empty() || self.effect == "NoSchedule";

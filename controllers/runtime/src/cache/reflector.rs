@@ -1,4 +1,4 @@
-//! Keeps a store current from a list and a watch, for ever.
+//! Keeps a store current from a list and a watch.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use tracing::{debug, info, warn};
 use super::cacheable::{Cacheable, KubeObject, ObjectKey, api_all};
 use super::store::Store;
 
-/// An unreachable server is asked again after at most this.
+/// Longest delay before an unreachable server is asked again.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
-/// An unreachable server is asked again first after this, then twice as long each time.
+/// First delay before an unreachable server is asked again; each later one is twice as long.
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
 
-/// Feeds `store` until `stop`. Errors are logged, the first of a row as a warning, and retried with backoff: a server
-/// that is not there yet is waited for, and one that goes away is taken up again.
+/// Feeds `store` until `stop`. Errors are logged, and the watch is tried again with backoff until it works,
+/// at the start as well as later.
 pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
     let mut listed = HashSet::new();

@@ -1,4 +1,4 @@
-//! A store: objects by key, with indexes by UID and node, and handlers that hear of every change.
+//! A store: objects by key, with indexes by UID and node, and handlers that are called with every change.
 //!
 //! Locks: `handlers` is taken before `objects`, and handlers run without `objects` held, so a handler may read any
 //! store. A handler must not block, and must not subscribe.
@@ -26,7 +26,7 @@ impl<T> ObjectChange<T> {
     pub fn latest(&self) -> Option<&Arc<T>> {
         self.new.as_ref().or(self.old.as_ref())
     }
-    /// The object before and the object after, those that are there.
+    /// The object before and the object after, as far as they exist.
     pub fn both(&self) -> impl Iterator<Item = &Arc<T>> {
         self.old.iter().chain(self.new.iter())
     }

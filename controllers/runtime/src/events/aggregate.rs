@@ -1,8 +1,9 @@
-//! Which events are written: equal ones become one with a count, similar ones are combined into one, and what an object makes
-//! beyond its pace is counted on it later (the numbers are those of client-go's event correlator).
+//! Decides which events are written: equal events become one with a count, similar events are combined into
+//! one, and events that come too fast wait and are then written as one (the numbers are those of client-go's
+//! event correlator).
 //!
-//! Events are similar when they have the object, type and reason in common: each reason has its own pace, so that thousands
-//! of one reason keep none of another from being written.
+//! Events are similar when they have the object, type and reason in common: each reason has its own pace, so
+//! that thousands of events of one reason do not keep events of another reason from being written.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,17 +14,18 @@ use drydock_api::text::cut_bytes;
 
 use super::{RecordedEvent, Severity};
 
-/// Equal events further apart than this are separate ones, and so are similar ones.
+/// Equal or similar events that are further apart than this are written separately.
 const SAME_WITHIN: Duration = Duration::from_secs(600);
-/// Similar events with messages of their own within that time; those that follow are combined.
+/// How many similar events within that time have messages of their own; those that follow are combined.
 const SIMILAR: u32 = 10;
-/// Similar events that are written at once.
+/// How many similar events are written without a delay.
 const BURST: f64 = 25.0;
-/// Then one in this many seconds.
+/// After these, one similar event is written in this many seconds.
 const SECONDS_PER_EVENT: f64 = 300.0;
-/// Entries that are remembered; the oldest go first.
+/// Most entries that a map remembers; a full map forgets its older half.
 const REMEMBERED: usize = 4096;
-/// Before the message of the last of the events that were combined, as client-go has it.
+/// The beginning of a combined event's message, which continues with the message of the last event, as
+/// client-go has it.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// A write of an event.
@@ -34,12 +36,12 @@ pub(super) struct EventWrite {
     kind: EventSeries,
 }
 
-/// How an event is written, with its count from then on.
+/// How an event is written, with its count after the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WriteMode {
-    /// A new event.
+    /// A new event is created.
     Create { count: i32 },
-    /// The event with this name.
+    /// The event with this name is patched.
     Count { name: String, count: i32 },
 }
 
@@ -52,7 +54,8 @@ struct EventGroup {
     reason: &'static str,
 }
 
-/// Events that are one: of a group, with a message, or combined.
+/// Events that are written as one: those of a group with this message, or its combined ones if there is no
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct EventSeries {
     group: EventGroup,
@@ -68,10 +71,10 @@ struct WrittenEvent {
 struct EventPace {
     tokens: f64,
     last: Timestamp,
-    /// Events with messages of their own, and when the first of them came.
+    /// How many events have had messages of their own since `since`.
     messages: u32,
     since: Timestamp,
-    /// The last event that waits for its turn, and for how many it stands.
+    /// The last of the events that wait, and how many they are.
     held: Option<(RecordedEvent, i32)>,
 }
 
@@ -83,7 +86,7 @@ pub(super) struct Aggregator {
 }
 
 impl Aggregator {
-    /// What is to be written of an event now, if anything.
+    /// Takes in an event; returns what is to be written now, if anything.
     pub(super) fn take(&mut self, event: RecordedEvent) -> Option<EventWrite> {
         self.make_room();
         let group = group_of(&event);
@@ -108,7 +111,7 @@ impl Aggregator {
         Some(self.write(alone, event, 1))
     }
 
-    /// An event that has waited and whose turn it is.
+    /// Returns an event that has waited long enough, if there is one.
     pub(super) fn due(&mut self, now: Timestamp) -> Option<EventWrite> {
         let waits = |pace: &&mut EventPace| pace.held.is_some();
         let pace = self.paces.values_mut().filter(waits).find(|pace| pace.next() <= now)?;
@@ -118,7 +121,7 @@ impl Aggregator {
         Some(self.combined(event, times))
     }
 
-    /// When the next event that waits has its turn.
+    /// When the next of the events that wait is due.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.paces.values().filter(|pace| pace.held.is_some()).map(EventPace::next).min()
     }
@@ -129,13 +132,13 @@ impl Aggregator {
         self.known.insert(write.kind.clone(), WrittenEvent { name, count, last: write.event.time });
     }
 
-    /// The event is no longer there: it is to be made anew.
+    /// The event that was to be patched no longer exists: returns the write that creates it again.
     pub(super) fn gone(&mut self, write: EventWrite) -> EventWrite {
         self.known.remove(&write.kind);
         EventWrite { how: WriteMode::Create { count: 1 }, ..write }
     }
 
-    /// Takes how many events were forgotten before they were written.
+    /// Returns how many events have been forgotten before they were written, since the last call.
     pub(super) fn dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -177,7 +180,7 @@ impl EventPace {
         self.last = self.last.max(now);
     }
 
-    /// When there is a token.
+    /// When there will be a token.
     fn next(&self) -> Timestamp {
         let seconds = (1.0 - self.tokens).max(0.0) * SECONDS_PER_EVENT;
         let wait = SignedDuration::try_from_secs_f64(seconds).unwrap_or(SignedDuration::ZERO);
@@ -196,7 +199,7 @@ fn group_of(event: &RecordedEvent) -> EventGroup {
     }
 }
 
-/// Makes room in a map that is full; returns what went.
+/// Removes the older half of a map that is full; returns what was removed.
 fn forget_oldest<K, V>(map: &mut HashMap<K, V>, last: impl Fn(&V) -> Timestamp) -> Vec<V> {
     if map.len() < REMEMBERED {
         return Vec::new();

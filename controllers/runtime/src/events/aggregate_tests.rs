@@ -1,4 +1,4 @@
-//! What is said is written, or counted on what is.
+//! Every event is written, or counted on one that is.
 
 #![allow(clippy::unwrap_used)]
 
@@ -54,8 +54,8 @@ fn an_event_that_is_gone_is_made_anew() {
     assert_eq!(tell(&mut events, event("R", "m", 6)), Some(WriteMode::Create { count: 1 }));
 }
 
-/// All events of an object had 25 tokens together, and each node of a maintenance took one when it was drained: the one
-/// warning that its plan was not followed was dropped, and nobody could know.
+/// All events of an object had 25 tokens together, and each node of a maintenance took one when it was
+/// drained: the one warning that its plan was not followed was dropped without a trace.
 #[test]
 fn many_events_of_one_reason_keep_none_of_another_from_being_written() {
     let mut events = Aggregator::default();

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::RecordedEvent;
 
-/// Events of one namespace that wait; the oldest stay, as they say how something began.
+/// Most events of one namespace that wait. The oldest stay, because they say how something began.
 const OF_ONE: usize = 100;
-/// Events of all namespaces that wait. Those of cluster-scoped objects, which no tenant makes, have [`OF_ONE`] beside it.
+/// Most events of all namespaces that wait. Events of cluster-scoped objects, which no tenant causes, are not
+/// among them: they have [`OF_ONE`] for themselves.
 const OF_ALL: usize = 1000;
 
 /// Events by the namespace of their object; those of cluster-scoped objects stand under the empty name.
@@ -16,12 +17,12 @@ pub(super) struct EventBacklog {
     waiting: BTreeMap<String, VecDeque<RecordedEvent>>,
     /// Namespaces that have events, the next one to be written first.
     turns: VecDeque<String>,
-    /// How many wait in namespaces.
+    /// How many events of namespaced objects wait.
     namespaced: usize,
 }
 
 impl EventBacklog {
-    /// Adds an event; returns the one that had to go for want of room, which may be the same.
+    /// Adds an event. Returns the event that is dropped for lack of room, which may be the new one.
     pub(super) fn push(&mut self, event: RecordedEvent) -> Option<RecordedEvent> {
         let namespace = event.regarding.namespace.clone();
         let mine = self.waiting.get(&namespace).map_or(0, VecDeque::len);
@@ -30,7 +31,8 @@ impl EventBacklog {
         }
         let gone = match namespace.is_empty() || self.namespaced < OF_ALL {
             true => None,
-            // The newest one of the namespace with the most makes room, unless that is this one's.
+            // The newest event of the namespace with the most events makes room, if that has at least two
+            // more than this one.
             false => match self.longest().filter(|(_, most)| *most > mine + 1) {
                 Some((longest, _)) => self.drop_newest(&longest),
                 None => return Some(event),
@@ -45,7 +47,7 @@ impl EventBacklog {
         gone
     }
 
-    /// The next event: one of each namespace in turn.
+    /// Takes the next event; namespaces take turns.
     pub(super) fn pop(&mut self) -> Option<RecordedEvent> {
         let namespace = self.turns.pop_front()?;
         let queue = self.waiting.get_mut(&namespace)?;
@@ -64,7 +66,7 @@ impl EventBacklog {
         longest.map(|(namespace, queue)| (namespace.clone(), queue.len()))
     }
 
-    /// Of a namespace that has more than one.
+    /// Drops the newest event of a namespace that has more than one.
     fn drop_newest(&mut self, namespace: &str) -> Option<RecordedEvent> {
         let event = self.waiting.get_mut(namespace)?.pop_back()?;
         self.namespaced -= 1;
@@ -94,7 +96,8 @@ mod tests {
         std::iter::from_fn(|| backlog.pop()).map(|event| (event.regarding.namespace, event.message)).collect()
     }
 
-    /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came after them.
+    /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came
+    /// after them.
     #[test]
     fn a_namespace_with_many_events_delays_and_displaces_no_other() {
         let mut backlog = EventBacklog::default();

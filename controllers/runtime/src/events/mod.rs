@@ -1,5 +1,5 @@
-//! Events: recorded without waiting, aggregated, rate-limited and bounded. An event is help for people; losing one must
-//! never hold up work.
+//! Events: recorded without waiting, aggregated, rate-limited and bounded. Events help people; work never
+//! waits for one, and never fails because one is lost.
 
 mod aggregate;
 mod backlog;
@@ -28,7 +28,7 @@ const MAX_MESSAGE: usize = 1024;
 /// `type` of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// As it should be.
+    /// Nothing is wrong.
     Normal,
     /// Somebody should look.
     Warning,
@@ -75,8 +75,8 @@ struct RecordedEvent {
     time: Timestamp,
 }
 
-/// Takes events. Clones share the queue, in which each namespace has a place of its own: beyond that its events are
-/// dropped and counted.
+/// Records events. Clones share the queue, in which each namespace has room of its own: events beyond that
+/// are dropped and counted.
 #[derive(Clone)]
 pub struct EventRecorder {
     queue: Arc<EventQueue>,
@@ -91,7 +91,7 @@ struct EventQueue {
 }
 
 impl EventRecorder {
-    /// A recorder whose events are written by a task until `stop`.
+    /// Returns a recorder, and starts the task that writes its events until `stop`.
     pub fn start(
         client: kube::Client,
         component: &'static str,
@@ -110,7 +110,7 @@ impl EventRecorder {
         recorder
     }
 
-    /// A recorder that writes nothing, for tests.
+    /// Returns a recorder without a task that writes its events; tests use it as it is.
     pub fn disconnected(metrics: &Metrics) -> Self {
         let dropped = metrics.add(
             "drydock_events_dropped",
@@ -119,7 +119,7 @@ impl EventRecorder {
         Self { queue: Arc::default(), dropped }
     }
 
-    /// Takes out the events that wait, as reasons and messages, for tests.
+    /// Takes out the events that wait, and returns their reasons and messages; for tests.
     #[cfg(any(test, feature = "test-util"))]
     pub fn take_all(&self) -> Vec<(&'static str, String)> {
         let mut waiting = self.queue.waiting.lock();
@@ -153,19 +153,19 @@ impl EventRecorder {
         self.queue.added.notify_one();
     }
 
-    /// A Normal event about an object.
+    /// Records a Normal event about an object.
     pub fn normal<T: Cacheable>(&self, object: &T, reason: &'static str, message: String) {
         self.publish(Regarding::of(object), Severity::Normal, reason, message);
     }
 
-    /// A Warning event about an object.
+    /// Records a Warning event about an object.
     pub fn warning<T: Cacheable>(&self, object: &T, reason: &'static str, message: String) {
         self.publish(Regarding::of(object), Severity::Warning, reason, message);
     }
 }
 
 impl EventQueue {
-    /// The next event; waits for one. For one reader; cancel safe.
+    /// Takes the next event, or waits for one. It may have one reader only, and is cancel safe.
     async fn next(&self) -> RecordedEvent {
         loop {
             if let Some(event) = self.waiting.lock().pop() {
@@ -187,7 +187,7 @@ pub mod reasons {
     pub const NODE_DRAINED: &str = "NodeDrained";
     /// A maintenance has released its nodes, but for those that others hold.
     pub const COMPLETED: &str = "Completed";
-    /// Somebody makes a node schedulable that is under maintenance.
+    /// Others make a node schedulable that is under maintenance.
     pub const CORDON_CONFLICT: &str = "CordonConflict";
     /// A maintenance goes further than its own plan says.
     pub const DRAIN_FAST_FORWARDED: &str = "DrainFastForwarded";
@@ -203,11 +203,11 @@ pub mod reasons {
     pub const TAINT_CONFLICT: &str = "TaintConflict";
     /// The clocks of the API server and of this program differ by too much.
     pub const CLOCK_SKEW: &str = "ClockSkew";
-    /// An interceptor of others has begun.
+    /// An interceptor other than the default ones has begun.
     pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
     /// An interceptor was silent for too long, and is passed over.
     pub const INTERCEPTOR_TIMED_OUT: &str = "InterceptorTimedOut";
-    /// What should register an interceptor is wrong.
+    /// An annotation or a field of the pod that should register an interceptor is wrong.
     pub const INVALID_INTERCEPTOR: &str = "InvalidInterceptor";
 }
 

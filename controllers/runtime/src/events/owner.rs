@@ -25,8 +25,8 @@ impl EventRecorder {
         }
     }
 
-    /// Publishes to the owner what blocks the eviction, and what the owner can do: only admins can read the maintenance, which
-    /// says it too. The words are cut where there is no room for both.
+    /// Publishes to the owner what blocks the eviction, and what the owner can do: only admins can read the
+    /// maintenance, which says it too. The words are cut where there is no room for both.
     pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
         // A colon and a space.
@@ -35,7 +35,7 @@ impl EventRecorder {
         self.publish_to_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 
-    /// Records it on the request alone, in the same words.
+    /// Records an event about a pod's eviction on its request alone, in the same words.
     pub fn publish_to_readers(
         &self,
         request: &EvictionRequest,
@@ -48,7 +48,7 @@ impl EventRecorder {
     }
 }
 
-/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance
+/// Names the eviction that an event or a log line is about, as in `Eviction of pod web-0 for NodeMaintenance
 /// tidy (RAM swap) on node n1`.
 pub fn subject(request: &EvictionRequest) -> String {
     let pod = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
@@ -108,8 +108,8 @@ mod tests {
         assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
     }
 
-    /// A budget that never allows an eviction had the same event as one that is short for now, and owners cannot read the
-    /// NodeMaintenance, which had the way out.
+    /// A budget that never allows an eviction had the same event as one that is short for now, and owners
+    /// cannot read the NodeMaintenance, which had the way out.
     #[test]
     fn what_blocks_is_told_with_the_way_out_however_long_the_words() {
         let recorder = EventRecorder::disconnected(&Metrics::new());

@@ -21,7 +21,7 @@ use crate::error::{ApiErrorKind, classify, with_causes};
 /// Most characters of an event's name, which is a DNS subdomain.
 const MAX_NAME: usize = 253;
 
-/// Writes until `stop`. What is lost is counted.
+/// Writes events until `stop`, and counts those that are lost.
 pub(super) async fn write_events(
     client: Client,
     component: &'static str,
@@ -90,7 +90,8 @@ fn event(write: &EventWrite, component: &str) -> Event {
     let (WriteMode::Create { count } | WriteMode::Count { count, .. }) = write.how;
     let regarding = &event.regarding;
     let time = Time(event.time);
-    // As client-go names them: the object's name and the time in hex; the first part of a name that leaves it no room.
+    // The name is made as by client-go, of the object's name and the time in hex; a name that leaves no room
+    // for the time is shortened.
     let time_in_hex = format!(".{:x}", event.time.as_nanosecond());
     let name = shortened(&regarding.name, MAX_NAME.saturating_sub(time_in_hex.len())) + &time_in_hex;
     Event {
@@ -119,7 +120,8 @@ fn event(write: &EventWrite, component: &str) -> Event {
     }
 }
 
-/// The first part of a name, which may not end with what a DNS label may not end with.
+/// Returns the first `most` bytes of a name at most, without '.' and '-' at a cut end, where a DNS label may
+/// not have them.
 fn shortened(name: &str, most: usize) -> String {
     let first = &name[..name.floor_char_boundary(most)];
     if first.len() == name.len() {

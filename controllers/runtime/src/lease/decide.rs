@@ -1,4 +1,4 @@
-//! Decides about a Lease from the one that was read and from when it last changed.
+//! Decides what to write into a Lease, from the Lease that was read and the time at which it last changed.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::LeaseConfig;
 
-/// The Lease as last seen changing.
+/// The last change of the Lease that was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct LastLease {
     pub(super) resource_version: String,
-    /// Since boot.
+    /// When it was seen, as time since boot.
     pub(super) at: Duration,
 }
 
 impl LastLease {
-    /// Takes in a look at the Lease; only a change moves the time.
+    /// Takes in the version that was read; the time moves only if that is a new one.
     pub(super) fn update(&mut self, resource_version: &str, now: Duration) {
         if self.resource_version != resource_version {
             *self = Self { resource_version: resource_version.to_owned(), at: now };
@@ -57,14 +57,16 @@ pub(super) fn previous_until(old: &LeaseSpec, identity: &str) -> Option<Timestam
     old.renew_time.as_ref().filter(|_| !is_ours).map(|time| time.0)
 }
 
-/// The number of the term that a spec describes: when it was acquired, in microseconds. Other than `leaseTransitions` it
-/// grows on when somebody deletes the Lease, or when the host is restored from a backup.
+/// The number of the term that a spec describes: when it was acquired, in microseconds. Unlike
+/// `leaseTransitions`, it does not start again when somebody deletes the Lease, or when the host is restored
+/// from a backup.
 pub(super) fn epoch(spec: &LeaseSpec) -> u64 {
     let acquired = spec.acquire_time.as_ref().map_or(0, |time| time.0.as_microsecond());
     u64::try_from(acquired).unwrap_or_default()
 }
 
-/// Now, but after the term before by any clock: the holder's may have been ahead.
+/// Returns now, or a microsecond after the start of the previous term if that is later: the clock of its
+/// holder may have been ahead.
 fn later(old: &LeaseSpec, wall: Timestamp) -> Timestamp {
     let before =
         old.acquire_time.as_ref().and_then(|time| time.0.checked_add(SignedDuration::from_micros(1)).ok());
@@ -83,7 +85,7 @@ pub(super) fn first_spec(config: &LeaseConfig, wall: Timestamp) -> LeaseSpec {
     }
 }
 
-/// The spec that lets somebody else take over at once.
+/// The spec of a Lease that is given back: another candidate can take it at once.
 pub(super) fn released(old: &LeaseSpec, wall: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),

@@ -16,7 +16,7 @@ use crate::error::{ApiErrorKind, classify, find, with_causes};
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeadershipEnd {
-    /// We were asked to stop, and gave the lease back.
+    /// We were asked to stop, and tried to give the lease back.
     Stopped,
     /// The lease could not be renewed in time, or somebody else has it.
     Lost,
@@ -105,7 +105,7 @@ impl Elector {
         }
     }
 
-    /// One attempt, in bounded time; whether the lease is ours.
+    /// Makes one attempt, in bounded time; returns whether the lease is ours.
     async fn try_once(&mut self) -> Result<bool, kube::Error> {
         let limit = self.config.renew_deadline.min(Duration::from_secs(5));
         match tokio::time::timeout(limit, self.attempt()).await {
@@ -115,7 +115,7 @@ impl Elector {
     }
 
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
-        // Our term is counted from before the write, so that it ends before anyone else's wait for us.
+        // Our term is counted from before the write, so that it ends before others stop waiting for us.
         let began = clock::since_boot();
         let Some(mut lease) = find(&self.api, &self.config.name).await? else {
             return self.write(began, None, first_spec(&self.config, clock::now())).await;
@@ -153,7 +153,7 @@ impl Elector {
                 self.held = Some(lease);
                 Ok(true)
             }
-            // Another process was faster. Whether it holds the lease now, the next look shows.
+            // Another process was faster. The next attempt shows whether it holds the lease now.
             Err(error)
                 if matches!(classify(&error), ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists) =>
             {

@@ -1,9 +1,9 @@
 //! Leader election over a coordination.k8s.io/v1 Lease: one process writes, and stops writing before another may start.
 //!
 //! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
-//! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when they last saw
-//! the Lease change, by their own clocks, so clocks need not agree. Each term has a number that is higher than those
-//! before, its epoch.
+//! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when
+//! they last saw the Lease change, by their own clocks, so clocks need not agree. Each term has a number that
+//! is higher than those before, its epoch.
 
 mod decide;
 mod elector;
@@ -35,7 +35,7 @@ pub struct LeaseConfig {
 }
 
 impl LeaseConfig {
-    /// 15 s, 10 s, 2 s.
+    /// Returns the default times: 15 s, 10 s and 2 s.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -53,7 +53,7 @@ const NO_EPOCH: u64 = u64::MAX;
 /// The lease needs no renewal.
 const FOREVER: u64 = u64::MAX;
 
-/// Whether writes may be sent. Clones share the answer; asking costs a clock reading.
+/// Knows whether writes may be sent. Clones share the state; a check costs one reading of the clock.
 #[derive(Clone, Debug)]
 pub struct LeaseHandle {
     shared: Arc<Shared>,
@@ -64,12 +64,12 @@ struct Shared {
     epoch: AtomicU64,
     /// Milliseconds since boot.
     valid_until: AtomicU64,
-    /// Seconds since 1970: when the holder before renewed last.
+    /// When the previous holder last renewed, in seconds since 1970.
     previous_until: AtomicI64,
 }
 
 impl LeaseHandle {
-    /// Not valid until an [`Elector`] acquires the lease.
+    /// Returns a handle that is not valid until an [`Elector`] acquires the lease.
     pub fn pending() -> Self {
         let shared = Shared {
             epoch: AtomicU64::new(NO_EPOCH),
@@ -79,7 +79,7 @@ impl LeaseHandle {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Always valid, without an epoch: for a process that runs without election.
+    /// Returns a handle that is always valid and has no epoch, for a process that runs without election.
     pub fn unelected() -> Self {
         let handle = Self::pending();
         handle.shared.valid_until.store(FOREVER, Ordering::Release);
@@ -92,14 +92,14 @@ impl LeaseHandle {
         until == FOREVER || millis(clock::since_boot()) < until
     }
 
-    /// Number of the holder's term, while it has one.
+    /// The number of our last term, also when that is over; none before the first.
     pub fn epoch(&self) -> Option<u64> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         (epoch != NO_EPOCH).then_some(epoch)
     }
 
-    /// When the holder before renewed last, in whole seconds of its clock: it has published the events of what came
-    /// before. The start of this process where there was none.
+    /// When the previous holder last renewed, in whole seconds of its clock; the start of this process if
+    /// there was no other holder. Events about what happened before were published by that holder.
     pub fn previous_until(&self) -> Timestamp {
         let second = self.shared.previous_until.load(Ordering::Acquire);
         Timestamp::from_second(second).unwrap_or(Timestamp::MAX)

@@ -1,5 +1,5 @@
-//! Series that a scrape works out anew: which are shown when there are too many, so that no namespace displaces another; and all
-//! of one time.
+//! Series that each scrape calculates anew. If there are too many, each namespace gets its share; and all
+//! series of a scrape are of one moment.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,9 +14,9 @@ use prometheus_client::metrics::MetricType;
 /// names.
 pub const SERIES: usize = 20_000;
 
-/// Calls `show` with each item, which is given with its namespace. `show` returns how many series the item took. The next
-/// item is always one of the namespace whose items have taken the fewest series so far: if the series run out, every
-/// namespace has had about as many.
+/// Calls `show` with each item, which is given with its namespace. `show` returns how many series the item
+/// took. The next item is always one of the namespace whose items have taken the fewest series so far: if the
+/// series run out, every namespace has had about as many.
 pub fn each<N: Ord, T>(items: impl IntoIterator<Item = (N, T)>, mut show: impl FnMut(T) -> usize) {
     let mut waiting = BTreeMap::<N, Vec<T>>::new();
     for (namespace, item) in items {
@@ -31,18 +31,18 @@ pub fn each<N: Ord, T>(items: impl IntoIterator<Item = (N, T)>, mut show: impl F
     }
 }
 
-/// A metric that is replaced, and never changed: a family that is cleared and filled again lacks series meanwhile. Clones
-/// share it.
+/// A metric that is replaced as a whole: a family that is cleared and filled again would lack series
+/// meanwhile. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotMetric<M>(Arc<Mutex<Arc<M>>>);
 
 impl<M> SnapshotMetric<M> {
-    /// Shows this from now on.
+    /// Shows this metric from now on.
     pub fn replace(&self, metric: M) {
         *self.0.lock() = Arc::new(metric);
     }
 
-    /// What is shown.
+    /// Returns the metric that is shown.
     pub fn get(&self) -> Arc<M> {
         self.0.lock().clone()
     }

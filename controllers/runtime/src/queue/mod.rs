@@ -1,10 +1,10 @@
-//! A work queue of keys, with the contract of client-go's: a key that waits stands once; a key that is worked on is not
-//! given to a second worker, and if it was added meanwhile it comes back when the first is done.
+//! A work queue of keys, with the contract of client-go's: a key waits only once; a key that is worked on is
+//! not given to a second worker, and if it is added meanwhile it comes back when the first worker is done.
 //!
 //! Groups take turns: the keys of one namespace do not wait for the thousands that a tenant brings about in another.
 //!
-//! It is bounded by the number of keys, which are those of cached objects. Delayed adds stand in a deadline order, once
-//! per key, the earliest deadline winning. Time is tokio's, which tests can stop.
+//! It is bounded by the number of keys, which are those of cached objects. Delayed adds are ordered by their
+//! time; of several for one key the earliest counts. Time is tokio's, which tests can stop.
 
 mod state;
 
@@ -24,8 +24,8 @@ use state::QueueState;
 
 /// The key of a work queue. Logs show it by `Display`.
 pub trait QueueKey: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
-    /// With whom the key takes turns: a group such as its namespace, and a group within that one; none if it is of no
-    /// group.
+    /// The flow of the key, which takes turns with other flows: a group such as its namespace, and a group
+    /// within that one. None if the key is in no group.
     fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
         None
     }
@@ -37,7 +37,7 @@ impl QueueKey for ObjectKey {
     }
 }
 
-/// Names of cluster-scoped objects.
+/// A string is the name of a cluster-scoped object, and is in no group.
 impl QueueKey for String {}
 
 /// A queue. Clones share it.
@@ -86,7 +86,7 @@ impl<K: QueueKey> WorkQueue<K> {
         if delay.is_zero() {
             return self.add(key);
         }
-        // A century off is never.
+        // A century is as good as never.
         let delay = delay.min(Duration::from_secs(100 * 365 * 24 * 3600));
         self.shared.state.lock().add_at(key, Instant::now() + delay);
         self.shared.wake.notify_one();
@@ -116,8 +116,8 @@ impl<K: QueueKey> WorkQueue<K> {
         self.shared.state.lock().failures(key)
     }
 
-    /// Notes the words with which a key failed. Returns whether they are others than those noted last since
-    /// [`WorkQueue::forget`]; of a key without failures nothing is noted.
+    /// Notes the words with which a key failed. Returns whether they differ from the ones noted last since
+    /// [`WorkQueue::forget`]. Of a key without failures it notes nothing, and returns false.
     pub(crate) fn is_news(&self, key: &K, words: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         words.hash(&mut hasher);
@@ -189,7 +189,7 @@ impl<K: QueueKey> Shared<K> {
     }
 }
 
-/// Delays from `first`, doubling, up to `max`.
+/// Delays that begin with `first` and double up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExponentialBackoff {
     /// Delay after the first failure.

@@ -21,7 +21,7 @@ pub(super) struct QueueState<K> {
     shut_down: bool,
 }
 
-/// The failures of a key in a row.
+/// The failures of a key since it was last forgotten.
 #[derive(Default)]
 struct KeyFailures {
     count: u32,
@@ -29,7 +29,8 @@ struct KeyFailures {
     noted: Option<u64>,
 }
 
-/// Keys that can be taken: groups in turn, and every second time one of no group, which no tenant makes.
+/// Keys that can be taken. Groups take turns; while keys of no group wait, which no tenant causes, every
+/// second key is one of them.
 struct ReadyKeys<K> {
     grouped: NestedRoundRobin<Arc<str>, Arc<str>, K>,
     others: VecDeque<K>,
@@ -77,7 +78,8 @@ impl<K> Default for QueueState<K> {
 }
 
 impl<K: QueueKey> QueueState<K> {
-    /// Whether the key is new among those that wait.
+    /// Adds a key; returns whether it was added, which it is not if it waits already or the queue is shut
+    /// down.
     pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
         if self.shut_down || self.dirty.contains_key(&key) {
             return false;
@@ -105,7 +107,7 @@ impl<K: QueueKey> QueueState<K> {
         self.delayed_of.insert(key, slot);
     }
 
-    /// Moves what is due to where it can be taken; returns how many were added.
+    /// Moves delayed keys that are due to those that can be taken; returns how many were added.
     pub(super) fn promote_due(&mut self, now: Instant) -> usize {
         let mut added = 0;
         while let Some(entry) = self.delayed.first_entry() {
@@ -131,7 +133,7 @@ impl<K: QueueKey> QueueState<K> {
         Some((key, now.saturating_duration_since(added)))
     }
 
-    /// How long the key was worked on, and whether it is to be worked on again.
+    /// Ends the work on a key; returns how long it took, and whether the key can be taken again.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> (Option<Duration>, bool) {
         let worked = self.processing.remove(key).map(|began| now.saturating_duration_since(began));
         let again = worked.is_some() && self.dirty.contains_key(key);
@@ -152,7 +154,7 @@ impl<K: QueueKey> QueueState<K> {
         self.failures.get(key).map_or(0, |failures| failures.count)
     }
 
-    /// Whether the words of a failure, by their hash, are others than those noted last.
+    /// Notes the hash of a failure's words; returns whether it differs from the one noted last.
     pub(super) fn note_failure(&mut self, key: &K, words: u64) -> bool {
         self.failures.get_mut(key).is_some_and(|failures| failures.noted.replace(words) != Some(words))
     }

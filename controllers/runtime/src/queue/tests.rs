@@ -1,4 +1,4 @@
-//! Keys are given once, later, again after a failure, and never to two workers.
+//! Keys are given out once, or after a delay, or again after a failure, and never to two workers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! Our own kinds beside custom resources of their schemas: where a compiled-in kind is not what a custom resource is, and
-//! where the rules of the two KEPs go beyond a schema.
+//! Our own kinds beside custom resources of their schemas: where a compiled-in kind is not what a custom
+//! resource is, and where the rules of the two KEPs go beyond a schema.
 
 mod creation;
 mod reads;

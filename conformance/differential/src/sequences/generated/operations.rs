@@ -65,8 +65,8 @@ fn operation(generator: &mut Generator, places: &[PatchPlace]) -> Value {
     operation.into()
 }
 
-/// What may be a finalizer, an owner, or a label is looked at again by some kinds of the host; and who takes the key of an item away
-/// takes away all managed fields there, which only a kind has whose keys may be left out.
+/// Some kinds of the host validate finalizers, owners and labels once more. And a patch that removes the key
+/// of an item removes all managed fields there, which only occurs in a kind whose keys may be left out.
 pub(super) fn is_fixed(path: &str) -> bool {
     let fixed = ["/metadata/finalizers", "/metadata/ownerReferences", "/metadata/labels", "/secrets/"];
     fixed.iter().any(|at| path.starts_with(at))

@@ -1,4 +1,5 @@
-//! One thing wrong in an object: more than one, and the host tells of any of them, because it walks Go's maps.
+//! Puts one mistake into an object: if there were more, the host could report any of them, because it walks
+//! Go's maps.
 
 use serde_json::{Value, json};
 

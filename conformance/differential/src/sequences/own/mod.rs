@@ -1,9 +1,9 @@
 //! Our own two kinds beside custom resources of the same schemas.
 //!
-//! A custom resource has its schema and no rules beside it, and a name of its own for some errors: sequences here are
-//! legal by both, or refused by both. Most begin with an apply, because the entry in managedFields that an update leaves
-//! when it creates is one of the differences between any compiled-in kind and any custom resource; sequences
-//! of creation have it in the list.
+//! A custom resource has its schema and no rules beside it, and a name of its own for some errors: sequences
+//! here are legal by both, or refused by both. Most begin with an apply, because the entry in managedFields
+//! that an update leaves when it creates is one of the differences between any compiled-in kind and any
+//! custom resource; sequences of creation have it in the list.
 
 mod applies;
 mod creation;

@@ -1,4 +1,5 @@
-//! What a drain should come to: in numbers where the machine does not matter much, else by the bare loop of the same run.
+//! What a drain should come to: in numbers where the machine does not matter much, else by the bare loop of
+//! the same run.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The audit log tells what admission did.
+//! The audit log contains what admission did.
 
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::host::audit::{AUDITED, events};
@@ -54,7 +54,7 @@ async fn all_in_force(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// What admission noted about a create, as the log of whoever serves the kind has it.
+/// What admission recorded about a create, in the log of the server of the kind.
 async fn noted(shared: &Shared, compared: &ComparedKind, ours: bool) -> Result<Map<String, Value>> {
     let kubeconfig = shared.drydock.host.kubeconfig("audited-admin", &[AUDITED, "system:masters"])?;
     let client = client_of(&kubeconfig).await?;

@@ -129,8 +129,8 @@ async fn names_the_first_beyond(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// The annotation of a Deployment is not that of its pods, and registers nothing. What a controller has copied from an owner is
-/// nobody's mistake.
+/// The annotation of a Deployment is not that of its pods, and registers nothing. What a controller has
+/// copied from an owner is nobody's mistake.
 async fn warns_of_annotations_of_the_workload_itself(namespace: &Namespace) -> Result<()> {
     let given = annotations(&[("priority_saver.example.com", "1/controller")]);
     for (at, (path, mut object)) in objects(&BTreeMap::new()).into_iter().enumerate().skip(1) {

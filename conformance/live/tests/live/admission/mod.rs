@@ -1,5 +1,6 @@
-//! The host's admission configurations take effect on our kinds as they do on the host's own: each request is sent for an
-//! EvictionRequest, which we serve, and for a Lease, which the host serves, and both answers are compared.
+//! The host's admission configurations take effect on our kinds as they do on the host's own: each request is
+//! sent for an EvictionRequest, which we serve, and for a Lease, which the host serves, and both answers are
+//! compared.
 
 mod audited;
 mod cluster_scoped;

@@ -1,4 +1,4 @@
-//! A webhook as somebody would run it: HTTPS with a certificate of its own CA, and an answer for each path.
+//! A webhook as in a real cluster: HTTPS with a certificate of its own CA, and an answer for each path.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! A node's own account, as whoever has taken over the node has it.
+//! A node's own account, as an attacker has it who has taken over the node.
 
 use anyhow::{Context, Result};
 use drydock_conformance::kinds::{eviction_request, eviction_requests, node_maintenance, node_maintenances};

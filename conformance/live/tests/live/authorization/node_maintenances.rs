@@ -47,7 +47,7 @@ async fn who_may_not_delete_a_node_may_not_maintain_it() -> Result<()> {
     Ok(())
 }
 
-/// No node matched yet, so nobody was asked; nor later, when one joined.
+/// No node matched yet, so nothing was authorized; nor later, when one joined.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_delete_a_node_may_not_maintain_it_before_it_is_there() -> Result<()> {
     let shared = shared().await?;

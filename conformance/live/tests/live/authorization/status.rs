@@ -134,7 +134,8 @@ async fn nobody_comes_to_own_the_controllers_fields() -> Result<()> {
     Ok(())
 }
 
-/// `*` on `*` in a namespace holds what is asked about in the namespace, and nothing that is asked about in the cluster.
+/// `*` on `*` in a namespace holds what is asked about in the namespace, and nothing that is asked about in
+/// the cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_of_a_namespace_assigns_nothing_in_it() -> Result<()> {
     let (_user, request, _namespace) = request("authz-owner", &[rule("*", "*", &[], &["*"])]).await?;

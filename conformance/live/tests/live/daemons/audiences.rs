@@ -12,7 +12,7 @@ use super::programs::{BOTH, Program};
 use crate::shared::LIMIT;
 
 const OURS: &str = "https://drydock-apiserver.drydock-system.svc";
-/// Of whoever is authenticated, and may not get /metrics.
+/// The code for a caller who is authenticated, and may not get /metrics.
 const FORBIDDEN: u16 = 403;
 const UNAUTHORIZED: u16 = 401;
 
@@ -64,7 +64,7 @@ pub async fn token(host: &Host, audience: Option<&str>) -> Result<String> {
     until_some(LIMIT, || format!("{words:?} makes no token"), made).await
 }
 
-/// The host's own audience, unless it is told another.
+/// The host's own audience, unless a flag sets another one.
 async fn issuer(client: &Client) -> Result<String> {
     let path = "/.well-known/openid-configuration";
     let document: Value = client.request(Request::get(path).body(Vec::new())?).await?;

@@ -1,4 +1,4 @@
-//! The embedded store's file: not ours, or somebody else's at the moment.
+//! The embedded store's file, when it is not ours, or another process has it open.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ use crate::shared::LIMIT;
 const FROZEN: Duration = Duration::from_secs(30);
 /// Between two writes meanwhile.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Requests that are given up at each of them: more than h2 takes of anybody but a front proxy.
+/// Requests that are given up at each of them: more than h2 accepts from any client but a front proxy.
 const GIVEN_UP: usize = 30;
 /// Bytes of a stream that may be unread: less than half of what a front proxy is sent.
 const WINDOW: u32 = 32 * 1024;
@@ -89,7 +89,7 @@ async fn give_up(proxy: &SendRequest<Empty<Bytes>>) {
     join_all(asked).await;
 }
 
-/// The round that the first answer tells of; an error is asked again.
+/// The round in the first answer; after an error it asks again.
 async fn read(proxy: &SendRequest<Empty<Bytes>>) -> Result<u64> {
     let began = Instant::now();
     while began.elapsed() < LIMIT {
@@ -112,7 +112,7 @@ fn round_of(object: &Value) -> Result<u64> {
 struct Watch {
     body: Incoming,
     text: Vec<u8>,
-    /// The last round that it told of.
+    /// The last round that it reported.
     told: u64,
 }
 
@@ -153,7 +153,8 @@ async fn proxy(host: &Host, port: u16) -> Result<SendRequest<Empty<Bytes>>> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     let stream =
         TlsConnector::from(Arc::new(tls)).connect(ServerName::try_from("127.0.0.1")?, stream).await?;
-    // The aggregator tells of every 4 KiB that were read (golang.org/x/net/http2), hyper of half a window.
+    // The aggregator sends a window update for every 4 KiB that were read (golang.org/x/net/http2), hyper for
+    // half a window.
     let (sends, connection) = Builder::new(TokioExecutor::new())
         .initial_stream_window_size(WINDOW)
         .handshake(TokioIo::new(stream))

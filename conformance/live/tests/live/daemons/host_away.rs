@@ -31,7 +31,7 @@ async fn the_api_server_waits_for_its_host_and_outlives_its_absence() -> Result<
 
     link.cut();
     server.says(&[&away], 2).await?;
-    // What is known is known: nobody is turned away who need not be asked for.
+    // A probe needs no review by the host, and is still answered.
     https_ready(program.port, "/livez", LIMIT).await?;
     link.mend().await?;
     https_ready(program.port, "/readyz", LIMIT).await?;

@@ -25,7 +25,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Reads a stream until everything has been told that there was when it began.
+    /// Reads a stream until everything has been delivered that existed when it began.
     async fn read(&mut self, mut stream: Streaming<WatchMaintenancesResponse>) -> Result<()> {
         loop {
             let response = next(&mut stream).await??;

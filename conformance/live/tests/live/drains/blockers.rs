@@ -31,8 +31,8 @@ async fn a_deployment_that_tolerates_everything_is_a_blocker_by_name() -> Result
     namespace.kubectl.ok(&["delete", "nodemaintenance/returns"]).await.map(drop)
 }
 
-/// `kubectl describe` prints the status after the spec with its twelve entries, and the blockers at its very end: nobody found
-/// them. The conditions are first in the status, and say it.
+/// `kubectl describe` prints the status after the spec with its twelve entries, and the blockers at its very
+/// end: nobody found them. The conditions are first in the status, and say it.
 #[tokio::test(flavor = "multi_thread")]
 async fn describe_answers_what_blocks_since_when_and_what_to_do() -> Result<()> {
     let shared = shared().await?;
@@ -150,7 +150,7 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
     namespace.kubectl.ok(&["delete", "pdb/never", "pdb/short", "deployment/short"]).await?;
     drained(&namespace.client, "budgets", "True").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/budgets", "--timeout=60s"]).await?;
-    // It is there for the owner to read when the pod and the maintenance are gone, with what the event told.
+    // It is there for the owner to read when the pod and the maintenance are gone, with what the event said.
     let named = ["get", "evictionrequests", "--field-selector=spec.target.pod.name=never", "-o", "json"];
     let kept: Value = serde_json::from_str(&namespace.kubectl.ok(&named).await?)?;
     let told = &kept["items"][0]["status"]["interceptors"][0];

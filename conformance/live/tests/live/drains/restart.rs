@@ -15,12 +15,12 @@ use serde_json::json;
 
 use super::{LIMIT, budget, labelled, pod, priority_class};
 
-/// The pods and their priorities, in the order in which they have to leave. The first plan has its second entry after the
-/// second pod, the other plan after the first and the third.
+/// The pods and their priorities, in the order in which they have to leave. The first plan has its second
+/// entry after the second pod, the other plan after the first and the third.
 const TIERS: [(&str, i32); 3] = [("p400", 400), ("p900", 900), ("p4000", 4000)];
 
-/// The place of a maintenance that another one limits was taken from the drain targets, and was one entry too far: two tiers
-/// left together.
+/// The place of a maintenance that another one limits was taken from the drain targets, and was one entry too
+/// far: two tiers left together.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_holds_although_the_manager_is_killed_in_every_tier() -> Result<()> {
     let options = Options { standby: true, ..Options::default() };

@@ -1,4 +1,4 @@
-//! What is told of a maintenance and its nodes, by events.
+//! The events about a maintenance and its nodes.
 
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::kinds::named_node_maintenance;
@@ -32,7 +32,7 @@ async fn the_steps_of_a_maintenance_are_events_in_their_order() -> Result<()> {
     namespace.kubectl.ok(&["delete", "nodemaintenance/told"]).await.map(drop)
 }
 
-/// It was undone within seconds, and nobody said by whom.
+/// It was undone within seconds, and nothing said by whom.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_uncordons_a_node_under_maintenance_is_told_which_maintenance_holds_it() -> Result<()> {
     let shared = shared().await?;

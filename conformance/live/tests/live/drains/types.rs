@@ -1,4 +1,5 @@
-//! Drains of nodes with pods that cannot leave for good: those of a DaemonSet that tolerates everything, and static ones.
+//! Drains of nodes with pods that cannot leave for good: those of a DaemonSet that tolerates everything, and
+//! static ones.
 
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::host::Host;

@@ -1,4 +1,4 @@
-//! An interceptor that nobody serves: that people see it where they look, and get on.
+//! An interceptor that does not run: people see it where they look, and can go on.
 
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::cluster::create_nodes;
@@ -43,8 +43,8 @@ async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
     namespace.kubectl.ok(&["delete", "nodemaintenance/unserved"]).await.map(drop)
 }
 
-/// The kubectl of a user who has drydock:maintainer, and in the namespace the right to end turns too if `skips`. The host knows
-/// of both when this returns.
+/// The kubectl of a user who has drydock:maintainer, and in the namespace the right to end turns too if
+/// `skips`. The host knows of both when this returns.
 async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: bool) -> Result<Kubectl> {
     let host = &shared.drydock.host;
     let of_user = format!("--user={user}");
@@ -64,7 +64,8 @@ async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: b
     Ok(namespace.kubectl.clone().with_kubeconfig(&host.kubeconfig(user, &[])?))
 }
 
-/// Deleting the request began its interceptor's time anew; how often that had happened was forgotten at a restart.
+/// The deletion of the request started its interceptor's time again; how often that had happened was
+/// forgotten at a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_restart_too() -> Result<()> {
     let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
@@ -96,7 +97,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
     blocked(&namespace.client, "again", "Interceptor", &words).await.map(drop)
 }
 
-/// It was passed over without an event, and the owner was never told of anything.
+/// It was passed over without an event, and the owner got no event at all.
 #[tokio::test(flavor = "multi_thread")]
 async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_next_blocker_says_it()
 -> Result<()> {

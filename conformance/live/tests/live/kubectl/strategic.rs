@@ -1,5 +1,5 @@
-//! What kubectl does by strategic merge patches: `patch` unless told otherwise, and `apply` and `diff` because OpenAPI
-//! lists them and tells the keys of lists.
+//! What kubectl does by strategic merge patches: `patch` without `--type`, and `apply` and `diff` because
+//! OpenAPI lists them and has the keys of lists.
 
 use anyhow::Result;
 use drydock_conformance::kinds::{self, node_maintenance};

@@ -1,4 +1,4 @@
-//! One request: which object or collection its path names, and what the store says.
+//! Answers one request: finds the object or collection that its path names, and asks the store.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ async fn main() -> Result<()> {
         let (stream, _) = listener.accept().await?;
         let (acceptor, store) = (acceptor.clone(), store.clone());
         tokio::spawn(async move {
-            // A client that leaves is no concern of anybody else.
+            // A client that disconnects concerns no other.
             let _ = connection(stream, &acceptor, store).await;
         });
     }

@@ -1,4 +1,4 @@
-//! Objects by name, each written to SQLite before anybody learns of it.
+//! Objects by name. Each is written to SQLite before any client sees it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;

@@ -48,7 +48,8 @@ impl StreamFrames {
     }
 }
 
-/// Reads all whole responses (a byte that says whether it is compressed, its length, the message); how many bytes they had.
+/// Reads all whole responses (a byte that says whether it is compressed, its length, the message); how many
+/// bytes they had.
 fn whole(bytes: &[u8], each: &mut impl FnMut(StreamEvent) -> Result<()>) -> Result<usize> {
     let mut rest = bytes;
     while let Some(([compressed, length @ ..], behind)) = rest.split_first_chunk::<5>() {

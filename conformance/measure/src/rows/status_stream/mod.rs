@@ -1,8 +1,8 @@
 //! Row 15: the gRPC status stream, and how it compares with row 9: as many watchers of the same server.
 //!
-//! The objects are the EvictionRequests of row 9. A write is a status update, as an interceptor's report in a drain is: a
-//! message of an object is what is current, and only a write that comes after another one of the object shows whether the
-//! last one arrives.
+//! The objects are the EvictionRequests of row 9. A write is a status update, as an interceptor's report in a
+//! drain is: a message of an object is what is current, and only a write that comes after another one of the
+//! object shows whether the last one arrives.
 
 mod frames;
 mod objects;
@@ -87,8 +87,8 @@ impl StatusStreamRow {
         let objects = self.objects.borrow().clone().context("the objects were not made")?;
         let (rate, interval) = self.rate_and_interval();
         let time = if self.case == Case::Stalled { self.stalled_for } else { self.time };
-        // A stream that is not read is felt soon, and its connection is not. The round without such streams has the same
-        // windows, so that the two differ in nothing else.
+        // A stream that is not read is felt soon, and its connection is not. The round without such streams
+        // has the same windows, so that the two differ in nothing else.
         let windows =
             if self.case == Case::Stalled { ConnectionWindows::NARROW } else { ConnectionWindows::USUAL };
         let round = Round { objects, rate, time, interval, healthy, stalled, windows };

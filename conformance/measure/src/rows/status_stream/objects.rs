@@ -1,4 +1,5 @@
-//! The objects that the stream tells of: EvictionRequests of one node, whose imperative interceptor says which write it was.
+//! The objects that the stream delivers: EvictionRequests of one node, whose imperative interceptor's message
+//! is the number of the write.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -60,8 +61,8 @@ impl StreamObjects {
         self.beats.replace(self.beats.get() + writes as u64)
     }
 
-    /// Writes objects in turn at a fixed rate, whether or not the writes before have been answered; those of one object are
-    /// made one after another.
+    /// Writes objects in turn at a fixed rate, whether or not the writes before have been answered; those of
+    /// one object are made one after another.
     pub async fn write(
         self: &Rc<Self>,
         client: &Rc<HttpClient>,

@@ -29,7 +29,8 @@ pub struct Round {
     pub rate: u32,
     /// For how long.
     pub time: Duration,
-    /// Least time between two updates of an object that subscribers ask for; with none each write is due to each of them.
+    /// Least time between two updates of an object that subscribers ask for; with none each write is due to
+    /// each of them.
     pub interval: Duration,
     /// Subscribers who read.
     pub healthy: usize,
@@ -79,7 +80,8 @@ impl Round {
         (self.time.as_secs_f64() * f64::from(self.rate)) as usize
     }
 
-    /// Subscribes one after another; and KiB by which the server grew for each after the first, for whom it read the objects.
+    /// Subscribes one after another; and KiB by which the server grew for each after the first, for whom it
+    /// read the objects.
     async fn open_healthy(
         &self,
         subject: &Subject,

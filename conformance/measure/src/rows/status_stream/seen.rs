@@ -40,7 +40,7 @@ impl Ledger {
         Self { known: RefCell::new(vec![0; objects]), ..Self::default() }
     }
 
-    /// Notes a state, which is none from before one that has come; the writes that it is the first to tell of.
+    /// Records a state, unless a newer one has come; returns the writes that it is the first to show.
     pub fn note(&self, object: u64, beat: u64) -> Result<Range<u64>> {
         let index = object.checked_sub(FIRST).context("an object that is not ours")?;
         let mut known = self.known.borrow_mut();
@@ -84,7 +84,7 @@ impl SubscribersSeen {
         ledger.behind.set(self.writes.min(self.objects));
     }
 
-    /// A state came: the time that it took counts for each write that it tells of.
+    /// Records that a state came: the time that it took counts for each write that it is the first to show.
     pub fn came(&self, ledger: &Ledger, object: u64, beat: u64) -> Result<()> {
         let fresh = ledger.note(object, beat)?;
         if fresh.is_empty() {

@@ -1,10 +1,12 @@
-//! A NoSchedule taint of our own on nodes whose drain has come to DaemonSet pods, so that these do not come straight back:
-//! the DaemonSet controller tolerates a cordon for its pods, but not this taint. Never NoExecute, which would kill pods
-//! outside their tier. It goes when no maintenance in Drain has the node's DaemonSet pods among its targets.
+//! A NoSchedule taint of our own on nodes from which DaemonSet pods are being drained, so that these are not
+//! put back at once: the DaemonSet controller gives its pods a toleration of a cordon, but not of this taint.
+//! The effect is never NoExecute, which would evict pods before it is their turn. The taint is removed when
+//! no maintenance in Drain has DaemonSet pods of the node among its targets.
 //!
-//! An admission policy that refuses those pods could tell DaemonSets apart, but each refused create fails the sync of its
-//! whole DaemonSet, which tries one node at random and backs off to 1,000 s: beside one, five or fifty drained nodes, a node
-//! that joined could be without its pod after two minutes (Kubernetes 1.36).
+//! An admission policy that refuses those pods instead could distinguish DaemonSets. But each refused create
+//! fails the sync of the whole DaemonSet, which tries one node at random and backs off to 1,000 s: with one,
+//! five or fifty drained nodes, a node that joined could still lack its pod after two minutes (measured with
+//! Kubernetes 1.36).
 
 mod wanted;
 
@@ -39,11 +41,12 @@ pub(crate) const EFFECT: &str = "NoSchedule";
 /// Field manager of the taint.
 const MANAGER: &str = "drydock-daemonset-taint";
 
-/// A change that the cache does not show within this time is looked at again.
+/// A change of the taint that the cache does not show within this time is decided again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is called with each
-/// node whose taint is refused with words that are new, or taken away again and again.
+/// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is
+/// called with each node whose taint is refused with new words, and with each whose taint others have removed
+/// again, when an event says so.
 pub(crate) async fn run(
     context: ControllerContext,
     state: Arc<DaemonSetState>,
@@ -62,13 +65,13 @@ pub(crate) async fn run(
     run_workers(queue, 8, stop, work).await;
 }
 
-/// Whether a node's taint is wanted and does not stand yet, as far as the caches know.
+/// Whether a node needs the taint and does not have it yet, according to the caches.
 pub(crate) fn is_awaited(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
     may_be_awaited(context, state, node)
         && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, state, &node))
 }
 
-/// Whether DaemonSet pods are being drained from a node and its taint does not stand.
+/// Whether DaemonSet pods are being drained from a node that does not have the taint.
 pub(crate) fn may_be_awaited(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
     state.targets.has_reached_daemon_sets(node)
         && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
@@ -134,7 +137,7 @@ async fn reconcile(
             let change = if wanted { "added" } else { "removed" };
             let maintenance = state.targets.on(&name).names();
             info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
-            // What others undo before the cache has shown it brings no change.
+            // If others undo it before the cache has shown it, no change wakes us.
             Ok(Requeue::After(SHOWS_WITHIN))
         }
         Err(error) => match classify(&error) {
@@ -153,7 +156,8 @@ async fn reconcile(
     }
 }
 
-/// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
+/// Publishes an event that the taint cannot be removed. No blocker would say so, and no DaemonSet pod comes
+/// back while the node has it.
 fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
@@ -161,7 +165,8 @@ fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteR
     context.recorder.warning(node, NODE_UPDATE_REFUSED, message);
 }
 
-/// How long the taint is not to be set yet, if others have taken it away again and again, which an event on the node says.
+/// Returns how long to wait before the taint is set again, if others have removed it more than once; an event
+/// on the node says so.
 fn pause(
     context: &ControllerContext,
     state: &DaemonSetState,

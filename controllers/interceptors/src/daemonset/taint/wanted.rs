@@ -12,20 +12,22 @@ use super::{EFFECT, TAINT};
 use crate::daemonset::deletions::Deletions;
 use crate::daemonset::targets::NodeTargets;
 
-/// Whether the taint stands, as the host's controllers see it.
+/// Whether the node has the taint, as the host's controllers see it.
 pub(crate) fn stands(node: &Node) -> bool {
     node.taints.iter().any(|t| t.key == TAINT && t.effect == EFFECT)
 }
 
-/// Whether the taint is to stand on a node.
+/// Whether a node needs the taint.
 ///
-/// It keeps away every DaemonSet that does not tolerate it, whatever its priority, and one whose turn has not come may
-/// have to put its pod back (it crashed, or is rolled out). So the taint comes when a pod that it keeps away is to leave,
-/// and the drain targets cover all others on the node that it keeps away. Pods that tolerate it play no part.
+/// It keeps away every DaemonSet that does not tolerate it, whatever its priority. But a DaemonSet whose pods
+/// are not to leave yet may have to put its pod back (after a crash, or in a rollout). So a node needs the
+/// taint when a pod is to leave that does not tolerate it, and the drain targets cover all pods of DaemonSets
+/// there that do not tolerate it. Pods that tolerate it do not count.
 ///
-/// Until then a pod that is deleted comes back, its tier does not end, and the higher tiers are never reached. Where one has
-/// come back, the taint therefore comes before its time: the drain goes on, and the higher DaemonSets do not get their
-/// pods back on this node until it ends. Once it stands it stays: what it keeps away does not show any more.
+/// Until then a deleted pod can come back, so that its tier does not end and the later tiers are never
+/// reached. If one has come back, the node therefore needs the taint earlier: the drain goes on, and
+/// DaemonSets of later tiers do not get their pods back on this node until the drain ends. A node that has
+/// the taint keeps it: the pods that it keeps away are no longer there to be counted.
 pub(super) fn is_wanted(
     node: &Node,
     pods: &[Arc<Pod>],
@@ -42,12 +44,13 @@ pub(super) fn is_wanted(
     node.taints.iter().any(|t| t.key == TAINT) || !leaving.is_empty() && (staying.is_empty() || comes_back())
 }
 
-/// Whether the pod counts, as one of a DaemonSet.
+/// Whether a pod belongs to a DaemonSet and has not ended.
 fn is_of_daemon_set(pod: &Pod) -> bool {
     pod.pod_type() == PodType::DaemonSet && !pod.is_terminal()
 }
 
-/// The node that a change took the taint from. We take it away only when DaemonSet pods are drained from the node no longer.
+/// The node from which a change removed the taint. We remove it only when DaemonSet pods are no longer
+/// drained from the node.
 pub(super) fn taken_from(change: &ObjectChange<Node>) -> Option<&Arc<Node>> {
     let old = change.old.as_ref().filter(|old| stands(old))?;
     change.new.as_ref().filter(|new| !stands(new) && new.uid == old.uid)
@@ -64,8 +67,9 @@ pub(crate) fn nodes_of(change: &ObjectChange<Pod>) -> impl Iterator<Item = &str>
     both.map(|pod| pod.node_name.as_str()).filter(|node| !node.is_empty())
 }
 
-/// The patch that adds or removes our taint alone, if it is to change. The list is atomic for the host, also for a
-/// strategic merge patch: the whole of it is written, and only onto the node that was seen.
+/// The patch that adds or removes our taint alone, if it is to change. The list is atomic for the host, even
+/// in a strategic merge patch: the patch contains all of it, and applies only to the version of the node that
+/// was read.
 pub(super) fn patch(node: &Node, wanted: bool) -> Option<Value> {
     let (ours, mut taints): (Vec<_>, Vec<_>) = node.taints.iter().cloned().partition(|t| t.key == TAINT);
     let right = match wanted {

@@ -1,4 +1,4 @@
-//! Which taint stands when, and how it is written.
+//! When a node needs the taint, and how it is written.
 
 #![allow(clippy::unwrap_used)]
 use drydock_api::node_maintenance::{
@@ -27,8 +27,8 @@ fn other_on_the_wire() -> Value {
     json!({"key": "other", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"})
 }
 
-/// The list has no merge key: a strategic merge patch of ours alone took everybody else's taints off the node, and
-/// the removal of ours was refused for ever (422, `taints[0].effect: Required value`).
+/// The list has no merge key: a strategic merge patch with our taint alone removed all other taints of the
+/// node, and the removal of ours was always refused (422, `taints[0].effect: Required value`).
 #[test]
 fn only_our_own_taint_changes_in_the_list_which_is_written_as_a_whole() {
     assert_eq!(patch(&node(Some(EFFECT)), true), None);
@@ -78,8 +78,8 @@ fn wanted(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
     is_wanted(node, &pods, &drained_to(to), deletions, Timestamp::UNIX_EPOCH)
 }
 
-/// It came with the first DaemonSet entry, and a higher DaemonSet whose pod was lost did not get it back, though its turn had
-/// not come.
+/// It came with the first DaemonSet entry, and a higher DaemonSet whose pod was lost did not get it back,
+/// though its turn had not come.
 #[test]
 fn the_taint_comes_when_the_targets_cover_all_daemon_set_pods_that_it_keeps_away() {
     let (low, high, none) = (pod("low", 10), pod("high", 1000), Deletions::default());
