@@ -61,8 +61,10 @@ impl Work<'_> {
         match info.verb {
             Verb::List | Verb::DeleteCollection => {
                 let read = ListOptions::parse(&info.query, false).and_then(|options| options.read()).ok()?;
-                // A list with a selector also reads the objects that the selector leaves out.
-                let selects = info.label_selector.is_some() || info.field_selector.is_some();
+                // A list with a selector also reads the objects that the selector leaves out. The query is asked: `info` has no
+                // selector that is too long for a review.
+                let selects = |parameter| info.query.non_empty(parameter).is_some();
+                let selects = selects("labelSelector") || selects("fieldSelector");
                 Some(Listed { limit: if selects { 0 } else { read.limit }, start: read.start })
             }
             Verb::Watch => {
@@ -107,6 +109,8 @@ mod tests {
         }
         assert_eq!(seats(&format!("{list}?limit=500"), None, 90_000_000), 5);
         assert_eq!(seats(&format!("{list}?limit=500&labelSelector=a%3Db"), None, 90_000_000), 10);
+        let long = "b".repeat(2_000);
+        assert_eq!(seats(&format!("{list}?limit=500&labelSelector=a%3D{long}"), None, 90_000_000), 10);
         assert_eq!(seats(&format!("{list}?limit=500&resourceVersion=0"), None, 90_000_000), 10);
         assert_eq!(seats(&format!("{list}?fieldSelector=metadata.name%3Da"), None, 90_000_000), 1);
         assert_eq!(seats(&format!("{list}/a"), None, 90_000_000), 1);
