@@ -25,7 +25,7 @@ use crate::views::Full;
 const NEXT_HUB: Duration = Duration::from_millis(50);
 
 /// How long a Get waits for the rate; then it is answered without one.
-const PACE: Duration = Duration::from_secs(1);
+const RATE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long to wait for a silent watch before its progress is checked.
 const QUIET: Duration = Duration::from_millis(20);
@@ -164,7 +164,7 @@ impl Hubs {
     pub async fn drain_rate(&self, maintenance: &str) -> DrainRate {
         let running = self.running.lock().clone();
         let Some(handle) = running.filter(HubHandle::is_filled) else { return DrainRate::default() };
-        let drain_rate = timeout(PACE, handle.drain_rate(maintenance.to_owned())).await;
+        let drain_rate = timeout(RATE_TIMEOUT, handle.drain_rate(maintenance.to_owned())).await;
         drain_rate.ok().flatten().unwrap_or_default()
     }
 }

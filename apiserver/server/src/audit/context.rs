@@ -232,9 +232,8 @@ impl Record {
         if state.config.is_some() {
             return false;
         }
-        let also = state.also.iter().map(|info| &**info);
-        let configs = std::iter::once(info).chain(also).map(|info| self.audit.policy.config(user, info));
-        let config = configs.reduce(RequestAuditConfig::and).unwrap_or_default();
+        let of = |info: &RequestInfo| self.audit.policy.config(user, info);
+        let config = state.also.iter().map(|info| of(info)).fold(of(info), RequestAuditConfig::and);
         self.audit.counts.level(config.level);
         state.event.level = config.level;
         state.event.user = user.map(UserInfo::from).unwrap_or_default();

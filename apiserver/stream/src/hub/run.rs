@@ -153,8 +153,7 @@ impl Hub {
         progress: u64,
     ) -> Result<(), StorageError> {
         let mut work = WorkMeter::default();
-        for event in newest(events)? {
-            let (stored, is_there) = event;
+        for (stored, is_there) in newest(events)? {
             let cost = self.state.take(source, &stored, is_there, (self.config.clock)());
             work.worked(stored.json_len() + cost * COST).await;
         }

@@ -86,11 +86,12 @@ impl StatusStreamRow {
     async fn run(&self, subject: &Subject, healthy: usize, stalled: usize) -> Result<Sample> {
         let objects = self.objects.borrow().clone().context("the objects were not made")?;
         let (rate, interval) = self.rate_and_interval();
-        let time = if self.case == Case::Stalled { self.stalled_for } else { self.time };
-        // A stream that is not read is felt soon, and its connection is not. The round without such streams
-        // has the same windows, so that the two differ in nothing else.
-        let windows =
-            if self.case == Case::Stalled { ConnectionWindows::NARROW } else { ConnectionWindows::USUAL };
+        // A stream that is not read is felt soon, and its connection is not. The round without such streams has the same
+        // windows and time, so that the two differ in nothing else.
+        let (time, windows) = match self.case {
+            Case::Stalled => (self.stalled_for, ConnectionWindows::NARROW),
+            Case::Each | Case::Coalesced => (self.time, ConnectionWindows::USUAL),
+        };
         let round = Round { objects, rate, time, interval, healthy, stalled, windows };
         let RoundOutcome { mut sample, memory, lost } = round.run(subject).await?;
         self.lost.borrow_mut().extend(lost);
