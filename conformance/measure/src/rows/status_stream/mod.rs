@@ -112,13 +112,26 @@ impl StatusStreamRow {
         Ok(told)
     }
 
+    /// A round with stalled subscribers between two without: a machine that slows down or speeds up shifts both
+    /// alike, and the two without say how far the same work differs from itself.
     async fn beside_stalled(&self, subject: &Subject) -> Result<Sample> {
         let (stalled, healthy) = (self.stalled(), self.subscribers - self.stalled());
-        let without = self.run(subject, healthy, 0).await?;
+        let before = self.run(subject, healthy, 0).await?;
         let mut with = self.run(subject, healthy, stalled).await?;
-        with.more.insert("p50_times_that_without", with.p50_us / without.p50_us);
-        with.more.insert("p99_times_that_without", with.p99_us / without.p99_us);
-        with.more.insert("CPU_times_that_without", with.cpu_us / without.cpu_us);
+        let after = self.run(subject, healthy, 0).await?;
+        let times = |figure: fn(&Sample) -> f64| {
+            let (before, after) = (figure(&before), figure(&after));
+            (figure(&with) / ((before + after) / 2.0), after / before)
+        };
+        let (p50, p99, cpu) = (times(|s| s.p50_us), times(|s| s.p99_us), times(|s| s.cpu_us));
+        with.more.extend([
+            ("p50_times_that_without", p50.0),
+            ("p99_times_that_without", p99.0),
+            ("CPU_times_that_without", cpu.0),
+            ("p50_without_after_to_before", p50.1),
+            ("p99_without_after_to_before", p99.1),
+            ("CPU_without_after_to_before", cpu.1),
+        ]);
         Ok(with)
     }
 }
