@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use drydock_storage::etcd;
-use drydock_storage::location::{self, StorageLocation};
 use drydock_storage::migrate;
 use drydock_storage::sqlite;
 
@@ -31,7 +30,7 @@ fn backup(flags: &Backup, bar: &Bar) -> anyhow::Result<String> {
 }
 
 fn restore(flags: &Restore, bar: &Bar) -> anyhow::Result<String> {
-    location::make_folder(&flags.data_dir.data_dir)?;
+    sqlite::make_folder(&flags.data_dir.data_dir)?;
     let to = flags.data_dir.file();
     let restored = sqlite::restore(&flags.file, &to, flags.bump_revision, &bar.progress());
     let contents = restored.context("restore")?;
@@ -53,7 +52,7 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
             (moved, file.display().to_string(), in_etcd)
         }
         Store::Embedded => {
-            location::make_folder(&flags.storage.data_dir.data_dir)?;
+            sqlite::make_folder(&flags.storage.data_dir.data_dir)?;
             let moved = migrate::to_embedded(&etcd, &file, &bar.progress()).await.context("migrate")?;
             (moved, in_etcd, file.display().to_string())
         }
@@ -69,14 +68,12 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
 }
 
 async fn reclaim(flags: &Reclaim) -> anyhow::Result<String> {
-    let (name, revision) = match flags.storage.place() {
-        StorageLocation::Etcd(etcd) => {
-            (format!("{} in etcd", etcd.prefix), etcd::reclaim(&etcd, flags.bump_revision).await)
-        }
-        StorageLocation::Embedded { folder, .. } => {
-            let file = location::file(&folder);
-            (file.display().to_string(), sqlite::reclaim(&file, flags.bump_revision))
-        }
+    let (name, revision) = if flags.storage.is_etcd() {
+        let etcd = flags.storage.etcd.config();
+        (format!("{} in etcd", etcd.prefix), etcd::reclaim(&etcd, flags.bump_revision).await)
+    } else {
+        let file = flags.storage.data_dir.file();
+        (file.display().to_string(), sqlite::reclaim(&file, flags.bump_revision))
     };
     let revision = revision.context("reclaim")?.0;
     Ok(format!("servers start on {name} again, which goes on at revision {revision}"))

@@ -21,7 +21,7 @@ pub fn by_flags(flags: &Flags) -> Options {
             authorization: flags.authorization_kubeconfig.clone(),
         },
         trust: trust(flags),
-        storage: flags.storage.place().with_quota(flags.quota_backend_bytes),
+        storage: flags.storage.location(flags.quota_backend_bytes),
         max_requests_inflight: flags.max_requests_inflight,
         max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
         controller_users: flags.controller_users.clone(),

@@ -171,6 +171,23 @@ pub enum BackendError {
     Corrupt(String),
 }
 
+impl BackendError {
+    /// The error of a server that starts on a store whose objects were moved.
+    pub fn has_moved(place: &str) -> Self {
+        Self::Unavailable(format!(
+            "its objects were moved to {place}: start servers there, or `reclaim` this store to go on with it as it was left"
+        ))
+    }
+
+    /// The error of a server that starts on, or writes to, a store that is being moved.
+    pub fn is_being_moved(place: &str) -> Self {
+        Self::Unavailable(format!(
+            "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, \
+             or `reclaim` this store to go on with it"
+        ))
+    }
+}
+
 /// A backend's result.
 pub type Result<T, E = BackendError> = std::result::Result<T, E>;
 

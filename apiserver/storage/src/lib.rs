@@ -20,7 +20,6 @@
 pub mod backend;
 pub mod storage;
 
-pub mod compaction;
 pub mod etcd;
 pub mod retention;
 pub mod sqlite;

@@ -154,21 +154,6 @@ fn log_failed_undo(undone: Result<()>) {
     }
 }
 
-/// The error of a server that starts on a store whose objects were moved.
-pub(crate) fn has_moved(place: &str) -> BackendError {
-    BackendError::Unavailable(format!(
-        "its objects were moved to {place}: start servers there, or `reclaim` this store to go on with it as it was left"
-    ))
-}
-
-/// The error of a server that starts on, or writes to, a store that is being moved.
-pub(crate) fn is_being_moved(place: &str) -> BackendError {
-    BackendError::Unavailable(format!(
-        "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, or \
-         `reclaim` this store to go on with it"
-    ))
-}
-
 /// The error for a source without objects: its flag is probably wrong.
 fn nothing_to_move(place: &str, flag: &str) -> BackendError {
     BackendError::Unavailable(format!("there is nothing to move in {place}: is {flag} right?"))

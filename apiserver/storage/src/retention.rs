@@ -1,4 +1,4 @@
-//! How long history is kept where space is short, and which revision was current that long ago.
+//! How long history is kept: periodic compaction, and less history where space is short.
 //!
 //! Compaction by time alone keeps five to ten minutes of history, however large it is. A client that rewrites one
 //! object again and again would fill the store with history. So a fuller store keeps less: a client that resumes a
@@ -8,7 +8,12 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::backend::Revision;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{Backend, CompactionTurn, Revision};
+
+/// The least time for which history is kept (kube-apiserver: --etcd-compaction-interval).
+pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Maximum number of samples kept.
 const MAX_SAMPLES: usize = 64;
@@ -16,6 +21,23 @@ const MAX_SAMPLES: usize = 64;
 const MIN_FREED: u64 = 64;
 /// The history of half a minute may take 1/HISTORY of the quota.
 const HISTORY: u64 = 8;
+
+/// Compacts every `interval`, and concurrently runs the backend's early compaction (`relieve`), until `stop`.
+pub async fn compact(backend: &dyn Backend, interval: Duration, stop: CancellationToken) {
+    stop.run_until_cancelled(async { tokio::join!(take_turns(backend, interval), backend.relieve()) }).await;
+}
+
+/// Never returns. Logs a turn that fails; the next turn discards what it left.
+async fn take_turns(backend: &dyn Backend, interval: Duration) {
+    let mut last = CompactionTurn::default();
+    loop {
+        tokio::time::sleep(interval).await;
+        match backend.compaction_turn(last).await {
+            Ok(turn) => last = turn,
+            Err(error) => tracing::warn!(%error, "compaction failed; it is tried again"),
+        }
+    }
+}
 
 /// How long history is kept, by how full the store is.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +59,7 @@ impl Default for Retention {
 
 /// What a store has to discard at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Demand {
+pub struct Demand {
     /// History younger than this is kept.
     keep: Duration,
     /// Bytes that a compaction must free at least.
@@ -46,7 +68,7 @@ pub(crate) struct Demand {
 
 impl Retention {
     /// Returns the demand on a store that holds `used` of `quota` bytes; `None` while less than half is used.
-    pub(crate) fn demand(&self, used: u64, quota: u64) -> Option<Demand> {
+    pub fn demand(&self, used: u64, quota: u64) -> Option<Demand> {
         let min_freed = quota / MIN_FREED;
         match used {
             _ if used >= quota => Some(Demand { keep: self.full, min_freed: 0 }),
@@ -59,7 +81,7 @@ impl Retention {
 
 /// Returns how many bytes of history may be added in half a minute, in a store that holds `used` of `quota` bytes;
 /// `None` while less than half is used.
-pub(crate) fn history_room(used: u64, quota: u64) -> Option<u64> {
+pub fn history_room(used: u64, quota: u64) -> Option<u64> {
     is_short(used, quota).then_some(quota / HISTORY)
 }
 
@@ -71,7 +93,7 @@ fn is_short(used: u64, quota: u64) -> bool {
 /// Which revision was current when. Its size depends on the time for which history is kept, not on the number of
 /// writes.
 #[derive(Debug)]
-pub(crate) struct RevisionTimes {
+pub struct RevisionTimes {
     samples: VecDeque<RevisionSample>,
     /// The sample up to which history has been discarded.
     forgotten: RevisionSample,
@@ -81,7 +103,7 @@ pub(crate) struct RevisionTimes {
 
 /// A moment, with the revision that was current.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RevisionSample {
+pub struct RevisionSample {
     at: Instant,
     /// The revision that was current.
     pub revision: Revision,

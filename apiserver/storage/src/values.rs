@@ -1,4 +1,4 @@
-//! The values that this crate writes: objects below `/registry/`, fencing terms below `/fences/`.
+//! The keys and values of a store: objects below `/registry/`, fencing terms below `/fences/`.
 
 use crate::backend::{BackendError, Revision};
 use crate::fence;
@@ -14,7 +14,7 @@ const HIGHEST: Revision = Revision(1 << 53);
 ///
 /// # Errors
 /// If it would be above the highest revision.
-pub(crate) fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendError> {
+pub fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendError> {
     let raised = revision.0.checked_add(bump).filter(|raised| *raised <= HIGHEST.0);
     let too_high =
         || BackendError::Unavailable(format!("revisions end at {}: raise them by less", HIGHEST.0));
@@ -25,7 +25,7 @@ pub(crate) fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendE
 ///
 /// # Errors
 /// If not: what is wrong with it.
-pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), String> {
+pub fn check(key: &str, value: &[u8]) -> Result<(), String> {
     if key.starts_with(fence::PREFIX) {
         return fence::term(value).map(drop).ok_or_else(|| "it is not a term".to_owned());
     }

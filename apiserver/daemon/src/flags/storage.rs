@@ -1,10 +1,12 @@
 //! The flags for where objects are kept. Serving and all commands that work on the data share them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use drydock_storage::etcd::EtcdConfig;
-use drydock_storage::location::{self, StorageLocation};
+use drydock_storage::location::StorageLocation;
+use drydock_storage::sqlite::{self, DataDirectory};
 
 /// The folder of the embedded store.
 #[derive(Clone, Debug, Args)]
@@ -17,7 +19,7 @@ pub struct DataDir {
 impl DataDir {
     /// The embedded store's file.
     pub fn file(&self) -> PathBuf {
-        location::file(&self.data_dir)
+        sqlite::file(&self.data_dir)
     }
 }
 
@@ -67,11 +69,19 @@ pub struct StorageFlags {
 }
 
 impl StorageFlags {
-    /// Returns etcd if its servers are set, else the embedded store without a quota.
-    pub fn place(&self) -> StorageLocation {
-        match self.etcd.etcd_servers.is_empty() {
-            true => StorageLocation::Embedded { folder: self.data_dir.data_dir.clone(), quota: None },
-            false => StorageLocation::Etcd(self.etcd.config()),
+    /// Whether objects are in etcd: its servers are set.
+    pub fn is_etcd(&self) -> bool {
+        !self.etcd.etcd_servers.is_empty()
+    }
+
+    /// Returns where objects are kept. `quota` is that of the embedded store, 0 for none; etcd has a quota of its own.
+    pub fn location(&self, quota: u64) -> Arc<dyn StorageLocation> {
+        match self.is_etcd() {
+            true => Arc::new(self.etcd.config()),
+            false => {
+                let folder = self.data_dir.data_dir.clone();
+                Arc::new(DataDirectory { folder, quota: (quota > 0).then_some(quota) })
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ use drydock_machinery::kind::Kind;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
 use drydock_storage::location;
+use drydock_storage::retention::{self, COMPACTION_INTERVAL};
 use drydock_storage::storage::Storage;
 use kube::Client;
 use rustls::ServerConfig;
@@ -182,7 +183,8 @@ impl Server {
     pub async fn run(mut self) -> anyhow::Result<()> {
         let shutdown = Shutdown::default();
         self.add_checks(&shutdown);
-        location::compact(&self.backend, shutdown.now.clone());
+        let (backend, stop) = (self.backend.clone(), shutdown.now.clone());
+        tokio::spawn(async move { retention::compact(backend.as_ref(), COMPACTION_INTERVAL, stop).await });
         tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
         tokio::spawn(self.trusted.clone().follow(self.client.clone()));
         tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));

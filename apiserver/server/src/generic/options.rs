@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_storage::location::StorageLocation;
@@ -25,7 +26,7 @@ pub struct Options {
     /// Which CAs and headers it trusts in place of the host's ConfigMap.
     pub trust: Trust,
     /// Where objects are stored.
-    pub storage: StorageLocation,
+    pub storage: Arc<dyn StorageLocation>,
     /// --max-requests-inflight
     pub max_requests_inflight: usize,
     /// --max-mutating-requests-inflight
@@ -75,16 +76,21 @@ pub struct Trust {
 }
 
 impl Options {
-    /// Options of a server on a loopback port that generates its certificate and stores its objects below `folder`.
-    /// Options that kube-apiserver also has get its defaults.
-    pub fn new(identity: Identity<'static>, port: u16, folder: PathBuf) -> Self {
+    /// Options of a server on a loopback port that generates its certificate in `cert_dir`. Options that kube-apiserver
+    /// also has get its defaults.
+    pub fn new(
+        identity: Identity<'static>,
+        port: u16,
+        cert_dir: PathBuf,
+        storage: Arc<dyn StorageLocation>,
+    ) -> Self {
         Self {
             identity,
             address: (Ipv4Addr::LOCALHOST, port).into(),
-            serving: Serving { files: None, cert_dir: folder.join("certs"), names: Vec::new() },
+            serving: Serving { files: None, cert_dir, names: Vec::new() },
             host: HostFiles::default(),
             trust: Trust::default(),
-            storage: StorageLocation::Embedded { folder: folder.join("data"), quota: None },
+            storage,
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             controller_users: Vec::new(),

@@ -33,6 +33,7 @@ mod write_permission;
 mod writes;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -41,6 +42,7 @@ use crate::backend::{
     Backend, BackendError, CompactionTurn, KeyValue, RangeResult, Result, Revision, WatchItem, Write,
     WriteOutcome,
 };
+use crate::location::{LocationError, StorageLocation};
 use config::Connector;
 pub use config::EtcdConfig;
 pub use import::PrefixImport;
@@ -96,6 +98,18 @@ impl EtcdBackend {
         let keeping = members.contact().clone().probe(members.clone(), prefix.key("revision"));
         let _keeping = AbortOnDropHandle::new(tokio::spawn(keeping));
         Ok(Self { requests, members, prefix, progress: Default::default(), permission, _keeping })
+    }
+}
+
+#[async_trait]
+impl StorageLocation for EtcdConfig {
+    fn name(&self) -> &'static str {
+        "etcd"
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Backend>, LocationError> {
+        let refused = |why| LocationError::new("--etcd-servers", why);
+        Ok(Arc::new(EtcdBackend::connect(self).await.map_err(refused)?))
     }
 }
 

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::revision_offset::{KEY, RevisionOffset};
 use crate::backend::{BackendError, KeyValue, Result, Revision};
-use crate::migrate::{has_moved, is_being_moved};
 
 /// Whether the record marks a move that is not complete.
 pub(super) fn is_moving(record: &KeyValue) -> bool {
@@ -40,8 +39,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
     let place = |state| value.get(state).and_then(Value::as_str);
     match (revision_offset(&value), place("moved"), place("moving")) {
         (Some(revision_offset), ..) => Ok(revision_offset),
-        (None, Some(place), _) => Err(has_moved(place)),
-        (None, None, Some(place)) => Err(is_being_moved(place)),
+        (None, Some(place), _) => Err(BackendError::has_moved(place)),
+        (None, None, Some(place)) => Err(BackendError::is_being_moved(place)),
         (None, None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
             "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
                 .to_owned(),

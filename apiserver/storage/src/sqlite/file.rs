@@ -119,7 +119,7 @@ pub(super) fn recover_creation(path: &Path) -> Result<()> {
 }
 
 /// Syncs the directory of `path`, which makes a rename in it durable.
-pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
+pub(super) fn sync_directory(path: &Path) -> std::io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -14,10 +14,9 @@ use super::file::{check_header, resolve_links};
 use super::lock::Lock;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
-use crate::migrate::{has_moved, is_being_moved};
 
 /// Marks a store whose objects are about to be moved. The caller must have the store open.
-pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
+pub fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
     change(path, |transaction| {
         clear(transaction)?;
         transaction.execute_batch(schema::MOVING).map_err(translate)?;
@@ -28,7 +27,7 @@ pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
 }
 
 /// Marks a store whose objects have all been moved.
-pub(crate) fn end_move(path: &Path, place: &str) -> Result<()> {
+pub fn end_move(path: &Path, place: &str) -> Result<()> {
     change(path, |transaction| {
         clear(transaction)?;
         transaction.execute_batch(schema::MOVED).map_err(translate)?;
@@ -37,12 +36,12 @@ pub(crate) fn end_move(path: &Path, place: &str) -> Result<()> {
 }
 
 /// Removes the mark of a move that did not take place.
-pub(crate) fn undo_move(path: &Path) -> Result<()> {
+pub fn undo_move(path: &Path) -> Result<()> {
     change(path, clear)
 }
 
 /// Returns the number of the attempt that was aborted on this store; `None` if it is not marked.
-pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
+pub fn attempt(path: &Path) -> Result<Option<u64>> {
     let connection = connect::to_change(&resolve_links(path)?)?;
     match has_mark(&connection, "moving", schema::MOVING)? {
         false => Ok(None),
@@ -56,8 +55,8 @@ pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
 /// Fails if the store is marked. With `leaving`, a store that is being moved is accepted.
 pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
     match (target(connection, "moved", schema::MOVED)?, target(connection, "moving", schema::MOVING)?) {
-        (Some(place), _) => Err(has_moved(&place)),
-        (None, Some(place)) if !leaving => Err(is_being_moved(&place)),
+        (Some(place), _) => Err(BackendError::has_moved(&place)),
+        (None, Some(place)) if !leaving => Err(BackendError::is_being_moved(&place)),
         (None, _) => Ok(()),
     }
 }

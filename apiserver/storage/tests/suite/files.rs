@@ -231,8 +231,8 @@ async fn a_file_in_use_is_refused_by_a_hard_link() {
 fn a_folder_for_a_store_is_made_with_those_above_it() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("a/b/c");
-    drydock_storage::location::make_folder(&folder).unwrap();
-    drydock_storage::location::make_folder(&folder).unwrap();
+    drydock_storage::sqlite::make_folder(&folder).unwrap();
+    drydock_storage::sqlite::make_folder(&folder).unwrap();
     assert!(folder.is_dir());
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use drydock_differential::reference_kinds;
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{Options, Server};
+use drydock_storage::sqlite::DataDirectory;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -16,7 +17,8 @@ async fn main() -> Result<()> {
     let mut next = || arguments.next().context("usage: reference-kinds KUBECONFIG PORT FOLDER");
     let (kubeconfig, port, folder) = (next()?, next()?.parse()?, PathBuf::from(next()?));
     let identity = Identity { title: "Reference kinds", version: env!("CARGO_PKG_VERSION") };
-    let mut options = Options::new(identity, port, folder);
+    let storage = DataDirectory { folder: folder.join("data"), quota: None };
+    let mut options = Options::new(identity, port, folder.join("certs"), Arc::new(storage));
     options.host.kubeconfig = Some(kubeconfig.into());
     options.serving.names = vec!["reference-kinds.reference-kinds.svc".into()];
     let mut server = Server::build(options).await?;
