@@ -4,17 +4,14 @@ use std::path::Path;
 
 use drydock_storage::backend::{BackendError, Write, WriteOutcome};
 use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, PrefixImport};
-use drydock_storage::migrate;
-use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
 use etcd_client::Client;
+use drydock_storage::testing::backend_suite::harness::*;
 
-use crate::copies::{all, key, object};
-use crate::etcd::Etcd;
-use crate::harness::*;
-use crate::sqlite::{open, place};
+use super::etcd_process::Etcd;
+use super::{SILENT, open, place};
+use crate::migrate;
 
-const SILENT: fn() -> Progress = Progress::silent;
 
 async fn fill(store: &Store, count: usize) {
     for n in 0..count {

@@ -2,16 +2,13 @@
 
 use drydock_storage::backend::{BackendError, CompactionTurn, Revision, Write, WriteOutcome};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig, PrefixImport};
-use drydock_storage::migrate;
-use drydock_storage::progress::Progress;
 use drydock_storage::sqlite;
+use drydock_storage::testing::backend_suite::harness::*;
 
-use crate::copies::{all, key, object};
-use crate::etcd::Etcd;
-use crate::harness::*;
-use crate::sqlite::open;
+use super::etcd_process::Etcd;
+use super::{SILENT, open};
+use crate::migrate;
 
-const SILENT: fn() -> Progress = Progress::silent;
 
 async fn fill(store: &Store, count: usize) -> Revision {
     for n in 0..count {

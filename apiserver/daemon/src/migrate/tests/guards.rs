@@ -5,18 +5,16 @@ use std::sync::Arc;
 
 use drydock_storage::backend::{Guard, Revision, Write, WriteOutcome};
 use drydock_storage::etcd::PrefixImport;
-use drydock_storage::migrate;
-use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use etcd_client::Client;
 use tempfile::TempDir;
+use drydock_storage::testing::backend_suite::harness::*;
 
-use crate::copies::{all, key, object};
-use crate::etcd::Etcd;
-use crate::harness::*;
-use crate::lossy_proxy::LossyProxy;
+use super::etcd_process::Etcd;
+use super::lossy_proxy::LossyProxy;
+use super::{SILENT};
+use crate::migrate;
 
-const SILENT: fn() -> Progress = Progress::silent;
 
 /// Returns a store with `count` objects.
 async fn filled(count: usize) -> (TempDir, PathBuf) {

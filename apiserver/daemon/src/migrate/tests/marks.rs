@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use drydock_storage::backend::{BackendError, Revision};
 use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig};
-use drydock_storage::migrate;
-use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
+use drydock_storage::testing::backend_suite::harness::*;
 
-use crate::copies::{all, key, object};
-use crate::etcd::Etcd;
-use crate::harness::*;
-use crate::sqlite::{open, place};
+use super::etcd_process::Etcd;
+use super::{SILENT, open, place};
+use crate::migrate;
 
-const SILENT: fn() -> Progress = Progress::silent;
 
 async fn fill(store: &Store) -> Revision {
     let first = create(store, &key("a"), &object("a", "1")).await;

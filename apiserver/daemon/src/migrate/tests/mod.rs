@@ -1,0 +1,32 @@
+//! Moves between the embedded store and etcd. They need etcd: `DRYDOCK_ETCD` names its binary.
+
+#[path = "../../../../storage-etcd/tests/suite/etcd_process.rs"]
+mod etcd_process;
+mod ends;
+mod guards;
+mod lossy_proxy;
+mod marks;
+mod moves;
+mod pages;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drydock_storage::progress::Progress;
+use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage::testing::backend_suite::harness::Store;
+use tempfile::TempDir;
+
+const SILENT: fn() -> Progress = Progress::silent;
+
+/// Returns a path for a store.
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    (directory, path)
+}
+
+/// Opens the store at a path; creates it if there is none.
+fn open(path: &Path) -> Store {
+    Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap())
+}
