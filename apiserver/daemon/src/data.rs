@@ -1,9 +1,9 @@
 //! Runs the commands that work on the stored data.
 
 use anyhow::Context;
-use drydock_storage::etcd;
 use drydock_storage::migrate;
-use drydock_storage::sqlite;
+use drydock_storage_etcd as etcd;
+use drydock_storage_sqlite as sqlite;
 
 use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use crate::progress::Bar;

@@ -1,6 +1,6 @@
 //! Shows the progress of long work on stderr, if that is a terminal.
 
-use drydock_storage::progress::Progress;
+use drydock_storage_sqlite::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress line that is overwritten.

@@ -1,5 +1,4 @@
-//! Storage of an aggregated API server: a byte-level interface ([`backend`]), and the layers above it that both
-//! backends share.
+//! Storage of an aggregated API server: a byte-level interface ([`backend`]), and the layers above it.
 //!
 //! ```text
 //!   server verbs
@@ -12,17 +11,13 @@
 //!   └────┬─────┘
 //!        │  Backend (keys, bytes, revisions)
 //!   ┌────┴────┬────────┐
-//!   │ sqlite  │  etcd  │
+//!   │ sqlite  │  etcd  │   crates of their own: drydock-storage-sqlite, drydock-storage-etcd
 //! ```
 //!
-//! Nothing in this crate knows which kinds are stored.
+//! Nothing in this crate knows which kinds are stored, or where.
 
 pub mod backend;
 pub mod storage;
-
-pub mod etcd;
-pub mod retention;
-pub mod sqlite;
 
 pub mod cache;
 pub mod fence;
@@ -30,13 +25,14 @@ pub mod scope;
 pub mod store;
 
 pub mod location;
-pub mod migrate;
+pub mod retention;
+pub mod values;
 
-pub mod failpoints;
 mod items;
 pub mod memory_budget;
 mod pinned;
-pub mod progress;
 mod stored;
-mod values;
 pub mod work_meter;
+
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -4,10 +4,16 @@ use drydock_architecture::none;
 use drydock_architecture::repository::SourceFile;
 use drydock_architecture::source::{self, code, functions, is_test};
 
-/// The crates that serve any kind. Someone with kinds of their own takes the first three and writes one folder; the
-/// fourth is for who wants the host's policies and webhooks asked as well.
-const GENERIC: [&str; 4] =
-    ["apiserver/machinery/", "apiserver/storage/", "apiserver/server/", "apiserver/admission/"];
+/// The crates that serve any kind. Someone with kinds of their own takes machinery, storage, a backend and the
+/// server, and writes one folder; admission is for who wants the host's policies and webhooks asked as well.
+const GENERIC: [&str; 6] = [
+    "apiserver/machinery/",
+    "apiserver/storage/",
+    "apiserver/storage-sqlite/",
+    "apiserver/storage-etcd/",
+    "apiserver/server/",
+    "apiserver/admission/",
+];
 /// How our kinds are spoken of.
 const OUR_KINDS: [&str; 6] = ["eviction", "maintenance", "interceptor", "evictor", "requester", "drainplan"];
 

@@ -13,9 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use drydock_storage::backend::{Backend, Revision, WatchItem, prefix_range};
-use drydock_storage::failpoints;
-use drydock_storage::progress::Progress;
-use drydock_storage::sqlite::{self, SqliteBackend};
+use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, failpoints};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rustix::process::{Signal, getpid, kill_process};

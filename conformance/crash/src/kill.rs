@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use drydock_storage::sqlite::SqliteBackend;
+use drydock_storage_sqlite::SqliteBackend;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

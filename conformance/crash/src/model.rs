@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use drydock_storage::backend::{Backend, BackendEvent, Revision, WatchItem, prefix_range};
-use drydock_storage::progress::Progress;
-use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
+use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, SqliteOptions};
 
 /// A key, and what was written to it; `None` is a delete.
 pub type Wrote = (String, Option<String>);

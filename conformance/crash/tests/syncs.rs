@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use drydock_disk::{Faults, disk};
 use drydock_storage::backend::{Backend, BackendError, Write, WriteOutcome};
-use drydock_storage::progress::Progress;
-use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
+use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, SqliteOptions};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tempfile::TempDir;

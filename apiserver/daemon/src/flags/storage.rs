@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use drydock_storage::etcd::EtcdConfig;
 use drydock_storage::location::StorageLocation;
-use drydock_storage::sqlite::{self, DataDirectory};
+use drydock_storage_etcd::EtcdConfig;
+use drydock_storage_sqlite::{self as sqlite, DataDirectory};
 
 /// The folder of the embedded store.
 #[derive(Clone, Debug, Args)]

@@ -13,10 +13,9 @@ use std::fs;
 use std::path::Path;
 
 use drydock_storage::backend::{Backend, BackendError, KeyValue, Result, Revision, prefix_range};
-use drydock_storage::etcd::{self, EtcdConfig};
-use drydock_storage::progress::Progress;
-use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
 use drydock_storage::values;
+use drydock_storage_etcd::{self as etcd, EtcdConfig};
+use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, SqliteOptions};
 
 /// Pairs read at a time.
 const PAGE: usize = 500;

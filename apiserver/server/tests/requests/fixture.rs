@@ -19,7 +19,7 @@ use drydock_server::request::user::User;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{self, Cache, Config};
 use drydock_storage::fence::Fences;
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use drydock_storage::cache::{Cache, Config as CacheConfig};
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::storage::Storage;
 use drydock_storage::store::Store;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision};
 use drydock_storage::cache::{Cache, Config as CacheConfig};
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::storage::{Storage, Stored, UpdateDecision};
 use drydock_storage::store::Store;
 use drydock_stream::{Config, StatusStream};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use drydock_differential::reference_kinds;
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{Options, Server};
-use drydock_storage::sqlite::DataDirectory;
+use drydock_storage_sqlite::DataDirectory;
 
 #[tokio::main]
 async fn main() -> Result<()> {

@@ -19,8 +19,8 @@ use drydock_server::request::info::{RequestInfo, Verb};
 use drydock_server::request::user::User;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{Cache, Config};
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 use http_body_util::BodyExt;
 

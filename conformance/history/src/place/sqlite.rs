@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use drydock_storage::backend::Backend;
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use rand::rngs::StdRng;
 use tempfile::TempDir;
 

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use drydock_storage::backend::{BackendError, Write, WriteOutcome};
-use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, PrefixImport};
-use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
-use etcd_client::Client;
 use drydock_storage::testing::backend_suite::harness::*;
+use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig, PrefixImport};
+use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
+use etcd_client::Client;
 
 use super::etcd_process::Etcd;
 use super::{SILENT, open, place};
 use crate::migrate;
-
 
 async fn fill(store: &Store, count: usize) {
     for n in 0..count {

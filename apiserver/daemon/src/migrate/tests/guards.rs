@@ -4,17 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drydock_storage::backend::{Guard, Revision, Write, WriteOutcome};
-use drydock_storage::etcd::PrefixImport;
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage::testing::backend_suite::harness::*;
+use drydock_storage_etcd::PrefixImport;
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use etcd_client::Client;
 use tempfile::TempDir;
-use drydock_storage::testing::backend_suite::harness::*;
 
+use super::SILENT;
 use super::etcd_process::Etcd;
 use super::lossy_proxy::LossyProxy;
-use super::{SILENT};
 use crate::migrate;
-
 
 /// Returns a store with `count` objects.
 async fn filled(count: usize) -> (TempDir, PathBuf) {

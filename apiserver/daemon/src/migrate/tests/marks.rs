@@ -5,14 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drydock_storage::backend::{BackendError, Revision};
-use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig};
-use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
 use drydock_storage::testing::backend_suite::harness::*;
+use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig};
+use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
 
 use super::etcd_process::Etcd;
 use super::{SILENT, open, place};
 use crate::migrate;
-
 
 async fn fill(store: &Store) -> Revision {
     let first = create(store, &key("a"), &object("a", "1")).await;

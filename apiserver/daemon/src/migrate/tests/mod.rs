@@ -1,8 +1,9 @@
 //! Moves between the embedded store and etcd. They need etcd: `DRYDOCK_ETCD` names its binary.
 
+mod ends;
+#[allow(dead_code, reason = "the tests of storage-etcd use all of it")]
 #[path = "../../../../storage-etcd/tests/suite/etcd_process.rs"]
 mod etcd_process;
-mod ends;
 mod guards;
 mod lossy_proxy;
 mod marks;
@@ -12,9 +13,8 @@ mod pages;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drydock_storage::progress::Progress;
-use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::testing::backend_suite::harness::Store;
+use drydock_storage_sqlite::{Progress, SqliteBackend, SqliteOptions};
 use tempfile::TempDir;
 
 const SILENT: fn() -> Progress = Progress::silent;

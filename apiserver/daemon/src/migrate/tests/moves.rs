@@ -1,14 +1,13 @@
 //! Moves of objects from the embedded store to etcd, and back.
 
 use drydock_storage::backend::{BackendError, CompactionTurn, Revision, Write, WriteOutcome};
-use drydock_storage::etcd::{EtcdBackend, EtcdConfig, PrefixImport};
-use drydock_storage::sqlite;
 use drydock_storage::testing::backend_suite::harness::*;
+use drydock_storage_etcd::{EtcdBackend, EtcdConfig, PrefixImport};
+use drydock_storage_sqlite as sqlite;
 
 use super::etcd_process::Etcd;
 use super::{SILENT, open};
 use crate::migrate;
-
 
 async fn fill(store: &Store, count: usize) -> Revision {
     for n in 0..count {

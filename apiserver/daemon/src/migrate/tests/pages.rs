@@ -4,9 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use async_trait::async_trait;
-use tokio::sync::mpsc;
-
 use drydock_storage::backend::{RangeResult, WatchItem, Write, WriteOutcome};
+use tokio::sync::mpsc;
 
 use crate::migrate::*;
 
@@ -23,22 +22,12 @@ impl Backend for CountingBackend {
         self.0.get(key, at).await
     }
 
-    async fn range(
-        &self,
-        keys: Range<String>,
-        limit: usize,
-        at: Option<Revision>,
-    ) -> Result<RangeResult> {
+    async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult> {
         self.1.fetch_add(1, SeqCst);
         self.0.range(keys, limit, at).await
     }
 
-    async fn page(
-        &self,
-        keys: Range<String>,
-        limit: usize,
-        at: Option<Revision>,
-    ) -> Result<Vec<KeyValue>> {
+    async fn page(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<Vec<KeyValue>> {
         self.0.page(keys, limit, at).await
     }
 

@@ -22,7 +22,7 @@ use drydock_server::responses::OpenResponses;
 use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
-use drydock_storage::sqlite::SqliteOptions;
+use drydock_storage_sqlite::SqliteOptions;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;

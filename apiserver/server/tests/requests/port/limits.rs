@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_storage::sqlite::SqliteOptions;
+use drydock_storage_sqlite::SqliteOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 

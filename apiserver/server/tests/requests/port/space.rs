@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drydock_storage::retention::Retention;
-use drydock_storage::sqlite::SqliteOptions;
+use drydock_storage_sqlite::SqliteOptions;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

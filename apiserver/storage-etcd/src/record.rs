@@ -1,0 +1,66 @@
+//! Reads the record of a prefix ([`crate::revision_offset`] has its forms) and decides whether a server may use the
+//! prefix.
+
+use drydock_storage::backend::{BackendError, KeyValue, Result, Revision};
+use serde_json::{Value, json};
+
+use crate::revision_offset::{KEY, RevisionOffset};
+
+/// Whether the record marks a move that is not complete.
+pub(super) fn is_moving(record: &KeyValue) -> bool {
+    moving(&value(&record.value)).is_some()
+}
+
+/// Returns where the objects are being moved to, and the revision offset before the move.
+pub(super) fn moving(value: &Value) -> Option<(&str, RevisionOffset)> {
+    Some((value.get("moving")?.as_str()?, revision_offset(value.get("was")?)?))
+}
+
+/// Returns the record of a prefix that servers use.
+pub(super) fn record(revision_offset: RevisionOffset) -> Value {
+    json!({"offset": revision_offset.offset, "floor": revision_offset.floor.0})
+}
+
+/// Returns why a server that started with the offset `known` may no longer write under this record; `None` if it may.
+pub(super) fn closed(bytes: &[u8], known: &RevisionOffset) -> Option<String> {
+    match read(bytes) {
+        Ok(revision_offset) if revision_offset == *known => None,
+        Ok(_) => {
+            Some("its objects were moved, and the prefix is used anew: start the server again".to_owned())
+        }
+        Err(BackendError::Unavailable(why)) => Some(why),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Returns the revision offset for a server that starts. Fails if the record allows no server.
+pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
+    let value = value(bytes);
+    let place = |state| value.get(state).and_then(Value::as_str);
+    match (revision_offset(&value), place("moved"), place("moving")) {
+        (Some(revision_offset), ..) => Ok(revision_offset),
+        (None, Some(place), _) => Err(BackendError::has_moved(place)),
+        (None, None, Some(place)) => Err(BackendError::is_being_moved(place)),
+        (None, None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
+            "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
+                .to_owned(),
+        )),
+        (None, None, None) => Err(unreadable()),
+    }
+}
+
+/// Parses a record; null if it is not JSON.
+pub(super) fn value(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_default()
+}
+
+/// Returns the revision offset in a record.
+pub(super) fn revision_offset(value: &Value) -> Option<RevisionOffset> {
+    let number = |name| value.get(name).and_then(Value::as_u64);
+    Some(RevisionOffset { offset: number("offset")?, floor: Revision(number("floor")?) })
+}
+
+/// The error for a record that has no known form.
+pub(super) fn unreadable() -> BackendError {
+    BackendError::Corrupt(format!("the key {KEY} under the prefix cannot be read"))
+}

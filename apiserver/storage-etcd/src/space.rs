@@ -1,0 +1,175 @@
+//! Tracks how much of etcd's space is used, and compacts earlier when it runs short.
+//!
+//! An etcd whose file has grown to its quota refuses every write but deletes until somebody defragments it and
+//! disarms its alarm (etcd.io: operations guide, space quota). Compaction frees space within the file but never makes
+//! the file smaller, so history has to be discarded before the file is full. etcd does not announce its size: this
+//! server asks for it each time it has written a 64th of the quota.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use drydock_storage::backend::{BackendError, Priority, Result, Revision, Write};
+use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes, history_room};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::requests::PrefixRequests;
+
+/// The quota of an etcd before 3.6, which does not report it (etcd: server/storage/quota.go, DefaultQuotaBytes).
+const USUAL_QUOTA: u64 = 2 << 30;
+/// The size is requested after each 1/SIZE_REQUEST_STEP of the quota that is written.
+const SIZE_REQUEST_STEP: u64 = 64;
+/// The last 1/RESERVE of the quota is kept from ordinary creates.
+const RESERVE: u64 = 8;
+/// A value up to this size is a fencing token and no object.
+const MAX_TOKEN: usize = 128;
+/// The pause between two requests for the size.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is known of the space; clones share it.
+#[derive(Clone)]
+pub(super) struct Space {
+    state: Arc<Mutex<SpaceState>>,
+    /// Notified when the size should be requested.
+    request_size: Arc<Notify>,
+    retention: Retention,
+}
+
+struct SpaceState {
+    size: DatabaseSize,
+    revision_times: RevisionTimes,
+    /// Bytes that this server has written, now and when it last requested the size.
+    written: u64,
+    written_at_request: u64,
+}
+
+/// The size that a member of etcd reports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DatabaseSize {
+    /// Bytes in use.
+    used: u64,
+    /// Bytes beyond which the member accepts no writes.
+    quota: u64,
+}
+
+impl DatabaseSize {
+    /// Converts etcd's numbers; a quota of 0 is unknown.
+    pub fn new(used: i64, quota: i64) -> Self {
+        let quota = if quota > 0 { quota.unsigned_abs() } else { USUAL_QUOTA };
+        Self { used: used.max(0).unsigned_abs(), quota }
+    }
+
+    fn is_full(self) -> bool {
+        self.used >= self.quota - self.quota / RESERVE
+    }
+}
+
+impl Space {
+    pub fn new(retention: Retention) -> Self {
+        let revision_times = RevisionTimes::new(&retention, Instant::now(), Revision(0));
+        let state =
+            SpaceState { size: DatabaseSize::new(0, 0), revision_times, written: 0, written_at_request: 0 };
+        Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
+    }
+
+    /// Records a write of so many bytes at `revision`.
+    pub fn wrote(&self, bytes: usize, revision: Revision) {
+        let state = &mut *self.state.lock();
+        state.written += bytes as u64;
+        state.revision_times.note(Instant::now(), revision, state.written);
+        if state.written - state.written_at_request >= state.size.quota / SIZE_REQUEST_STEP {
+            state.written_at_request = state.written;
+            self.request_size.notify_one();
+        }
+    }
+
+    /// Records that etcd refused a write because it has no space.
+    pub fn exceeded(&self) {
+        self.request_size.notify_one();
+    }
+
+    /// Fails for an ordinary create if only the reserve is left.
+    pub fn check(&self, write: &Write) -> Result<()> {
+        let creates =
+            write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > MAX_TOKEN);
+        if write.priority != Priority::Ordinary || !creates {
+            return Ok(());
+        }
+        self.why().map_or(Ok(()), |why| {
+            self.request_size.notify_one();
+            Err(BackendError::NoSpace(why))
+        })
+    }
+
+    /// Returns why ordinary creates are refused; `None` if they are accepted.
+    pub fn why(&self) -> Option<String> {
+        let size @ DatabaseSize { used, quota } = self.state.lock().size;
+        size.is_full().then(|| {
+            format!(
+                "etcd uses {used} bytes, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
+                 raise it"
+            )
+        })
+    }
+
+    /// See [`drydock_storage::backend::Backend::history_room`].
+    pub fn history_room(&self) -> Option<u64> {
+        let DatabaseSize { used, quota } = self.state.lock().size;
+        history_room(used, quota)
+    }
+
+    /// Requests the size when it is due, and compacts earlier if space is short. Never returns.
+    pub async fn run(&self, requests: &PrefixRequests) {
+        loop {
+            match requests.members().size().await {
+                Ok(size) => self.state.lock().size = size,
+                Err(error) => tracing::debug!(%error, "etcd does not tell its size"),
+            }
+            let gave_up = self.give_up(requests).await;
+            tokio::time::sleep(PAUSE).await;
+            if !gave_up {
+                self.until_due().await;
+            }
+        }
+    }
+
+    /// Compacts if it is due. Returns whether history was discarded.
+    async fn give_up(&self, requests: &PrefixRequests) -> bool {
+        let Some(sample) = self.due() else { return false };
+        match requests.compact(sample.revision).await {
+            Ok(()) | Err(BackendError::Compacted { .. }) => {
+                self.state.lock().revision_times.forgot(sample);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "history is not given up yet, though etcd runs short of space");
+                false
+            }
+        }
+    }
+
+    fn due(&self) -> Option<RevisionSample> {
+        let state = self.state.lock();
+        let demand = self.retention.demand(state.size.used, state.size.quota)?;
+        state.revision_times.due(Instant::now(), demand)
+    }
+
+    /// Waits until a compaction is due or the size should be requested.
+    async fn until_due(&self) {
+        let next = {
+            let state = self.state.lock();
+            let demand = self.retention.demand(state.size.used, state.size.quota);
+            demand.and_then(|demand| state.revision_times.next(demand))
+        };
+        let due = async {
+            match next {
+                Some(next) => tokio::time::sleep_until(next.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = self.request_size.notified() => {}
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Checks whether a file is a complete store: reads every page and every row in one snapshot, also of a file that is
+//! in use.
+
+use std::fmt;
+use std::path::Path;
+
+use drydock_storage::backend::{BackendError, Result, Revision};
+use rusqlite::Connection;
+
+use crate::error::{named, translate};
+use crate::progress::Progress;
+use crate::store_format::StoreFormat;
+use crate::{connect, log_check, schema};
+
+/// What a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The newest revision.
+    pub revision: Revision,
+    /// The oldest that can be read.
+    pub oldest: Revision,
+    /// Keys that exist.
+    pub keys: u64,
+    /// Rows, including history.
+    pub rows: u64,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { revision, oldest, keys, rows, bytes } = self;
+        let (revision, oldest) = (revision.0, oldest.0);
+        write!(f, "revision {revision}, oldest {oldest}, {keys} keys, {rows} rows, {bytes} bytes")
+    }
+}
+
+/// Checks that SQLite's pages are sound, that the format and the tables are those of this store, that the rows of each
+/// key fit together, that no revision is missing, and that every value can be decoded. Writes nothing.
+pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
+    let connection = connect::to_read(path)?;
+    whole(&connection, progress).map_err(|error| named(path, error))
+}
+
+fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
+    StoreFormat::read(connection)?.is_ours()?;
+    let snapshot = connection.unchecked_transaction().map_err(translate)?;
+    progress.report("checking pages", 0, 0);
+    pages(&snapshot)?;
+    tables(&snapshot)?;
+    let bounds = log_check::LogBounds::read(&snapshot)?;
+    let (keys, rows) = log_check::check(&snapshot, &bounds, progress)?;
+    let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+    let bytes = snapshot.query_row(pages, [], |row| row.get(0)).map_err(translate)?;
+    Ok(Contents { revision: Revision(bounds.newest), oldest: Revision(bounds.compacted), keys, rows, bytes })
+}
+
+/// SQLite's own check (sqlite.org/pragma.html#pragma_integrity_check): pages, types, the index.
+fn pages(snapshot: &Connection) -> Result<()> {
+    let said: String =
+        snapshot.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(translate)?;
+    if said == "ok" { Ok(()) } else { damaged(said.lines().collect::<Vec<_>>().join(" ")) }
+}
+
+/// Checks that the tables are those that this version creates.
+fn tables(snapshot: &Connection) -> Result<()> {
+    let model = Connection::open_in_memory().map_err(translate)?;
+    model.execute_batch(schema::CREATE).map_err(translate)?;
+    let mut tables = made(snapshot)?;
+    tables.retain(|sql| sql != schema::MOVED && sql != schema::MOVING);
+    match tables == made(&model)? {
+        true => Ok(()),
+        false => damaged(format!("its tables are not those of layout {}", schema::VERSION)),
+    }
+}
+
+/// Returns the statements that created the tables and indexes, without SQLite's own statistics tables.
+fn made(connection: &Connection) -> Result<Vec<String>> {
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    let mut statement = connection.prepare(sql).map_err(translate)?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0)).map_err(translate)?;
+    rows.collect::<Result<_, _>>().map_err(translate)
+}
+
+/// The error for a damaged file.
+pub(super) fn damaged<T>(what: impl Into<String>) -> Result<T> {
+    Err(BackendError::Corrupt(what.into()))
+}

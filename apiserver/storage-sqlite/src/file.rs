@@ -1,0 +1,133 @@
+//! Checks and prepares the file of a store before SQLite opens it: symbolic and hard links, the lock, files beside
+//! it, and the store format.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use drydock_storage::backend::{BackendError, Result};
+
+use crate::check::damaged;
+use crate::error::{io, named};
+use crate::lock::Lock;
+use crate::store_format::{HEADER, StoreFormat};
+
+/// The first bytes of a SQLite file (sqlite.org/fileformat.html).
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Only the owner may read the file, because it contains every object.
+pub(super) const OWNERS_ALONE: u32 = 0o600;
+
+/// Takes the lock for a new store, and removes the files of an aborted attempt. Fails if there is a store already.
+pub(super) fn lock_new(path: &Path) -> Result<Lock> {
+    let path = &resolve_links(path)?;
+    let lock = Lock::take(path)?;
+    if fs::exists(path).map_err(|error| io(path, &error))? {
+        let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
+        return Err(BackendError::Unavailable(why));
+    }
+    no_stray_log(path)?;
+    recover_creation(path)?;
+    Ok(lock)
+}
+
+/// Resolves symbolic links. SQLite puts its log, and this crate its lock, beside the resolved file, so that processes
+/// that use other names of it find the same ones. Fails if a link points to a missing file.
+pub(super) fn resolve_links(path: &Path) -> Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Ok(real) => Ok(real),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io(path, &error)),
+        Err(_) if fs::symlink_metadata(path).is_ok() => Err(BackendError::Unavailable(format!(
+            "{} is a symbolic link to a file that is missing: put that back, or remove the link",
+            path.display()
+        ))),
+        Err(_) => Ok(path.to_owned()),
+    }
+}
+
+/// Fails if there is a write-ahead log without its store: SQLite would apply it to any file that gets the store's
+/// name.
+pub(super) fn no_stray_log(path: &Path) -> Result<()> {
+    let log = with_suffix(path, "-wal");
+    match fs::exists(&log).map_err(|error| io(&log, &error))? {
+        true => {
+            let why =
+                format!("it is missing, and {} belongs to it: put it back, or remove both", log.display());
+            damaged(why).map_err(|error| named(path, error))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Returns the metadata of a regular file; fails for anything else. SQLite would block on a pipe.
+pub(super) fn regular(path: &Path) -> Result<Metadata> {
+    let found = fs::metadata(path).map_err(|error| io(path, &error))?;
+    match found.file_type() {
+        kind if kind.is_file() => Ok(found),
+        kind if kind.is_dir() => {
+            Err(BackendError::Unavailable(format!("{} is a folder: name the file in it", path.display())))
+        }
+        _ => Err(BackendError::Unavailable(format!("{} is no regular file", path.display()))),
+    }
+}
+
+/// Fails if the file has several hard links. SQLite's log and our lock belong to one name: processes that use two
+/// links would each have their own, and writes through one would damage those through the other
+/// (sqlite.org/howtocorrupt.html, "Multiple links to the same file").
+pub(super) fn one_name(path: &Path) -> Result<()> {
+    let names = regular(path)?.nlink();
+    match names {
+        0 | 1 => Ok(()),
+        _ => Err(BackendError::Unavailable(format!(
+            "{} is one of {names} hard links to a file: copy it to a name of its own, or remove the others",
+            path.display()
+        ))),
+    }
+}
+
+/// Checks the file's header without SQLite, so that a file of another application is never opened for writing.
+pub(super) fn check_header(path: &Path) -> Result<()> {
+    one_name(path)?;
+    let mut header = [0; HEADER];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    let ours = match read {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            damaged("it is not a SQLite file: it is too short")
+        }
+        Err(error) => return Err(io(path, &error)),
+        Ok(()) if !header.starts_with(MAGIC) => damaged("it is not a SQLite file"),
+        Ok(()) => StoreFormat::of(&header).is_ours(),
+    };
+    ours.map_err(|error| named(path, error))
+}
+
+/// Creates an empty file that only its owner can read. SQLite keeps the permissions of an existing file and gives
+/// them to the files beside it.
+pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
+    File::options().create_new(true).write(true).mode(OWNERS_ALONE).open(path).map(drop)
+}
+
+/// Removes the files that a process left when it stopped while creating the store.
+pub(super) fn recover_creation(path: &Path) -> Result<()> {
+    for suffix in [".new", ".new-journal", ".new-wal", ".new-shm"] {
+        match fs::remove_file(with_suffix(path, suffix)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(path, &error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Syncs the directory of `path`, which makes a rename in it durable.
+pub(super) fn sync_directory(path: &Path) -> std::io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Returns the path with a suffix added to the file name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
