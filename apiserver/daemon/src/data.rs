@@ -30,7 +30,7 @@ fn backup(flags: &Backup, bar: &Bar) -> anyhow::Result<String> {
 }
 
 fn restore(flags: &Restore, bar: &Bar) -> anyhow::Result<String> {
-    sqlite::make_folder(&flags.data_dir.data_dir)?;
+    flags.data_dir.directory().create()?;
     let to = flags.data_dir.file();
     let restored = sqlite::restore(&flags.file, &to, flags.bump_revision, &bar.progress());
     let contents = restored.context("restore")?;
@@ -52,7 +52,7 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
             (moved, file.display().to_string(), in_etcd)
         }
         Store::Embedded => {
-            sqlite::make_folder(&flags.storage.data_dir.data_dir)?;
+            flags.storage.data_dir.directory().create()?;
             let moved = migrate::to_embedded(&etcd, &file, &bar.progress()).await.context("migrate")?;
             (moved, in_etcd, file.display().to_string())
         }

@@ -11,27 +11,35 @@
 //! from a cache, so clients cannot open connections to etcd. Reads are retried within their deadline, and sent to a
 //! second member as well if the first one is silent; writes are retried only if they certainly were not carried out.
 
-mod assemble;
 mod backend;
-mod compactor;
 mod config;
+mod keys;
+
+// Requests, their deadlines, and the member that they are sent to.
 mod deadline;
 mod error;
 mod hedge;
-mod import;
-mod keys;
 mod members;
-mod move_source;
 mod quorum_contact;
-mod record;
 mod requests;
-mod revision_offset;
-mod space;
+mod writes;
+
+// Watches.
+mod assemble;
 mod stream_liveness;
 mod watch;
 mod watch_state;
+
+// History, and the space that it takes.
+mod compactor;
+mod space;
+
+// The record of a prefix, and moves of its objects.
+mod import;
+mod move_source;
+mod record;
+mod revision_offset;
 mod write_permission;
-mod writes;
 
 pub use backend::{EtcdBackend, reclaim};
 pub use config::EtcdConfig;

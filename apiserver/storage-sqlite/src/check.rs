@@ -1,16 +1,18 @@
 //! Checks whether a file is a complete store: reads every page and every row in one snapshot, also of a file that is
-//! in use.
+//! in use. Reports its progress, as every long work on a store does.
+
+mod log;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use drydock_storage::backend::{BackendError, Result, Revision};
+use drydock_storage::backend::{Result, Revision};
 use rusqlite::Connection;
 
-use crate::error::{named, translate};
-use crate::progress::Progress;
-use crate::store_format::StoreFormat;
-use crate::{connect, log_check, schema};
+use crate::error::{damaged, named, translate};
+use crate::schema::StoreFormat;
+use crate::{connect, schema};
 
 /// What a store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +50,8 @@ fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
     progress.report("checking pages", 0, 0);
     pages(&snapshot)?;
     tables(&snapshot)?;
-    let bounds = log_check::LogBounds::read(&snapshot)?;
-    let (keys, rows) = log_check::check(&snapshot, &bounds, progress)?;
+    let bounds = log::LogBounds::read(&snapshot)?;
+    let (keys, rows) = log::check(&snapshot, &bounds, progress)?;
     let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
     let bytes = snapshot.query_row(pages, [], |row| row.get(0)).map_err(translate)?;
     Ok(Contents { revision: Revision(bounds.newest), oldest: Revision(bounds.compacted), keys, rows, bytes })
@@ -82,7 +84,34 @@ fn made(connection: &Connection) -> Result<Vec<String>> {
     rows.collect::<Result<_, _>>().map_err(translate)
 }
 
-/// The error for a damaged file.
-pub(super) fn damaged<T>(what: impl Into<String>) -> Result<T> {
-    Err(BackendError::Corrupt(what.into()))
+/// The progress of one stage of a long operation on a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgressStage {
+    /// The name of the stage.
+    pub name: &'static str,
+    /// How much of it is done.
+    pub done: u64,
+    /// How much there is to do; 0 if unknown.
+    pub total: u64,
+}
+
+/// Receives a progress report from time to time.
+#[derive(Clone)]
+pub struct Progress(Arc<dyn Fn(ProgressStage) + Send + Sync>);
+
+impl Progress {
+    /// Passes each report to `told`.
+    pub fn new(told: impl Fn(ProgressStage) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+
+    /// Ignores all reports.
+    pub fn silent() -> Self {
+        Self::new(|_| ())
+    }
+
+    /// Reports how much of a stage is done.
+    pub fn report(&self, name: &'static str, done: u64, total: u64) {
+        (self.0)(ProgressStage { name, done, total });
+    }
 }

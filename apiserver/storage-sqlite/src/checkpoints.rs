@@ -22,9 +22,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 
 use crate::connect;
-use crate::error::{busy, io, is_of_a_sync, named, translate};
+use crate::error::{StoreFault, busy, io, is_of_a_sync, named, translate};
 use crate::lock::Lock;
-use crate::store_fault::StoreFault;
 
 /// Runs a checkpoint after each commit of the connection that leaves at least `pages` pages in the log.
 pub(super) fn start(

@@ -8,8 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, ffi};
 
 use crate::SqliteOptions;
-use crate::check::damaged;
-use crate::error::{named, translate};
+use crate::error::{damaged, named, translate};
 use crate::file::regular;
 
 /// How long to wait if another process, such as an administrator's sqlite3, holds a lock on the file.

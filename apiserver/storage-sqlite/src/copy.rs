@@ -9,12 +9,11 @@ use drydock_storage::values::raised;
 use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempPath;
 
-use crate::check::{self, Contents};
+use crate::check::{self, Contents, Progress};
 use crate::error::{io, named, translate};
 use crate::file::{create_private, lock_new, one_name, sync_directory, with_suffix};
 use crate::open::enable_wal;
-use crate::progress::Progress;
-use crate::store_format::StoreFormat;
+use crate::schema::StoreFormat;
 use crate::temporary_backup::temporary_backup;
 use crate::{connect, schema};
 

@@ -1,7 +1,8 @@
-//! Maps errors of SQLite and of the file system to [`BackendError`].
+//! Maps errors of SQLite and of the file system to [`BackendError`], and keeps the fault that ended an open store.
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use drydock_storage::backend::{BackendError, Result};
 use rusqlite::{ErrorCode, ffi};
@@ -56,6 +57,11 @@ pub(super) fn busy() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None)
 }
 
+/// The error for a damaged file.
+pub(super) fn damaged<T>(what: impl Into<String>) -> Result<T> {
+    Err(BackendError::Corrupt(what.into()))
+}
+
 /// Adds the file name to an error.
 pub(super) fn named(path: &Path, error: BackendError) -> BackendError {
     match error {
@@ -72,5 +78,32 @@ pub(super) fn io(path: &Path, error: &std::io::Error) -> BackendError {
             BackendError::NoSpace(format!("{}: {error}", path.display()))
         }
         _ => BackendError::Unavailable(format!("{}: {error}", path.display())),
+    }
+}
+
+/// The fault that ended an open store, which accepts no writes until it is opened again; clones share it.
+#[derive(Clone, Default)]
+pub(super) struct StoreFault(Arc<OnceLock<String>>);
+
+impl StoreFault {
+    /// Records a fault. The first one recorded is kept.
+    pub fn record(&self, why: String) {
+        tracing::error!(why, "no write is taken until the store is opened again");
+        let _ = self.0.set(why);
+    }
+
+    /// Whether a fault is recorded.
+    pub fn is_recorded(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Returns the recorded fault.
+    pub fn why(&self) -> Option<String> {
+        self.0.get().cloned()
+    }
+
+    /// Returns the error that every later write gets; `None` if there is no fault.
+    pub fn refusal(&self) -> Option<BackendError> {
+        self.why().map(BackendError::Closed)
     }
 }

@@ -1,5 +1,5 @@
-//! Checks and prepares the file of a store before SQLite opens it: symbolic and hard links, the lock, files beside
-//! it, and the store format.
+//! The files of a store. Checks and prepares them before SQLite opens one: symbolic and hard links, the lock, files
+//! beside it, and the store format. Detects that a file of an open store was moved, removed or replaced.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 
 use drydock_storage::backend::{BackendError, Result};
 
-use crate::check::damaged;
-use crate::error::{io, named};
-use crate::lock::Lock;
-use crate::store_format::{HEADER, StoreFormat};
+use crate::error::{damaged, io, named};
+use crate::lock::{self, Lock};
+use crate::schema::{HEADER, StoreFormat};
 
 /// The first bytes of a SQLite file (sqlite.org/fileformat.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// The file's own name is checked every time, and the names of the log and the lock every 16th time: as long as the
+/// file has its name, nothing written is lost yet.
+const OTHERS: u8 = 16;
 /// Only the owner may read the file, because it contains every object.
 pub(super) const OWNERS_ALONE: u32 = 0o600;
 
@@ -130,4 +132,44 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
+}
+
+/// The file names, and the files that they referred to when the store was opened. The next process opens the store by
+/// its file names: writes to a file that has lost its name are lost with this process, and a process that gets the lock
+/// under its name may write as well.
+pub(super) struct OpenFiles {
+    /// The store, its log and its lock.
+    named: [(PathBuf, FileId); 3],
+    looks: u8,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+impl OpenFiles {
+    /// Looks up the files of a store that is open, in WAL mode, and locked.
+    pub fn of(path: &Path) -> Result<Self> {
+        let named = |path: PathBuf| match find(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(io(&path, &error)),
+        };
+        let (log, lock) = (with_suffix(path, "-wal"), with_suffix(path, lock::SUFFIX));
+        Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], looks: 0 })
+    }
+
+    /// Returns the first name that no longer refers to its file, of all names or of those whose check is due. A file
+    /// whose metadata cannot be read for another reason counts as unchanged.
+    pub fn replaced(&mut self, all: bool) -> Option<&Path> {
+        self.looks = (self.looks + 1) % OTHERS;
+        let turn = if all || self.looks == 0 { &self.named[..] } else { &self.named[..1] };
+        let is_replaced = |(path, file): &&(PathBuf, FileId)| match find(path) {
+            Ok(found) => found != *file,
+            Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
+        turn.iter().find(is_replaced).map(|(path, _)| path.as_path())
+    }
+}
+
+fn find(path: &Path) -> std::io::Result<FileId> {
+    fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }

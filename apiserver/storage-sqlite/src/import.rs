@@ -7,13 +7,12 @@ use drydock_storage::backend::{KeyValue, Result, Revision};
 use rusqlite::{Connection, params};
 use tempfile::TempPath;
 
-use crate::check::{self, Contents};
+use crate::check::{self, Contents, Progress};
 use crate::copy::rename_into_place;
 use crate::error::{io, translate};
 use crate::file::{lock_new, with_suffix};
 use crate::lock::Lock;
 use crate::open::{enable_wal, make};
-use crate::progress::Progress;
 use crate::row::LogRow;
 use crate::{compaction, connect, schema};
 

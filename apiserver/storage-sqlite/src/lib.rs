@@ -11,43 +11,46 @@
 //! is answered or shown to a watch before COMMIT has returned. Watches pull: a slow one reads its events from the log
 //! table later, and never delays the writer.
 
-mod apply;
 mod backend;
-mod check;
+mod data_directory;
+
+// Writes: one thread.
+mod apply;
 mod checkpoints;
 mod compaction;
-mod connect;
-mod copy;
-mod data_directory;
 mod disk_full;
 mod early_compaction;
-mod error;
-pub mod failpoints;
-mod feed;
-mod file;
-mod import;
-mod lock;
-mod log_check;
-mod moved;
-mod open;
-mod open_files;
-mod progress;
 mod queue;
 mod quota;
+mod writer;
+
+// Reads and watches.
+mod feed;
 mod read;
 mod readers;
 mod row;
-mod schema;
-mod store_fault;
-mod store_format;
-mod temporary_backup;
 mod watch;
-mod writer;
+
+// The files, from the lock to the first connection.
+mod connect;
+mod file;
+mod lock;
+mod open;
+mod schema;
+
+// Work on a store that no server has open, and backups of one in use.
+mod check;
+mod copy;
+mod import;
+mod moved;
+mod temporary_backup;
+
+mod error;
+pub mod failpoints;
 
 pub use backend::{SqliteBackend, SqliteOptions};
-pub use check::{Contents, check};
+pub use check::{Contents, Progress, check};
 pub use copy::{backup, restore};
-pub use data_directory::{DataDirectory, file, make_folder};
+pub use data_directory::DataDirectory;
 pub use import::{FileImport, imported};
 pub use moved::{attempt, begin_move, end_move, reclaim, undo_move};
-pub use progress::Progress;

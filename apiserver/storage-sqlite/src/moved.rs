@@ -7,10 +7,9 @@ use std::path::Path;
 use drydock_storage::backend::{BackendError, Result, Revision};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::check::damaged;
 use crate::checkpoints::recopy_log;
 use crate::copy::raise_within;
-use crate::error::{named, translate};
+use crate::error::{damaged, named, translate};
 use crate::file::{check_header, resolve_links};
 use crate::lock::Lock;
 use crate::{connect, schema};

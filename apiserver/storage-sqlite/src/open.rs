@@ -11,10 +11,10 @@ use rusqlite::config::DbConfig;
 use crate::checkpoints::recopy_log;
 use crate::error::{io, named, translate};
 use crate::file::{
-    check_header, create_private, no_stray_log, recover_creation, resolve_links, sync_directory, with_suffix,
+    OpenFiles, check_header, create_private, no_stray_log, recover_creation, resolve_links, sync_directory,
+    with_suffix,
 };
 use crate::lock::Lock;
-use crate::open_files::OpenFiles;
 use crate::{SqliteOptions, compaction, connect, moved, schema};
 
 /// An opened store.

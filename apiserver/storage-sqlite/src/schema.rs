@@ -1,9 +1,14 @@
-//! The tables and statements of the SQLite file.
+//! The format, the tables and the statements of the SQLite file.
 //!
 //! `log` holds one row for each write, and `meta` holds the compaction boundary. Only compaction removes a row, and
 //! only below the boundary. The current revision is the higher of the log's highest revision and the boundary. No
 //! crash can lower it: no reader sees a new value of either before COMMIT. In a store that was restored, or whose
 //! objects came from etcd, the boundary is above every row until the first write.
+
+use drydock_storage::backend::Result;
+use rusqlite::Connection;
+
+use crate::error::{damaged, translate};
 
 /// Marks the file as ours (`PRAGMA application_id`): "DryD".
 pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
@@ -88,3 +93,45 @@ pub(super) const FILL: &str = "
 pub(super) const INSERT: &str = "
     INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value, checksum)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+/// Bytes of the header that contains them (sqlite.org/fileformat.html).
+pub(super) const HEADER: usize = 100;
+
+/// The application id and the layout version of a file.
+pub(super) struct StoreFormat {
+    application: u32,
+    layout: u32,
+}
+
+impl StoreFormat {
+    /// Reads the format from the file's first bytes, before SQLite opens a file that may belong to another
+    /// application.
+    pub fn of(header: &[u8; HEADER]) -> Self {
+        let number =
+            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        Self { application: number(68), layout: number(60) }
+    }
+
+    /// Reads the format through SQLite. A file that SQLite has open must not be opened otherwise in the same process:
+    /// closing it would drop SQLite's locks.
+    pub fn read(connection: &Connection) -> Result<Self> {
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+        let read = || Ok(Self { application: pragma("application_id")?, layout: pragma("user_version")? });
+        read().map_err(translate)
+    }
+
+    /// Fails if the file belongs to another application or has another layout.
+    pub fn is_ours(&self) -> Result<()> {
+        let (layout, ours) = (self.layout, VERSION);
+        match () {
+            () if self.application != APPLICATION_ID => damaged("it is a SQLite file of another application"),
+            () if layout > ours => damaged(format!(
+                "it has layout {layout}, made by a newer version (ours: {ours}): use that one"
+            )),
+            () if layout < ours => damaged(format!(
+                "it has layout {layout}, which is no longer read (ours: {ours}): use a new --data-dir"
+            )),
+            () => Ok(()),
+        }
+    }
+}

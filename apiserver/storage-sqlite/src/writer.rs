@@ -15,14 +15,13 @@ use crate::checkpoints;
 use crate::compaction::{self, Compaction};
 use crate::disk_full::DiskFull;
 use crate::early_compaction::EarlyCompaction;
-use crate::error::translate;
+use crate::error::{StoreFault, translate};
 use crate::failpoints;
 use crate::feed::EventFeed;
+use crate::file::OpenFiles;
 use crate::lock::Lock;
-use crate::open_files::OpenFiles;
 use crate::queue::{QueuedCommand, WriterCommand, next_batch, size};
 use crate::quota::StoreQuota;
-use crate::store_fault::StoreFault;
 
 /// Adds to a `NoSpace` error that writes resume without a restart.
 fn goes_on(error: BackendError) -> BackendError {

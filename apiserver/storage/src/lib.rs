@@ -29,7 +29,6 @@ pub mod retention;
 pub mod values;
 
 mod items;
-pub mod memory_budget;
 mod pinned;
 mod stored;
 pub mod work_meter;

@@ -15,7 +15,6 @@ use drydock_machinery::{ApiError, Object};
 use crate::backend::{BackendError, Revision, WriteContext};
 
 pub use crate::items::Items;
-pub use crate::memory_budget::MemoryBudget;
 pub use crate::pinned::Pinned;
 pub use crate::stored::Stored;
 
@@ -252,4 +251,26 @@ pub trait Storage: Send + Sync + 'static {
     fn history_room(&self) -> Option<u64>;
     /// Whether reads can be served.
     fn ready(&self) -> bool;
+}
+
+/// Grants memory to a read before it reads objects from the backend that no cache holds, and which are therefore not
+/// shared.
+#[async_trait]
+pub trait MemoryBudget: Send + Sync {
+    /// Reserves `bytes` more, and waits for them if necessary.
+    ///
+    /// # Errors
+    /// If there is not enough memory: the error for the client.
+    async fn take(&mut self, bytes: usize) -> Result<(), ApiError>;
+}
+
+/// Grants any amount: for reads that a program makes for itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnlimitedMemory;
+
+#[async_trait]
+impl MemoryBudget for UnlimitedMemory {
+    async fn take(&mut self, _: usize) -> Result<(), ApiError> {
+        Ok(())
+    }
 }

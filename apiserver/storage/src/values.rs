@@ -4,7 +4,7 @@ use crate::backend::{BackendError, Revision};
 use crate::fence;
 use crate::store;
 
-/// The prefix of every key.
+/// The prefix of every key. A backend may keep records of its own under keys without it.
 pub const ALL: &str = "/";
 
 /// The highest revision: clients may store a resourceVersion as a JSON number, which is exact up to here.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use drydock_storage::backend::Revision;
-use drydock_storage::memory_budget::UnlimitedMemory;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError, WatchEvent, WatchFrom};
+use drydock_storage::storage::{
+    ListOptions, ReadAt, Scope, Storage, StorageError, UnlimitedMemory, WatchEvent, WatchFrom,
+};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Duration, sleep, timeout};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use drydock_storage::backend::prefix_range;
-use drydock_storage::memory_budget::UnlimitedMemory;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope};
+use drydock_storage::storage::{ListOptions, ReadAt, Scope, UnlimitedMemory};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;

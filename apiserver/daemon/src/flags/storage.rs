@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use drydock_storage::location::StorageLocation;
 use drydock_storage_etcd::EtcdConfig;
-use drydock_storage_sqlite::{self as sqlite, DataDirectory};
+use drydock_storage_sqlite::DataDirectory;
 
 /// The folder of the embedded store.
 #[derive(Clone, Debug, Args)]
@@ -17,9 +17,14 @@ pub struct DataDir {
 }
 
 impl DataDir {
+    /// Where the embedded store is, without a quota.
+    pub fn directory(&self) -> DataDirectory {
+        DataDirectory { folder: self.data_dir.clone(), quota: None }
+    }
+
     /// The embedded store's file.
     pub fn file(&self) -> PathBuf {
-        sqlite::file(&self.data_dir)
+        self.directory().file()
     }
 }
 
@@ -79,8 +84,8 @@ impl StorageFlags {
         match self.is_etcd() {
             true => Arc::new(self.etcd.config()),
             false => {
-                let folder = self.data_dir.data_dir.clone();
-                Arc::new(DataDirectory { folder, quota: (quota > 0).then_some(quota) })
+                let quota = (quota > 0).then_some(quota);
+                Arc::new(DataDirectory { quota, ..self.data_dir.directory() })
             }
         }
     }

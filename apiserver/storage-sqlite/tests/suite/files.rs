@@ -226,15 +226,6 @@ async fn a_file_in_use_is_refused_by_a_hard_link() {
     assert_eq!(text(&open(&path), "/a", None).await.as_deref(), Some("2"));
 }
 
-#[test]
-fn a_folder_for_a_store_is_made_with_those_above_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let folder = directory.path().join("a/b/c");
-    drydock_storage_sqlite::make_folder(&folder).unwrap();
-    drydock_storage_sqlite::make_folder(&folder).unwrap();
-    assert!(folder.is_dir());
-}
-
 #[tokio::test]
 async fn a_running_watch_does_not_keep_the_file_and_ends() {
     let (_directory, path) = place();

@@ -1,21 +1,24 @@
 //! The initial events of a watcher, and the state that they are read from.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::Shared;
+use super::page::in_scope;
 use super::state::{Snapshot, State};
 use crate::backend::Revision;
 use crate::pinned::{Pinned, StateAge};
-use crate::storage::Scope;
+use crate::storage::{Scope, WatchEvent};
+use crate::work_meter::PollBudget;
 
 /// The objects that are still to be sent.
 pub(super) struct InitialObjects {
     /// The state of the objects. It can be released, and is made again from the ring.
     pub(super) held: Arc<PinnedState>,
     /// The key of the next object.
-    pub(super) start: String,
+    start: String,
 }
 
 impl InitialObjects {
@@ -35,6 +38,27 @@ impl InitialObjects {
             *self.held.snapshot.lock() = Some(again.clone());
             Some(again)
         })
+    }
+
+    /// Appends the next objects that the scope selects. Returns what was read if more are left; `None` after the last.
+    pub(super) fn read(
+        &mut self,
+        snapshot: &Snapshot,
+        scope: &Scope,
+        events: &mut VecDeque<WatchEvent>,
+    ) -> Option<PollBudget> {
+        let mut budget = PollBudget::default();
+        for stored in in_scope(snapshot, scope, &self.start) {
+            if budget.is_full() {
+                self.start = stored.key.to_string();
+                return Some(budget);
+            }
+            budget.count(scope, &stored.key, [stored]);
+            if scope.selects(stored) {
+                events.push_back(WatchEvent::Added(stored.clone()));
+            }
+        }
+        None
     }
 }
 

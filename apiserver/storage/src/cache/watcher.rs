@@ -7,9 +7,7 @@ use std::task::{Context, Poll};
 use super::Shared;
 use super::initial::InitialObjects;
 use super::objects::damage;
-use super::page::in_scope;
 use super::past_changes::Lookup;
-use super::poll_budget::PollBudget;
 use super::ring::CachedChange;
 use super::state::{Snapshot, State};
 use super::watcher_index::Registration;
@@ -17,6 +15,7 @@ use crate::backend::Revision;
 use crate::pinned::Pinned;
 use crate::scope::transition;
 use crate::storage::{Scope, StorageError, WatchEvent, Watcher};
+use crate::work_meter::PollBudget;
 
 /// For at most this many revisions, reading the changes is cheaper than reading the marks of the group, which takes a
 /// lock that its members share.
@@ -91,20 +90,8 @@ impl Cursor {
             self.expire(&self.shared.state.load_full(), events);
             return Rest::None;
         };
-        let (mut budget, mut left) = (PollBudget::default(), None);
-        for stored in in_scope(&snapshot, &self.scope, &initial.start) {
-            if budget.is_full() {
-                left = Some(stored.key.to_string());
-                break;
-            }
-            budget.count(&self.scope, &stored.key, [stored]);
-            if self.scope.selects(stored) {
-                events.push_back(WatchEvent::Added(stored.clone()));
-            }
-        }
-        match left {
-            Some(start) => {
-                initial.start = start;
+        match initial.read(&snapshot, &self.scope, events) {
+            Some(budget) => {
                 self.initial = Some(initial);
                 self.yields = budget.is_costly();
                 Rest::More

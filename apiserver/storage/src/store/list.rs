@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::{Store, backend_revision, fresh_enough};
 use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
-use crate::memory_budget::{MemoryBudget, UnlimitedMemory};
 use crate::scope::next_key;
-use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
+use crate::storage::{ListOptions, MemoryBudget, Page, ReadAt, Scope, StorageError, Stored, UnlimitedMemory};
 use crate::work_meter::WorkMeter;
 
 /// Maximum number of pairs read from the backend at once (Kubernetes: maxLimit is 10000).

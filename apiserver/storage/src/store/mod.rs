@@ -4,7 +4,6 @@
 //! the revision of the write (Kubernetes: storage/etcd3/store.go).
 
 mod codec;
-mod decodable;
 mod list;
 mod own_writes;
 mod update;

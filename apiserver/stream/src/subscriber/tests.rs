@@ -3,9 +3,9 @@
 use std::sync::Weak;
 
 use drydock_storage::cache::{Cache, Config as CacheConfig};
-use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::storage::Storage;
 use drydock_storage::store::Store;
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 
 use super::*;
 use crate::config::Config;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
-use drydock_storage::memory_budget::UnlimitedMemory;
 use drydock_storage::storage::{
-    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision,
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;

@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use super::{cache_over, gated, setup, small};
 use crate::backend::{Backend, BackendError, Revision, Write};
-use crate::memory_budget::UnlimitedMemory;
-use crate::storage::{ReadAt, Scope, Storage, StorageError, WatchFrom};
+use crate::storage::{ReadAt, Scope, Storage, StorageError, UnlimitedMemory, WatchFrom};
 use crate::testing::storage_suite::{all, read_value};
 
 pub async fn a_broken_watch_is_resumed_and_no_watcher_notices(backend: Arc<dyn Backend>) {

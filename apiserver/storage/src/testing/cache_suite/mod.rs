@@ -17,8 +17,7 @@ use gated_backend::GatedBackend;
 
 use crate::backend::{Backend, Revision};
 use crate::cache::{Cache, Config, Metrics};
-use crate::memory_budget::UnlimitedMemory;
-use crate::storage::{ReadAt, Scope};
+use crate::storage::{ReadAt, Scope, UnlimitedMemory};
 use crate::store::Store;
 use crate::testing::storage_suite::{Fixture, all};
 

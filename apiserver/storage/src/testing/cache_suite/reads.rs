@@ -10,8 +10,9 @@ use futures::future::{join_all, poll_immediate};
 use super::{setup, small};
 use crate::backend::{Backend, Revision};
 use crate::cache::Config;
-use crate::memory_budget::UnlimitedMemory;
-use crate::storage::{Items, ListOptions, MemoryBudget, ReadAt, Scope, Storage, StorageError};
+use crate::storage::{
+    Items, ListOptions, MemoryBudget, ReadAt, Scope, Storage, StorageError, UnlimitedMemory,
+};
 use crate::testing::storage_suite::{all, object, read_value};
 
 pub async fn consistent_reads_do_not_read_pairs_from_the_backend(backend: Arc<dyn Backend>) {

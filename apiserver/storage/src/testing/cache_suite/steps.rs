@@ -13,8 +13,7 @@ use futures::poll;
 use super::{Setup, setup, small};
 use crate::backend::{Backend, Revision};
 use crate::cache::Config;
-use crate::memory_budget::UnlimitedMemory;
-use crate::storage::{ReadAt, Scope, WatchEvent, WatchFrom};
+use crate::storage::{ReadAt, Scope, UnlimitedMemory, WatchEvent, WatchFrom};
 use crate::testing::storage_suite::{all, object, read_value};
 use crate::work_meter::STEP;
 

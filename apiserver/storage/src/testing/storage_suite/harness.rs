@@ -8,10 +8,9 @@ use drydock_machinery::Object;
 use serde_json::json;
 
 use crate::backend::{Backend, Revision, Write, WriteOutcome};
-use crate::memory_budget::UnlimitedMemory;
 use crate::storage::{
-    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UpdateDecision, WatchEvent, WatchFrom,
-    Watcher,
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
+    WatchEvent, WatchFrom, Watcher,
 };
 
 /// How long a test waits for a watch before it fails. Not a measurement.

@@ -2,8 +2,7 @@
 
 use super::harness::{Fixture, all, read_value};
 use crate::backend::{BackendError, Revision};
-use crate::memory_budget::UnlimitedMemory;
-use crate::storage::{ReadAt, Scope, StorageError};
+use crate::storage::{ReadAt, Scope, StorageError, UnlimitedMemory};
 
 pub async fn damaged_bytes_are_an_error_and_not_a_panic(fixture: Fixture) {
     fixture.create("a/good", 1).await;

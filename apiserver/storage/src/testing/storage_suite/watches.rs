@@ -2,8 +2,7 @@
 
 use super::harness::{Fixture, all, even};
 use crate::backend::Revision;
-use crate::memory_budget::UnlimitedMemory;
-use crate::storage::{ReadAt, Scope, StorageError, WatchFrom};
+use crate::storage::{ReadAt, Scope, StorageError, UnlimitedMemory, WatchFrom};
 
 async fn now(fixture: &Fixture) -> Revision {
     fixture.backend.current_revision().await.unwrap()

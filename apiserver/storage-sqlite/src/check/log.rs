@@ -5,9 +5,8 @@ use drydock_storage::backend::Result;
 use drydock_storage::values;
 use rusqlite::Connection;
 
-use crate::check::damaged;
-use crate::error::translate;
-use crate::progress::Progress;
+use super::Progress;
+use crate::error::{damaged, translate};
 use crate::row::LogRow;
 use crate::{compaction, schema};
 
