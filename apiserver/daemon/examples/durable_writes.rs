@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use drydock_storage::backend::{Backend, Revision, Write, WriteOutcome, prefix_range};
+use drydock_storage::backend::{Backend, CompareAndSwap, Revision, WriteOutcome, prefix_range};
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 
@@ -103,7 +103,7 @@ async fn get(store: Store, caller: usize, _: u64, _: Revision) -> Result<Revisio
 async fn write(store: Store, key: String, expected: Option<Revision>) -> Result<Revision> {
     let value = Some(Bytes::from(vec![b'x'; VALUE]));
     match store
-        .write(Write { key, expected, value, guard: None, priority: Default::default() })
+        .write(CompareAndSwap { key, expected, value, guard: None, priority: Default::default() })
         .await
         .map_err(Error::other)?
     {

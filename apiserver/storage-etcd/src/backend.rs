@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_storage::backend::{
-    Backend, BackendError, CompactionTurn, KeyValue, RangeResult, Result, Revision, WatchItem, Write,
-    WriteOutcome,
+    Backend, BackendError, CompactionTurn, CompareAndSwap, KeyValue, RangeResult, Result, Revision,
+    WatchItem, WriteOutcome,
 };
 use drydock_storage::location::{LocationError, StorageLocation};
 use tokio::sync::mpsc;
@@ -119,7 +119,7 @@ impl Backend for EtcdBackend {
         self.requests.range(keys, limit, at).await
     }
 
-    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+    async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         self.requests.write(write).await
     }
 

@@ -1,7 +1,9 @@
 //! Fills an unused prefix with pairs from another store.
 
 use bytes::Bytes;
-use drydock_storage::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{
+    BackendError, CompareAndSwap, Guard, KeyValue, Result, Revision, WriteOutcome,
+};
 use drydock_storage::values;
 use tokio::task::JoinSet;
 
@@ -86,8 +88,13 @@ impl PrefixImport {
                 joined(running.join_next().await)?;
             }
             let (key, expected, value) = as_write(pair);
-            let write =
-                Write { key, expected, value, guard: Some(self.guard.clone()), priority: Default::default() };
+            let write = CompareAndSwap {
+                key,
+                expected,
+                value,
+                guard: Some(self.guard.clone()),
+                priority: Default::default(),
+            };
             running.spawn(write_one(self.requests.clone(), write));
         }
         while let Some(ended) = running.join_next().await {
@@ -97,7 +104,7 @@ impl PrefixImport {
     }
 }
 
-async fn write_one(requests: PrefixRequests, write: Write) -> Result<WriteOutcome> {
+async fn write_one(requests: PrefixRequests, write: CompareAndSwap) -> Result<WriteOutcome> {
     let (key, bytes) = (write.key.clone(), write.value.as_ref().map_or(0, |value| value.len()));
     requests.write(write).await.map_err(|error| match error {
         BackendError::TooLarge => BackendError::Unavailable(format!(

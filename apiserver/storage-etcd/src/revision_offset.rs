@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 use drydock_storage::backend::{
-    BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range,
+    BackendError, CompareAndSwap, Guard, KeyValue, Result, Revision, WriteOutcome, prefix_range,
 };
 use drydock_storage::values::{self, raised};
 use serde_json::{Value, json};
@@ -246,6 +246,12 @@ pub(super) async fn reclaim(requests: &PrefixRequests, prefix: &str, bump: u64) 
 async fn write(requests: &PrefixRequests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
     let value = Some(value.to_string().into());
     requests
-        .write(Write { key: KEY.to_owned(), expected, value, guard: None, priority: Default::default() })
+        .write(CompareAndSwap {
+            key: KEY.to_owned(),
+            expected,
+            value,
+            guard: None,
+            priority: Default::default(),
+        })
         .await
 }

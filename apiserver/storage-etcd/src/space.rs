@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use drydock_storage::backend::{BackendError, Priority, Result, Revision, Write};
+use drydock_storage::backend::{BackendError, CompareAndSwap, Priority, Result, Revision};
 use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes, history_room};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -89,7 +89,7 @@ impl Space {
     }
 
     /// Fails for an ordinary create if only the reserve is left.
-    pub fn check(&self, write: &Write) -> Result<()> {
+    pub fn check(&self, write: &CompareAndSwap) -> Result<()> {
         let creates =
             write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > MAX_TOKEN);
         if write.priority != Priority::Ordinary || !creates {

@@ -1,6 +1,6 @@
 //! Writes: each is one transaction, which compares everything that it depends on.
 
-use drydock_storage::backend::{BackendError, Result, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, CompareAndSwap, Result, WriteOutcome};
 use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 
@@ -16,7 +16,7 @@ type Expected = (String, i64);
 
 impl PrefixRequests {
     /// Compares and swaps. The outcome is unknown only after an `Unavailable` error.
-    pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
+    pub async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         self.space.check(&write)?;
         for _ in 0..TRIES {
             match self.attempt(&write).await {
@@ -37,7 +37,7 @@ impl PrefixRequests {
         Err(BackendError::Closed(why.to_owned()))
     }
 
-    fn note(&self, write: &Write, outcome: &WriteOutcome) {
+    fn note(&self, write: &CompareAndSwap, outcome: &WriteOutcome) {
         if let WriteOutcome::Committed(revision) = outcome {
             self.space
                 .wrote(write.key.len() + write.value.as_ref().map_or(0, |value| value.len()), *revision);
@@ -45,7 +45,7 @@ impl PrefixRequests {
     }
 
     /// Tries a write once. Returns `None` if the record of the prefix has changed; the new record is then known.
-    async fn attempt(&self, write: &Write) -> Result<Option<WriteOutcome>> {
+    async fn attempt(&self, write: &CompareAndSwap) -> Result<Option<WriteOutcome>> {
         let revision_offset = &self.prefix.revision_offset;
         let key = self.prefix.key(&write.key);
         let operation = match &write.value {

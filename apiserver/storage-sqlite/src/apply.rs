@@ -1,6 +1,6 @@
 //! Applies the commands of one transaction to the log table.
 
-use drydock_storage::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{BackendEvent, CompareAndSwap, KeyValue, Result, Revision, WriteOutcome};
 use rusqlite::Connection;
 
 use crate::compaction::Compaction;
@@ -29,7 +29,11 @@ impl PendingTransaction {
 
     /// Compares and swaps. Deleting a key that does not exist writes nothing and uses no revision, as in etcd. If the
     /// inner result is an error, only this write is refused and the transaction goes on.
-    pub fn write(&mut self, transaction: &Connection, write: &Write) -> Result<Result<WriteOutcome>> {
+    pub fn write(
+        &mut self,
+        transaction: &Connection,
+        write: &CompareAndSwap,
+    ) -> Result<Result<WriteOutcome>> {
         if let Some(guard) = &write.guard
             && present(transaction, &guard.key)?.map(|pair| pair.mod_revision) != Some(guard.revision)
         {
@@ -61,7 +65,7 @@ impl PendingTransaction {
         Ok(moved.map(|()| WriteOutcome::Committed(at)))
     }
 
-    fn next_event(&self, write: &Write, previous: Option<KeyValue>) -> BackendEvent {
+    fn next_event(&self, write: &CompareAndSwap, previous: Option<KeyValue>) -> BackendEvent {
         let revision = Revision(self.revision + 1);
         BackendEvent {
             revision,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_storage::backend::{
-    Backend, BackendError, KeyValue, RangeResult, Result, Revision, WatchItem, Write, WriteOutcome,
+    Backend, BackendError, CompareAndSwap, KeyValue, RangeResult, Result, Revision, WatchItem, WriteOutcome,
 };
 use drydock_storage::retention::Retention;
 use tokio::sync::mpsc;
@@ -104,7 +104,7 @@ impl Backend for SqliteBackend {
         self.readers.run(move |connection| read::page(connection, &keys, limit, at)).await
     }
 
-    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+    async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         if write.key.len() + write.value.as_ref().map_or(0, |value| value.len()) > self.max_value {
             return Err(BackendError::TooLarge);
         }

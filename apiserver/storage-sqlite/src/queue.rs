@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_storage::backend::{Result, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{CompareAndSwap, Result, Revision, WriteOutcome};
 use tokio::sync::oneshot;
 
 /// Maximum number of commands in one transaction.
@@ -23,7 +23,7 @@ pub(super) struct QueuedCommand {
 /// The commands of the writer.
 pub(super) enum WriterCommand {
     /// One compare-and-swap.
-    Write(Write),
+    Write(CompareAndSwap),
     /// Compacts to a revision. The answer is that revision, as if it had been committed.
     Compact(Revision),
 }

@@ -41,7 +41,7 @@ pub struct RangeResult {
 
 /// One compare-and-swap write of one key.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct CompareAndSwap {
     /// The key to write.
     pub key: String,
     /// The write happens only if the key's mod revision is this; `None` means that the key must not exist.
@@ -220,7 +220,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Compares and swaps one key.
-    async fn write(&self, write: Write) -> Result<WriteOutcome>;
+    async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome>;
 
     /// Sends the events in `keys` with a revision above `after` into a bounded channel. A start below the compaction
     /// boundary delivers `Failed(Compacted)`; a start above the current revision waits for it. Dropping the receiver

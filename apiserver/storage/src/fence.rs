@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome};
+use crate::backend::{Backend, BackendError, CompareAndSwap, Guard, KeyValue, Revision, WriteOutcome};
 
 /// The prefix of the keys; a writer's name follows.
 pub(crate) const PREFIX: &str = "/fences/";
@@ -91,7 +91,13 @@ impl Fences {
     ) -> Result<Option<NewestTerm>, FenceError> {
         let expected = older.map(|known| known.revision);
         let value = Some(term.to_string().into());
-        let write = Write { key: key.to_owned(), expected, value, guard: None, priority: Default::default() };
+        let write = CompareAndSwap {
+            key: key.to_owned(),
+            expected,
+            value,
+            guard: None,
+            priority: Default::default(),
+        };
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => Ok(Some(NewestTerm { term, revision })),
             WriteOutcome::Conflict(present, _) => Ok(present.map(read).transpose()?),

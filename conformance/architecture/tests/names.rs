@@ -58,11 +58,10 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Waiter",
     "Waiting",
     "Work",
-    "Write",
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 38;
+const MOST_NOT_YET_RENAMED: usize = 37;
 
 #[test]
 fn a_type_name_has_one_meaning() {

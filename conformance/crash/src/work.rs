@@ -1,7 +1,7 @@
 //! What is written: a few keys, created, updated and deleted, values that are never the same.
 
 use bytes::Bytes;
-use drydock_storage::backend::{Backend, BackendError, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{Backend, BackendError, CompareAndSwap, Revision, WriteOutcome};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -21,7 +21,7 @@ pub struct CrashWriter {
 pub struct NextWrite {
     /// What it is.
     pub wrote: Wrote,
-    write: Write,
+    write: CompareAndSwap,
 }
 
 impl CrashWriter {
@@ -43,8 +43,13 @@ impl CrashWriter {
             false => Some(self.value(&name)),
         };
         let bytes = value.clone().map(Bytes::from);
-        let write =
-            Write { key: key.clone(), expected, value: bytes, guard: None, priority: Default::default() };
+        let write = CompareAndSwap {
+            key: key.clone(),
+            expected,
+            value: bytes,
+            guard: None,
+            priority: Default::default(),
+        };
         Ok(NextWrite { wrote: (key, value), write })
     }
 

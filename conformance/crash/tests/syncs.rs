@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use drydock_disk::{Faults, disk};
-use drydock_storage::backend::{Backend, BackendError, Write, WriteOutcome};
+use drydock_storage::backend::{Backend, BackendError, CompareAndSwap, WriteOutcome};
 use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, SqliteOptions};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -54,7 +54,7 @@ impl Setup {
         let name = format!("object-{:03}", self.written);
         let key = format!("/registry/g/plural/{name}");
         let value = format!(r#"{{"metadata":{{"name":"{name}"}},"filling":"{}"}}"#, "x".repeat(7000));
-        let write = Write {
+        let write = CompareAndSwap {
             key: key.clone(),
             expected: None,
             value: Some(value.clone().into()),

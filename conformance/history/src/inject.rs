@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use drydock_storage::backend::{
-    Backend, KeyValue, RangeResult, Result, Revision, WatchItem, Write, WriteOutcome,
+    Backend, CompareAndSwap, KeyValue, RangeResult, Result, Revision, WatchItem, WriteOutcome,
 };
 use tokio::sync::{RwLock, mpsc};
 
@@ -58,7 +58,7 @@ struct Faulty {
 
 impl Faulty {
     /// Acknowledges an update that would be made, and makes another one elsewhere in its place.
-    async fn lose(&self, write: Write) -> Result<WriteOutcome> {
+    async fn lose(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         let _alone = self.inject.order.write().await;
         let (present, at) = self.inner.get(&write.key, None).await?;
         if present.map(|pair| pair.mod_revision) != write.expected || write.guard.is_some() {
@@ -66,7 +66,7 @@ impl Faulty {
         }
         let elsewhere = format!("/lost/{}", at.0);
         self.inner
-            .write(Write {
+            .write(CompareAndSwap {
                 key: elsewhere,
                 expected: None,
                 value: write.value,
@@ -77,7 +77,7 @@ impl Faulty {
     }
 
     /// Acknowledges an update that would be made, and makes it a little later.
-    async fn hurry(&self, write: Write) -> Result<WriteOutcome> {
+    async fn hurry(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         let alone = self.inject.order.clone().write_owned().await;
         let (present, at) = self.inner.get(&write.key, None).await?;
         if present.map(|pair| pair.mod_revision) != write.expected || write.guard.is_some() {
@@ -136,7 +136,7 @@ impl Backend for Faulty {
         self.inner.range(keys, limit, at).await
     }
 
-    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+    async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         let is_ours = write.key.starts_with(PREFIX) && write.value.is_some();
         if is_ours && self.inject.is_due(FaultKind::LostWrite) {
             return self.lose(write).await;

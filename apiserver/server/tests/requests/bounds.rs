@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use drydock_storage::backend::Write;
+use drydock_storage::backend::CompareAndSwap;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn an_object_that_is_too_large_already_can_be_made_smaller_and_ended() {
     let value = Some(old.to_string().into());
     server
         .backend
-        .write(Write { key, expected: None, value, guard: None, priority: Default::default() })
+        .write(CompareAndSwap { key, expected: None, value, guard: None, priority: Default::default() })
         .await
         .unwrap();
     let uri = format!("{GADGETS}/old");

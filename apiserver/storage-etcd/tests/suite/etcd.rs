@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drydock_storage::backend::{BackendError, CompactionTurn, Revision, WatchItem, Write};
+use drydock_storage::backend::{BackendError, CompactionTurn, CompareAndSwap, Revision, WatchItem};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ async fn a_dead_etcd_is_unavailable_and_not_waited_for_without_end() {
     let store = etcd.backend("/suite").await;
     create(&store, "/a", "1").await;
     etcd.kill();
-    let write = Write {
+    let write = CompareAndSwap {
         key: "/b".to_owned(),
         expected: None,
         value: value("1"),

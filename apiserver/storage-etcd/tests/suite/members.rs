@@ -93,7 +93,7 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
     let (one, _other, store) = two_proxies(&etcd).await;
     create(&store, "/warm", "1").await;
     one.shut();
-    let write = drydock_storage::backend::Write {
+    let write = drydock_storage::backend::CompareAndSwap {
         key: "/a".to_owned(),
         expected: None,
         value: value("1"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_storage::backend::{BackendError, CompactionTurn, Priority, Revision, Write};
+use drydock_storage::backend::{BackendError, CompactionTurn, CompareAndSwap, Priority, Revision};
 use drydock_storage::retention::Retention;
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
@@ -24,7 +24,7 @@ async fn put(
     priority: Priority,
 ) -> Result<Revision, BackendError> {
     let value = Some(Bytes::from(vec![b'x'; OBJECT]));
-    let write = Write { key: key.to_owned(), expected, value, guard: None, priority };
+    let write = CompareAndSwap { key: key.to_owned(), expected, value, guard: None, priority };
     store.write(write).await.map(committed)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use drydock_storage::backend::{Backend, BackendError, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{Backend, BackendError, CompareAndSwap, Revision, WriteOutcome};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, SqliteOptions};
 
@@ -53,7 +53,7 @@ async fn files_are_for_their_owner_alone() {
     let (directory, path) = place();
     let store = SqliteBackend::open(&path, SqliteOptions::default()).unwrap();
     store
-        .write(Write {
+        .write(CompareAndSwap {
             key: "/a".into(),
             expected: None,
             value: Some("x".into()),
@@ -263,7 +263,7 @@ async fn full(path: &Path) -> (Store, Revision, BackendError) {
     let store: Store = Arc::new(SqliteBackend::open(path, options).unwrap());
     let mut last = None;
     loop {
-        let write = Write {
+        let write = CompareAndSwap {
             key: "/a".to_owned(),
             expected: last,
             value: Some(big()),
@@ -302,7 +302,7 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     store.compact(last).await.unwrap();
     // Rows are removed step by step; each refused write reads the size again.
     let next = loop {
-        let write = Write {
+        let write = CompareAndSwap {
             key: "/a".to_owned(),
             expected: Some(last),
             value: Some(big.clone()),
@@ -328,7 +328,7 @@ async fn writes_beyond_the_queue_are_refused_at_once() {
     let admin = rusqlite::Connection::open(&path).unwrap();
     admin.execute_batch("BEGIN IMMEDIATE").unwrap();
     let writes = (0..20).map(|n| {
-        let write = Write {
+        let write = CompareAndSwap {
             key: format!("/{n}"),
             expected: None,
             value: value("1"),

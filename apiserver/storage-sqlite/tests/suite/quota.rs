@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_storage::backend::{BackendError, Priority, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, CompareAndSwap, Priority, Revision, WriteOutcome};
 use drydock_storage::retention::Retention;
 use drydock_storage::testing::backend_suite::harness::{Store, committed};
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
@@ -36,7 +36,7 @@ async fn put_as(
     bytes: usize,
 ) -> Result<Revision, BackendError> {
     let value = Some(Bytes::from(vec![b'x'; bytes]));
-    let write = Write { key: key.to_owned(), expected, value, guard: None, priority };
+    let write = CompareAndSwap { key: key.to_owned(), expected, value, guard: None, priority };
     store.write(write).await.map(committed)
 }
 
@@ -50,7 +50,7 @@ async fn put(
 }
 
 async fn remove(store: &Store, key: &str, expected: Revision) -> Result<Revision, BackendError> {
-    let write = Write {
+    let write = CompareAndSwap {
         key: key.to_owned(),
         expected: Some(expected),
         value: None,
@@ -196,7 +196,7 @@ async fn of_one_transaction_each_write_is_judged_alone() {
     let deletes = made.iter().map(|(key, at)| remove(&store, key, *at).boxed());
     let answers = futures::future::join_all(creates.chain(deletes)).await;
     assert!(answers[..50].iter().all(Result::is_err) && answers[50..].iter().all(Result::is_ok));
-    let conflict = Write {
+    let conflict = CompareAndSwap {
         key: made[0].0.clone(),
         expected: Some(made[0].1),
         value: None,

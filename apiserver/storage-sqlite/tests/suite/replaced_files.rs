@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use drydock_storage::backend::{BackendError, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, CompareAndSwap, Revision, WriteOutcome};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_sqlite::{self as sqlite, Progress};
 
@@ -27,8 +27,8 @@ async fn ended(store: &Store, file: &str) {
     assert_eq!(store.current_revision().await.unwrap(), before);
 }
 
-fn late() -> Write {
-    Write {
+fn late() -> CompareAndSwap {
+    CompareAndSwap {
         key: "/late".to_owned(),
         expected: None,
         value: value("1"),
@@ -117,7 +117,7 @@ async fn a_server_whose_lock_is_removed_leaves_the_store_to_the_next() {
     let mut tries = 0;
     let refused = loop {
         // If it were accepted, it would find that its key exists, and write nothing.
-        let write = Write {
+        let write = CompareAndSwap {
             key: key("a"),
             expected: None,
             value: value("1"),

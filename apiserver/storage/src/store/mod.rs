@@ -17,7 +17,7 @@ use bytes::Bytes;
 use drydock_machinery::Object;
 
 use crate::backend::{
-    Backend, BackendError, KeyValue, Revision, Write, WriteContext, WriteOutcome, prefix_range,
+    Backend, BackendError, CompareAndSwap, KeyValue, Revision, WriteContext, WriteOutcome, prefix_range,
 };
 use crate::storage::{
     ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
@@ -96,9 +96,9 @@ impl Store {
         expected: Option<Revision>,
         value: Option<Bytes>,
         context: WriteContext<'_>,
-    ) -> Write {
+    ) -> CompareAndSwap {
         let WriteContext { guard, priority } = context;
-        Write { key: self.absolute(key), expected, value, guard: guard.cloned(), priority }
+        CompareAndSwap { key: self.absolute(key), expected, value, guard: guard.cloned(), priority }
     }
 
     /// Writes an object, given as its bytes, if the key's revision is still `expected`.

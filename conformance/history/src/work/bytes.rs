@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drydock_storage::backend::{
-    BackendError, Guard, KeyValue, Revision, Write as Ask, WriteOutcome, prefix_range,
+    BackendError, CompareAndSwap as Ask, Guard, KeyValue, Revision, WriteOutcome, prefix_range,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use drydock_storage::backend::{BackendError, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, CompareAndSwap, WriteOutcome};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
@@ -29,7 +29,7 @@ async fn write_on(store: Store) -> (usize, BackendError) {
         let name = format!("more-{n}");
         let to = value(object(&name, "1"));
         match store
-            .write(Write {
+            .write(CompareAndSwap {
                 key: key(&name),
                 expected: None,
                 value: to,
@@ -94,7 +94,7 @@ async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
     until_it_says(&idle, |why| why.is_some_and(|why| why.contains("store.db"))).await;
     etcd::reclaim(&config, 1000).await.unwrap();
     until_it_says(&idle, |why| why.is_some_and(|why| why.contains("start the server again"))).await;
-    let late = Write {
+    let late = CompareAndSwap {
         key: "/late".into(),
         expected: None,
         value: value("1"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drydock_storage::backend::{Guard, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{CompareAndSwap, Guard, Revision, WriteOutcome};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::PrefixImport;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
@@ -118,7 +118,7 @@ async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
     assert!(matches!(outcome, WriteOutcome::Conflict(None, _)), "{outcome:?}");
     let guard = Some(Guard { key: "/absent".into(), revision: offset });
     let outcome = there
-        .write(Write {
+        .write(CompareAndSwap {
             key: "/a".into(),
             expected: None,
             value: value("1"),

@@ -1,6 +1,6 @@
 //! Moves of objects from the embedded store to etcd, and back.
 
-use drydock_storage::backend::{BackendError, CompactionTurn, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, CompactionTurn, CompareAndSwap, Revision, WriteOutcome};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage_sqlite as sqlite;
@@ -60,7 +60,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
     // A write that expects an old revision is a conflict, not a create.
     assert!(matches!(cas(&there, &key("busy"), Some(busy), None).await, WriteOutcome::Conflict(Some(_), _)));
     let guard = drydock_storage::backend::Guard { key: key("busy"), revision: busy };
-    let write = Write {
+    let write = CompareAndSwap {
         key: "/x".into(),
         expected: None,
         value: value("1"),

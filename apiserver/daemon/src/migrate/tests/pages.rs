@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use async_trait::async_trait;
-use drydock_storage::backend::{RangeResult, WatchItem, Write, WriteOutcome};
+use drydock_storage::backend::{CompareAndSwap, RangeResult, WatchItem, WriteOutcome};
 use tokio::sync::mpsc;
 
 use crate::migrate::*;
@@ -31,7 +31,7 @@ impl Backend for CountingBackend {
         self.0.page(keys, limit, at).await
     }
 
-    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+    async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         self.0.write(write).await
     }
 
@@ -59,7 +59,7 @@ async fn objects_are_counted_once_and_each_is_read_once() {
             AtomicUsize::new(0),
         );
         let key = |n: usize| format!("/{n:05}");
-        let write = |n| Write {
+        let write = |n| CompareAndSwap {
             key: key(n),
             expected: None,
             value: Some("x".into()),

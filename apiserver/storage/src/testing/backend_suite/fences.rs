@@ -1,11 +1,11 @@
 //! Writes that depend on another key, and writers whose fencing terms end.
 
 use super::harness::*;
-use crate::backend::{Guard, Write, WriteOutcome};
+use crate::backend::{CompareAndSwap, Guard, WriteOutcome};
 use crate::fence::{FenceError, Fences};
 
 async fn guarded(store: &Store, key: &str, guard: &Guard) -> WriteOutcome {
-    let write = Write {
+    let write = CompareAndSwap {
         key: key.to_owned(),
         expected: None,
         value: value("1"),

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::backend::{
-    Backend, BackendError, BackendEvent, KeyValue, Revision, WatchItem, Write, WriteOutcome, prefix_range,
+    Backend, BackendError, BackendEvent, CompareAndSwap, KeyValue, Revision, WatchItem, WriteOutcome,
+    prefix_range,
 };
 
 /// How long a test waits for a watch before it fails. Not a measurement.
@@ -21,7 +22,13 @@ pub fn value(text: impl Into<String>) -> Option<Bytes> {
 
 /// Compares and swaps one key.
 pub async fn cas(store: &Store, key: &str, expected: Option<Revision>, to: Option<Bytes>) -> WriteOutcome {
-    let write = Write { key: key.to_owned(), expected, value: to, guard: None, priority: Default::default() };
+    let write = CompareAndSwap {
+        key: key.to_owned(),
+        expected,
+        value: to,
+        guard: None,
+        priority: Default::default(),
+    };
     store.write(write).await.expect("a write is answered")
 }
 

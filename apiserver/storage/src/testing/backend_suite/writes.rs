@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::harness::*;
-use crate::backend::{BackendError, Revision, Write, WriteOutcome};
+use crate::backend::{BackendError, CompareAndSwap, Revision, WriteOutcome};
 
 pub async fn every_write_gets_the_next_revision(store: Store) {
     let first = create(&store, "/a", "1").await;
@@ -88,7 +88,7 @@ pub async fn a_key_can_be_created_again_after_its_delete(store: Store) {
 
 pub async fn a_value_too_large_is_refused_and_nothing_written(store: Store) {
     let before = store.current_revision().await.unwrap();
-    let huge = Write {
+    let huge = CompareAndSwap {
         key: "/a".to_owned(),
         expected: None,
         value: Some(vec![b'x'; 8 << 20].into()),

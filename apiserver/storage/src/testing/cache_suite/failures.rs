@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::{cache_over, gated, setup, small};
-use crate::backend::{Backend, BackendError, Revision, Write};
+use crate::backend::{Backend, BackendError, CompareAndSwap, Revision};
 use crate::storage::{ReadAt, Scope, Storage, StorageError, UnlimitedMemory, WatchFrom};
 use crate::testing::storage_suite::{all, read_value};
 
@@ -85,7 +85,7 @@ pub async fn a_cache_of_which_a_part_has_ended_is_not_alive(backend: Arc<dyn Bac
 /// because clients would take its absence for a deletion.
 pub async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers(backend: Arc<dyn Backend>) {
     let gate = gated(backend);
-    let damage = |key: &str, expected| Write {
+    let damage = |key: &str, expected| CompareAndSwap {
         key: format!("/registry/test.example/widgets/{key}"),
         expected,
         value: Some("{half an obj".into()),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::backend::{
-    Backend, BackendError, KeyValue, RangeResult, Result, Revision, WatchItem, Write, WriteOutcome,
+    Backend, BackendError, CompareAndSwap, KeyValue, RangeResult, Result, Revision, WatchItem, WriteOutcome,
 };
 
 pub struct GatedBackend {
@@ -121,7 +121,7 @@ impl Backend for GatedBackend {
         self.inner.range(keys, limit, at).await
     }
 
-    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+    async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         self.inner.write(write).await
     }
 

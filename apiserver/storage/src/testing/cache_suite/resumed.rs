@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use super::gated_backend::GatedBackend;
 use super::{Setup, cache_over, gated, setup, small};
-use crate::backend::{Backend, BackendError, Revision, Write};
+use crate::backend::{Backend, BackendError, CompareAndSwap, Revision};
 use crate::cache::Config;
 use crate::storage::{ReadAt, Scope, StorageError, WatchFrom};
 use crate::store::Store;
@@ -130,7 +130,7 @@ pub async fn a_damaged_value_of_the_past_ends_the_watches_of_its_namespace(backe
     let gate = gated(backend);
     let start = before(&gate).create("a/0", 0).await;
     let key = "/registry/test.example/widgets/b/1".to_owned();
-    let damaged = Write {
+    let damaged = CompareAndSwap {
         key,
         expected: None,
         value: Some("{half an obj".into()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_machinery::Object;
 use serde_json::json;
 
-use crate::backend::{Backend, Revision, Write, WriteOutcome};
+use crate::backend::{Backend, CompareAndSwap, Revision, WriteOutcome};
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
     WatchEvent, WatchFrom, Watcher,
@@ -104,7 +104,7 @@ impl Fixture {
     }
 
     pub async fn write_bytes(&self, key: &str, bytes: &'static [u8]) -> Revision {
-        let write = Write {
+        let write = CompareAndSwap {
             key: key.to_owned(),
             expected: None,
             value: Some(bytes.into()),
