@@ -74,9 +74,9 @@ pub struct Page {
     pub remaining: Option<u64>,
 }
 
-/// Options of a list.
+/// Which page of a list to read.
 #[derive(Clone, Debug)]
-pub struct ListOptions {
+pub struct PageOptions {
     /// Freshness.
     pub at: ReadAt,
     /// Maximum number of items in the page; 0 means no limit.
@@ -227,7 +227,7 @@ pub trait Storage: Send + Sync + 'static {
     async fn list(
         &self,
         scope: &Scope,
-        options: &ListOptions,
+        options: &PageOptions,
         memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError>;
     /// Runs a compare-and-swap loop: `updater` sees the current state and returns the change to make. The state is
@@ -246,7 +246,7 @@ pub trait Storage: Send + Sync + 'static {
     async fn current_revision(&self) -> Result<Revision, StorageError>;
     /// Returns about how many bytes of objects a list of `scope` reads. It stops counting at `enough`, and returns
     /// `enough` if the number is not known at once. It reads nothing from the backend.
-    fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize;
+    fn listed_bytes(&self, scope: &Scope, options: &PageOptions, enough: usize) -> usize;
     /// See [`crate::backend::Backend::history_room`].
     fn history_room(&self) -> Option<u64>;
     /// Whether reads can be served.

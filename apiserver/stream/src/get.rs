@@ -4,7 +4,7 @@ use bytes::Bytes;
 use drydock_api::eviction_request::{self, EvictionRequest};
 use drydock_api::node_maintenance::{self, NodeMaintenance};
 use drydock_proto::status::v1alpha1::{GetEvictionResponse, GetMaintenanceResponse, GetNodeResponse};
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, Stored, UnlimitedMemory};
+use drydock_storage::storage::{PageOptions, ReadAt, Scope, Storage, Stored, UnlimitedMemory};
 use drydock_storage::work_meter::WorkMeter;
 use prost::Message;
 use tonic::Status;
@@ -86,7 +86,7 @@ async fn all(
     storage: &dyn Storage,
     scope: Scope,
 ) -> Result<impl Iterator<Item = std::sync::Arc<Stored>>, Status> {
-    let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+    let options = PageOptions { at: ReadAt::Latest, limit: 0, start: None };
     let page = storage.list(&scope, &options, &mut UnlimitedMemory).await;
     Ok(page.map_err(|error| of_storage(&error, "list", ""))?.items.into_iter())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::{
-    ListOptions, ReadAt, Scope, Storage, StorageError, UnlimitedMemory, WatchEvent, WatchFrom,
+    PageOptions, ReadAt, Scope, Storage, StorageError, UnlimitedMemory, WatchEvent, WatchFrom,
 };
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -110,7 +110,7 @@ impl Hubs {
     /// Returns a revision that includes every write acknowledged so far, so that the snapshot for a client includes its
     /// own writes. All caches that entities of this kind are made from have reached it.
     async fn newest(&self, entity: Entity) -> Result<u64, Status> {
-        let options = ListOptions { at: ReadAt::Latest, limit: 1, start: None };
+        let options = PageOptions { at: ReadAt::Latest, limit: 1, start: None };
         let mut newest = u64::MAX;
         for storage in self.storages(entity) {
             // Lists no object: only the revision matters, and that the cache has reached it.

@@ -38,7 +38,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Limits",
     "Line",
     "Lines",
-    "ListOptions",
     "Log",
     "Next",
     "Nodes",
@@ -61,7 +60,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 37;
+const MOST_NOT_YET_RENAMED: usize = 36;
 
 #[test]
 fn a_type_name_has_one_meaning() {

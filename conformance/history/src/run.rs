@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use drydock_storage::backend::prefix_range;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, UnlimitedMemory};
+use drydock_storage::storage::{PageOptions, ReadAt, Scope, UnlimitedMemory};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
@@ -149,7 +149,7 @@ async fn last_look(context: &HistoryContext, which: usize) -> Result<()> {
     let server = context.server(which).await;
     for storage in [&server.store, &server.cache] {
         let called = context.recorder.stamp();
-        let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+        let options = PageOptions { at: ReadAt::Latest, limit: 0, start: None };
         let page = storage.list(&Scope::all(), &options, &mut UnlimitedMemory).await?;
         let found = page.items.iter().map(|stored| pair_of(&stored)).collect();
         looked(context, called, found, page.revision.0);

@@ -11,7 +11,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
 use drydock_storage::fence::FenceError;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope};
+use drydock_storage::storage::{PageOptions, ReadAt, Scope};
 use http::{HeaderMap, Method, Response};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -166,7 +166,7 @@ impl ApiGroup {
         let Ok(resource) = self.find(info) else { return 0 };
         let prefix = if info.namespace.is_empty() { String::new() } else { format!("{}/", info.namespace) };
         let scope = Scope { prefix, single: false, matches: None };
-        let options = ListOptions { at: ReadAt::Latest, limit: listed.limit, start: listed.start.clone() };
+        let options = PageOptions { at: ReadAt::Latest, limit: listed.limit, start: listed.start.clone() };
         resource.storage.listed_bytes(&scope, &options, enough)
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_storage::backend::BackendError;
-use drydock_storage::storage::{ListOptions as Read, Page, ReadAt, StorageError};
+use drydock_storage::storage::{Page, PageOptions as Read, ReadAt, StorageError};
 use http::{Response, StatusCode};
 
 use super::context::RequestContext;

@@ -3,7 +3,7 @@
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_storage::backend::Revision;
-use drydock_storage::storage::{ListOptions as Read, ReadAt, WatchFrom};
+use drydock_storage::storage::{PageOptions as Read, ReadAt, WatchFrom};
 
 use crate::request::continue_token::Continue;
 use crate::request::query::Query;

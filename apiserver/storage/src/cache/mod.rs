@@ -45,7 +45,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::backend::{Revision, WriteContext};
 use crate::pinned::StateAge;
 use crate::storage::{
-    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
+    MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
     Watcher,
 };
 use crate::store::{Store, everything};
@@ -197,7 +197,7 @@ impl Storage for Cache {
     async fn list(
         &self,
         scope: &Scope,
-        options: &ListOptions,
+        options: &PageOptions,
         memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
@@ -245,7 +245,7 @@ impl Storage for Cache {
         self.in_time(async { Ok(self.revision_check.revision().await?) }).await
     }
 
-    fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
+    fn listed_bytes(&self, scope: &Scope, options: &PageOptions, enough: usize) -> usize {
         let state = self.shared.state.load();
         if state.ready { page::bytes(&state.snapshot, scope, options, enough) } else { enough }
     }

@@ -7,14 +7,14 @@ use super::objects::ObjectMap;
 use super::state::Snapshot;
 use crate::backend::prefix_range;
 use crate::scope::next_key;
-use crate::storage::{Items, ListOptions, Page, Scope, Stored};
+use crate::storage::{Items, Page, PageOptions, Scope, Stored};
 use crate::work_meter::WorkMeter;
 
 /// Number of objects that are looked up at once while a snapshot is iterated.
 const PIECE: usize = 64;
 
 /// Returns one page of a snapshot.
-pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptions) -> Page {
+pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &PageOptions) -> Page {
     let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
     if scope.matches.is_some() {
         return selected(snapshot, scope, start, options.limit).await;
@@ -56,7 +56,7 @@ fn whole(snapshot: &Snapshot, items: Items) -> Page {
 
 /// Returns the bytes of the objects that are read for a page, counted up to `enough`. With a selection, all objects
 /// of the scope from the start on are read.
-pub(super) fn bytes(snapshot: &Snapshot, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
+pub(super) fn bytes(snapshot: &Snapshot, scope: &Scope, options: &PageOptions, enough: usize) -> usize {
     let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
     let most = if options.limit == 0 || scope.matches.is_some() { usize::MAX } else { options.limit };
     let mut bytes = 0;

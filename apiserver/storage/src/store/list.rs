@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Store, backend_revision, fresh_enough};
 use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
 use crate::scope::next_key;
-use crate::storage::{ListOptions, MemoryBudget, Page, ReadAt, Scope, StorageError, Stored, UnlimitedMemory};
+use crate::storage::{MemoryBudget, Page, PageOptions, ReadAt, Scope, StorageError, Stored, UnlimitedMemory};
 use crate::work_meter::WorkMeter;
 
 /// Maximum number of pairs read from the backend at once (Kubernetes: maxLimit is 10000).
@@ -22,7 +22,7 @@ const SMALLEST_BATCH: usize = 50;
 pub(super) async fn page(
     store: &Store,
     scope: &Scope,
-    options: &ListOptions,
+    options: &PageOptions,
     memory: &mut dyn MemoryBudget,
 ) -> Result<Page, StorageError> {
     Ok(read(ListReader::start(store, scope, options, memory), options.at).await?.finish())
@@ -69,7 +69,7 @@ impl<'a> ListReader<'a> {
     fn start(
         store: &'a Store,
         scope: &'a Scope,
-        options: &ListOptions,
+        options: &PageOptions,
         memory: &'a mut dyn MemoryBudget,
     ) -> Self {
         let mut keys = scope.keys(&store.prefix);
@@ -218,7 +218,7 @@ type Damaged = Vec<(String, String)>;
 /// Reads all objects of a resource at its latest revision. Returns the damaged values separately, because one of them
 /// must not keep all others from being served.
 pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
-    let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+    let options = PageOptions { at: ReadAt::Latest, limit: 0, start: None };
     let (scope, mut memory) = (Scope::all(), UnlimitedMemory);
     let reader =
         ListReader { filling: Some(Vec::new()), ..ListReader::start(store, &scope, &options, &mut memory) };
@@ -232,7 +232,7 @@ pub(crate) async fn everything(
     scope: &Scope,
     at: ReadAt,
 ) -> Result<(Vec<Arc<Stored>>, Revision), StorageError> {
-    let options = ListOptions { at, limit: 0, start: None };
+    let options = PageOptions { at, limit: 0, start: None };
     let mut memory = UnlimitedMemory;
     let reader = read(ListReader::start(store, scope, &options, &mut memory), at).await?;
     Ok((reader.items, reader.revision.unwrap_or_default()))

@@ -20,7 +20,7 @@ use crate::backend::{
     Backend, BackendError, CompareAndSwap, KeyValue, Revision, WriteContext, WriteOutcome, prefix_range,
 };
 use crate::storage::{
-    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
+    MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
     Watcher,
 };
 use crate::stored::Interner;
@@ -177,7 +177,7 @@ impl Storage for Store {
     async fn list(
         &self,
         scope: &Scope,
-        options: &ListOptions,
+        options: &PageOptions,
         memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         list::page(self, scope, options, memory).await
@@ -200,7 +200,7 @@ impl Storage for Store {
         Ok(self.backend.current_revision().await?)
     }
 
-    fn listed_bytes(&self, _scope: &Scope, _options: &ListOptions, enough: usize) -> usize {
+    fn listed_bytes(&self, _scope: &Scope, _options: &PageOptions, enough: usize) -> usize {
         enough
     }
 

@@ -10,7 +10,7 @@ use drydock_machinery::Object;
 use drydock_storage::backend::{Revision, WriteContext};
 use drydock_storage::cache::Cache;
 use drydock_storage::storage::{
-    ListOptions, MemoryBudget, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchEvent,
+    MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchEvent,
     WatchFrom, Watcher,
 };
 use tokio::sync::watch;
@@ -100,7 +100,7 @@ impl Storage for Shaky {
     async fn list(
         &self,
         scope: &Scope,
-        options: &ListOptions,
+        options: &PageOptions,
         room: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError> {
         self.cache.list(scope, options, room).await
@@ -127,7 +127,7 @@ impl Storage for Shaky {
         self.cache.current_revision().await
     }
 
-    fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
+    fn listed_bytes(&self, scope: &Scope, options: &PageOptions, enough: usize) -> usize {
         self.cache.listed_bytes(scope, options, enough)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
 use drydock_storage::storage::{
-    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
+    Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -171,7 +171,7 @@ impl TypedClient<'_> {
         let least = recent(self.context, rng);
         let at = [ReadAt::Latest, ReadAt::NotOlderThan(Revision(least)), ReadAt::Exact(Revision(least))]
             [rng.random_range(0..3)];
-        let mut options = ListOptions { at, limit: rng.random_range(0..5), start: None };
+        let mut options = PageOptions { at, limit: rng.random_range(0..5), start: None };
         let called = self.context.recorder.stamp();
         let mut found = Vec::new();
         let (revision, whole) = loop {

@@ -11,7 +11,7 @@ use super::{setup, small};
 use crate::backend::{Backend, Revision};
 use crate::cache::Config;
 use crate::storage::{
-    Items, ListOptions, MemoryBudget, ReadAt, Scope, Storage, StorageError, UnlimitedMemory,
+    Items, MemoryBudget, PageOptions, ReadAt, Scope, Storage, StorageError, UnlimitedMemory,
 };
 use crate::testing::storage_suite::{all, object, read_value};
 
@@ -38,7 +38,7 @@ pub async fn exact_reads_and_pages_come_from_the_ring_while_it_holds_them(backen
         let page = setup.fixture.list(&Scope::all(), ReadAt::Exact(*revision)).await;
         assert_eq!((page.items.len(), page.revision), (index + 1, *revision));
     }
-    let options = ListOptions { at: ReadAt::Exact(revisions[9]), limit: 4, start: Some("a/04\0".to_owned()) };
+    let options = PageOptions { at: ReadAt::Exact(revisions[9]), limit: 4, start: Some("a/04\0".to_owned()) };
     let page = setup.fixture.page(&Scope::all(), &options).await;
     assert_eq!((&*page.items[0].key, page.remaining), ("a/05", Some(1)));
     assert_eq!(setup.gate.reads.load(SeqCst), reads);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::backend::{Backend, CompareAndSwap, Revision, WriteOutcome};
 use crate::storage::{
-    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
+    Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
     WatchEvent, WatchFrom, Watcher,
 };
 
@@ -47,8 +47,8 @@ pub fn even(object: &Object) -> bool {
     read_value(object).is_multiple_of(2)
 }
 
-pub fn all(at: ReadAt) -> ListOptions {
-    ListOptions { at, limit: 0, start: None }
+pub fn all(at: ReadAt) -> PageOptions {
+    PageOptions { at, limit: 0, start: None }
 }
 
 pub fn keys(page: &Listed) -> Vec<&str> {
@@ -90,7 +90,7 @@ impl Fixture {
         self.page(scope, &all(at)).await
     }
 
-    pub async fn page(&self, scope: &Scope, options: &ListOptions) -> Listed {
+    pub async fn page(&self, scope: &Scope, options: &PageOptions) -> Listed {
         self.storage.list(scope, options, &mut UnlimitedMemory).await.unwrap().into()
     }
 

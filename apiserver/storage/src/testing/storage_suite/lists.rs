@@ -2,7 +2,7 @@
 
 use super::harness::{Fixture, even, keys, read_value};
 use crate::backend::Revision;
-use crate::storage::{ListOptions, ReadAt, Scope};
+use crate::storage::{PageOptions, ReadAt, Scope};
 
 async fn fill(fixture: &Fixture, count: u64) {
     for value in 0..count {
@@ -17,14 +17,14 @@ async fn paged(
     limit: usize,
     mut between: impl AsyncFnMut(),
 ) -> (Vec<(String, u64)>, Vec<usize>) {
-    let mut options = ListOptions { at: ReadAt::Latest, limit, start: None };
+    let mut options = PageOptions { at: ReadAt::Latest, limit, start: None };
     let (mut items, mut sizes) = (Vec::new(), Vec::new());
     loop {
         let page = fixture.page(scope, &options).await;
         sizes.push(page.items.len());
         items.extend(page.items.iter().map(|stored| (stored.key.to_string(), read_value(&stored.object()))));
         let Some(next) = page.next else { return (items, sizes) };
-        options = ListOptions { at: ReadAt::Exact(page.revision), limit, start: Some(next) };
+        options = PageOptions { at: ReadAt::Exact(page.revision), limit, start: Some(next) };
         between().await;
     }
 }
@@ -88,12 +88,12 @@ pub async fn a_selection_fills_its_pages(fixture: Fixture) {
 pub async fn remaining_is_known_without_a_selection(fixture: Fixture) {
     fill(&fixture, 12).await;
     fixture.create("b/other", 1).await;
-    let options = ListOptions { at: ReadAt::Latest, limit: 5, start: None };
+    let options = PageOptions { at: ReadAt::Latest, limit: 5, start: None };
     let page = fixture.page(&Scope::namespace("a"), &options).await;
     assert_eq!((page.items.len(), page.remaining), (5, Some(7)));
     let selected = Scope::namespace("a").matching(&["spec.value"], even);
     assert_eq!(fixture.page(&selected, &options).await.remaining, None);
-    let whole = ListOptions { limit: 12, ..options };
+    let whole = PageOptions { limit: 12, ..options };
     let page = fixture.page(&Scope::namespace("a"), &whole).await;
     assert_eq!((page.items.len(), page.next, page.remaining), (12, None, None));
 }
@@ -126,7 +126,7 @@ pub async fn more_than_one_batch_is_one_list(fixture: Fixture) {
     assert_eq!(page.items.len(), 2800);
     assert!(page.items.is_sorted_by(|a, b| a.key < b.key) && page.next.is_none());
     let last_of_each = Scope::all().matching(&["spec.value"], |object| read_value(object) == 699);
-    let options = ListOptions { at: ReadAt::Latest, limit: 4, start: None };
+    let options = PageOptions { at: ReadAt::Latest, limit: 4, start: None };
     let page = fixture.page(&last_of_each, &options).await;
     assert_eq!(keys(&page), ["0/0699", "1/0699", "2/0699", "3/0699"]);
 }
