@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use drydock_machinery::kind::{Names, Quota};
 
 use crate::backend::Backend;
-use crate::cache::{Cache, Config};
+use crate::cache::{Config, WatchCache};
 use crate::store::Store;
 
 /// Where objects are kept: each backend has a location of its own (k8s.io/apiserver: storagebackend.Config).
@@ -44,7 +44,7 @@ impl LocationError {
 
 /// Returns the storage of a kind: the watch cache over the typed store over `backend`. With a quota, its use is
 /// counted.
-pub fn cached(backend: &Arc<dyn Backend>, names: &Names, quota: Option<Quota>) -> Arc<Cache> {
+pub fn cached(backend: &Arc<dyn Backend>, names: &Names, quota: Option<Quota>) -> Arc<WatchCache> {
     let config = Config { quota, ..Config::default() };
-    Arc::new(Cache::start(Store::new(backend.clone(), names.group, names.plural), config))
+    Arc::new(WatchCache::start(Store::new(backend.clone(), names.group, names.plural), config))
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use drydock_machinery::Object;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{Cache, Config as CacheConfig};
+use drydock_storage::cache::{Config as CacheConfig, WatchCache};
 use drydock_storage::storage::{Storage, Stored, UpdateDecision};
 use drydock_storage::store::Store;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
@@ -32,7 +32,7 @@ async fn main() {
     let backend: Arc<dyn Backend> = Arc::new(store);
     let cache = |resource| {
         let store = Store::new(backend.clone(), "coordination.k8s.io", resource);
-        Arc::new(Cache::start(store, CacheConfig::default()))
+        Arc::new(WatchCache::start(store, CacheConfig::default()))
     };
     let evictions = cache("evictionrequests");
     let stream = StatusStream::new(cache("nodemaintenances"), evictions.clone(), Config::default());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{Cache, Config, Metrics};
+use drydock_storage::cache::{Config, Metrics, WatchCache};
 use drydock_storage::storage::Storage;
 use drydock_storage::store::Store;
 use parking_lot::Mutex;
@@ -101,7 +101,7 @@ impl HistoryContext {
             None => backend,
         };
         let store = || Store::new(backend.clone(), GROUP, RESOURCE);
-        let cache = Cache::start(store(), Config::default());
+        let cache = WatchCache::start(store(), Config::default());
         let (gone, metrics) = (CancellationToken::new(), cache.metrics());
         let server = StoreServer { metrics, store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
         self.servers[which].send_replace(Some(Arc::new(server)));

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use drydock_machinery::kind::Kind;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::Cache;
+use drydock_storage::cache::WatchCache;
 use drydock_storage::location;
 use drydock_storage::retention::{self, COMPACTION_INTERVAL};
 use drydock_storage::storage::Storage;
@@ -65,7 +65,7 @@ pub struct Server {
     namespaces: Arc<HostNamespaces>,
     backend: Arc<dyn Backend>,
     resources: Vec<Resource>,
-    caches: Vec<Arc<Cache>>,
+    caches: Vec<Arc<WatchCache>>,
     of_all: Vec<Arc<dyn Admission>>,
     checks: Vec<(&'static str, Check)>,
     metrics: Metrics,

@@ -17,10 +17,10 @@ use drydock_server::handlers::fencing::FencingTokens;
 use drydock_server::request::info::RequestInfo;
 use drydock_server::request::user::User;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{self, Cache, Config};
+use drydock_storage::cache::{self, Config, WatchCache};
 use drydock_storage::fence::Fences;
-use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
+use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -216,7 +216,7 @@ async fn resource(
     config: &Config,
 ) -> (Resource, Arc<cache::Metrics>) {
     let config = Config { quota: kind.quota(), ..config.clone() };
-    let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), config);
+    let cache = WatchCache::start(Store::new(backend.clone(), "test.io", plural), config);
     cache.wait_until_ready().await;
     let metrics = cache.metrics();
     let (kind, usage, admission) = (Arc::new(kind), cache.usage(), admission.to_vec());

@@ -89,7 +89,7 @@ impl Default for Config {
 }
 
 /// A cache of one resource.
-pub struct Cache {
+pub struct WatchCache {
     shared: Arc<Shared>,
     revision_check: RevisionCheck,
     following: JoinHandle<()>,
@@ -113,7 +113,7 @@ struct Shared {
     past_changes: PastChangesCache,
 }
 
-impl Cache {
+impl WatchCache {
     /// Starts to fill the cache and to follow the backend; must be called within a Tokio runtime. The cache serves
     /// reads once [`Storage::ready`] returns `true`.
     pub fn start(store: Store, config: Config) -> Self {
@@ -170,7 +170,7 @@ impl Shared {
 }
 
 #[async_trait]
-impl Storage for Cache {
+impl Storage for WatchCache {
     async fn create(
         &self,
         key: &str,
@@ -259,7 +259,7 @@ impl Storage for Cache {
     }
 }
 
-impl Cache {
+impl WatchCache {
     /// Opens a watcher after a revision. After a restart all clients resume at revisions from before it, and should
     /// not have to list again: they read the changes in between from [`past_changes`].
     fn watch_after(&self, scope: Scope, after: Revision) -> Cursor {

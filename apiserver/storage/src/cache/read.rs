@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::state::{Snapshot, State};
-use super::{Cache, Shared};
+use super::{Shared, WatchCache};
 use crate::backend::{BackendError, Revision};
 use crate::storage::{ReadAt, StorageError};
 
@@ -27,7 +27,7 @@ pub(super) enum ReadSource {
     Store,
 }
 
-impl Cache {
+impl WatchCache {
     /// Runs a read, which waits for the backend no longer than `patience` in total: it may make several requests one
     /// after the other, each with a deadline of its own. A backend that knows its current revision without a request
     /// never makes a reader wait.

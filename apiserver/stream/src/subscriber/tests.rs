@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use drydock_storage::cache::{Cache, Config as CacheConfig};
+use drydock_storage::cache::{Config as CacheConfig, WatchCache};
 use drydock_storage::storage::Storage;
 use drydock_storage::store::Store;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
@@ -18,7 +18,7 @@ async fn hubs(directory: &std::path::Path) -> Arc<Hubs> {
     let backend =
         Arc::new(SqliteBackend::open(directory.join("store.db"), SqliteOptions::default()).unwrap());
     let cache = |resource| -> Arc<dyn Storage> {
-        Arc::new(Cache::start(Store::new(backend.clone(), "g", resource), CacheConfig::default()))
+        Arc::new(WatchCache::start(Store::new(backend.clone(), "g", resource), CacheConfig::default()))
     };
     let (maintenances, evictions) = (cache("nodemaintenances"), cache("evictionrequests"));
     Arc::new(Hubs::new(Stores { maintenances, evictions }, Config::default()))

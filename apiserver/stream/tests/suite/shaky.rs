@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use drydock_machinery::Object;
 use drydock_storage::backend::{Revision, WriteContext};
-use drydock_storage::cache::Cache;
+use drydock_storage::cache::WatchCache;
 use drydock_storage::storage::{
     MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchEvent,
     WatchFrom, Watcher,
@@ -24,12 +24,12 @@ struct State {
 
 /// A cache whose watches a test controls.
 pub struct Shaky {
-    cache: Arc<Cache>,
+    cache: Arc<WatchCache>,
     state: watch::Sender<State>,
 }
 
 impl Shaky {
-    pub fn new(cache: Arc<Cache>) -> Arc<Self> {
+    pub fn new(cache: Arc<WatchCache>) -> Arc<Self> {
         Arc::new(Self { cache, state: watch::Sender::new(State::default()) })
     }
 

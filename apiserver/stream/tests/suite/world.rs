@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision};
-use drydock_storage::cache::{Cache, Config as CacheConfig};
+use drydock_storage::cache::{Config as CacheConfig, WatchCache};
 use drydock_storage::storage::{Storage, Stored, UpdateDecision};
 use drydock_storage::store::Store;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
@@ -87,7 +87,7 @@ impl World {
 
 async fn caches(backend: &Arc<dyn Backend>) -> (Arc<Shaky>, Arc<Shaky>) {
     let cache = |resource| {
-        Arc::new(Cache::start(Store::new(backend.clone(), GROUP, resource), CacheConfig::default()))
+        Arc::new(WatchCache::start(Store::new(backend.clone(), GROUP, resource), CacheConfig::default()))
     };
     let (maintenances, evictions) = (cache("nodemaintenances"), cache("evictionrequests"));
     maintenances.wait_until_ready().await;

@@ -18,7 +18,7 @@ use drydock_server::handlers::Resource;
 use drydock_server::request::info::{RequestInfo, Verb};
 use drydock_server::request::user::User;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{Cache, Config};
+use drydock_storage::cache::{Config, WatchCache};
 use drydock_storage::store::Store;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
@@ -133,7 +133,7 @@ impl FuzzedServer {
 
 async fn resource(kind: Arc<dyn Kind>, backend: &Arc<dyn Backend>) -> Resource {
     let names = kind.names();
-    let cache = Cache::start(Store::new(backend.clone(), names.group, names.plural), Config::default());
+    let cache = WatchCache::start(Store::new(backend.clone(), names.group, names.plural), Config::default());
     cache.wait_until_ready().await;
     Resource { kind, usage: cache.usage(), storage: Arc::new(cache), admission: Vec::new() }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use gated_backend::GatedBackend;
 
 use crate::backend::{Backend, Revision};
-use crate::cache::{Cache, Config, Metrics};
+use crate::cache::{Config, Metrics, WatchCache};
 use crate::storage::{ReadAt, Scope, UnlimitedMemory};
 use crate::store::Store;
 use crate::testing::storage_suite::{Fixture, all};
@@ -78,7 +78,7 @@ macro_rules! cache_behaviours {
 
 /// A cache over a gate over a backend.
 struct Setup {
-    cache: Arc<Cache>,
+    cache: Arc<WatchCache>,
     gate: Arc<GatedBackend>,
     fixture: Fixture,
 }
@@ -92,7 +92,7 @@ fn gated(backend: Arc<dyn Backend>) -> Arc<GatedBackend> {
 }
 
 fn cache_over(gate: Arc<GatedBackend>, config: Config) -> Setup {
-    let cache = Arc::new(Cache::start(Store::new(gate.clone(), "test.example", "widgets"), config));
+    let cache = Arc::new(WatchCache::start(Store::new(gate.clone(), "test.example", "widgets"), config));
     let fixture = Fixture { storage: cache.clone(), backend: gate.clone() };
     Setup { cache, gate, fixture }
 }

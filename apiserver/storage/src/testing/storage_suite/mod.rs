@@ -12,7 +12,7 @@ pub use harness::{Fixture, Follower, all, even, object, read_value};
 use std::sync::Arc;
 
 use crate::backend::Backend;
-use crate::cache::{Cache, Config};
+use crate::cache::{Config, WatchCache};
 use crate::store::Store;
 
 /// Generates one test for each behaviour of a storage; `$start` returns a [`Fixture`] and a value that keeps it alive.
@@ -64,7 +64,7 @@ pub fn on_store(backend: Arc<dyn Backend>) -> Fixture {
 pub async fn on_cache(backend: Arc<dyn Backend>) -> Fixture {
     let store = Store::new(backend.clone(), "test.example", "widgets");
     let freshness = std::time::Duration::from_millis(500);
-    let cache = Cache::start(store, Config { freshness, ..Config::default() });
+    let cache = WatchCache::start(store, Config { freshness, ..Config::default() });
     cache.wait_until_ready().await;
     Fixture { storage: Arc::new(cache), backend }
 }
