@@ -89,11 +89,11 @@ impl WatchState {
     }
 
     fn progress(&mut self, newest: Revision, of: i64) -> Option<WatchItem> {
-        let told = self.assembler.progress(newest)?;
+        let reached = self.assembler.progress(newest)?;
         if of == stream_liveness::NO_WATCH {
             self.answered = self.asked;
         }
-        Some(WatchItem::Progress(told))
+        Some(WatchItem::Progress(reached))
     }
 
     /// Returns the progress that a ping's answer proves: if etcd's newest revision is that of the watch, no event is

@@ -100,9 +100,9 @@ pub struct ProgressStage {
 pub struct Progress(Arc<dyn Fn(ProgressStage) + Send + Sync>);
 
 impl Progress {
-    /// Passes each report to `told`.
-    pub fn new(told: impl Fn(ProgressStage) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
+    /// Passes each report to `receive`.
+    pub fn new(receive: impl Fn(ProgressStage) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(receive))
     }
 
     /// Ignores all reports.

@@ -18,7 +18,7 @@ use crate::temporary_backup::temporary_backup;
 use crate::{connect, schema};
 
 /// Number of SQLite instructions between two progress reports.
-const LOOK: i32 = 100_000;
+const REPORT_EVERY: i32 = 100_000;
 
 /// Writes a consistent copy of the store at `from` to a new file at `to`, also while another process uses the store:
 /// SQLite reads one snapshot (sqlite.org/lang_vacuum.html, "VACUUM INTO"). The copy is checked before it gets its
@@ -74,13 +74,13 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
 fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let name = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
     let total = size(&source)?;
-    let (watched, told) = (to.to_owned(), progress.clone());
-    let look = move || {
-        let done = fs::metadata(&watched).map_or(0, |file| file.len());
-        told.report("copying", done.min(total), total);
+    let (copied, progress) = (to.to_owned(), progress.clone());
+    let report = move || {
+        let done = fs::metadata(&copied).map_or(0, |file| file.len());
+        progress.report("copying", done.min(total), total);
         false
     };
-    source.progress_handler(LOOK, Some(look)).map_err(translate)?;
+    source.progress_handler(REPORT_EVERY, Some(report)).map_err(translate)?;
     source.execute("VACUUM INTO ?1", [name]).map(|_| ()).map_err(|error| match translate(error) {
         BackendError::NoSpace(_) => BackendError::Unavailable(format!("no space left for {}", to.display())),
         other => other,

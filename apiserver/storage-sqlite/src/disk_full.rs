@@ -65,7 +65,7 @@ impl DiskFull {
     }
 
     /// Tests whether there is space again, if the test is due.
-    pub fn look(&self, connection: &mut Connection, now: Instant) {
+    pub fn retest(&self, connection: &mut Connection, now: Instant) {
         let due = |found: &mut FailedTransaction| {
             let due = found.next <= now;
             found.next = if due { now + TRY_AGAIN } else { found.next };
@@ -142,9 +142,9 @@ mod tests {
         assert_eq!(full.patience(now), None);
         full.note(KIB, &no_space(), now);
         assert_eq!(full.patience(now), Some(TRY_AGAIN));
-        full.look(&mut connection, now);
+        full.retest(&mut connection, now);
         assert!(full.why().is_some(), "it is not time yet");
-        full.look(&mut connection, now + TRY_AGAIN);
+        full.retest(&mut connection, now + TRY_AGAIN);
         assert_eq!((full.why(), full.patience(now)), (None, None));
     }
 
@@ -154,12 +154,12 @@ mod tests {
         let full = DiskFull::default();
         let now = Instant::now();
         full.note(256 * KIB, &no_space(), now);
-        full.look(&mut connection, now + TRY_AGAIN);
+        full.retest(&mut connection, now + TRY_AGAIN);
         assert!(full.why().is_some(), "160 KiB are not 256");
         assert!(matches!(probe(&mut connection, 256 * KIB), Err(BackendError::NoSpace(_))));
         assert!(probe(&mut connection, 32 * KIB).is_ok(), "what failed was taken back");
         connection.execute_batch("PRAGMA max_page_count = 400").unwrap();
-        full.look(&mut connection, Instant::now() + 2 * TRY_AGAIN);
+        full.retest(&mut connection, Instant::now() + 2 * TRY_AGAIN);
         assert_eq!(full.why(), None);
     }
 

@@ -140,7 +140,8 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 pub(super) struct OpenFiles {
     /// The store, its log and its lock.
     named: [(PathBuf, FileId); 3],
-    looks: u8,
+    /// Number of checks, modulo [`OTHERS`].
+    checks: u8,
 }
 
 /// Device and inode.
@@ -154,19 +155,19 @@ impl OpenFiles {
             Err(error) => Err(io(&path, &error)),
         };
         let (log, lock) = (with_suffix(path, "-wal"), with_suffix(path, lock::SUFFIX));
-        Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], looks: 0 })
+        Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], checks: 0 })
     }
 
     /// Returns the first name that no longer refers to its file, of all names or of those whose check is due. A file
     /// whose metadata cannot be read for another reason counts as unchanged.
     pub fn replaced(&mut self, all: bool) -> Option<&Path> {
-        self.looks = (self.looks + 1) % OTHERS;
-        let turn = if all || self.looks == 0 { &self.named[..] } else { &self.named[..1] };
+        self.checks = (self.checks + 1) % OTHERS;
+        let due = if all || self.checks == 0 { &self.named[..] } else { &self.named[..1] };
         let is_replaced = |(path, file): &&(PathBuf, FileId)| match find(path) {
             Ok(found) => found != *file,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         };
-        turn.iter().find(is_replaced).map(|(path, _)| path.as_path())
+        due.iter().find(is_replaced).map(|(path, _)| path.as_path())
     }
 }
 

@@ -146,7 +146,7 @@ impl StoreQuota {
     pub fn transaction_space(&self, connection: &Connection) -> Result<TransactionSpace> {
         let Some(limits) = self.limits else { return Ok(TransactionSpace::default()) };
         let used = used(connection)?;
-        self.look(limits, used);
+        self.note(limits, used);
         Ok(TransactionSpace { limits: Some(limits), used, closed: self.full.lock().is_some() })
     }
 
@@ -155,7 +155,8 @@ impl StoreQuota {
         self.transaction_space(connection).map(drop)
     }
 
-    fn look(&self, limits: QuotaLimits, used: u64) {
+    /// Records the size, and whether the store is full.
+    fn note(&self, limits: QuotaLimits, used: u64) {
         self.used.store(used, Ordering::Relaxed);
         let mut full = self.full.lock();
         if full.is_none() && used >= limits.quota {
@@ -239,7 +240,7 @@ mod tests {
         let quota = StoreQuota { limits: Some(limits), ..StoreQuota::default() };
         for (used, full) in [(64 * MIB - 1, false), (64 * MIB, true), (64 * MIB - 1, true), (63 * MIB, false)]
         {
-            quota.look(limits, used);
+            quota.note(limits, used);
             assert_eq!(quota.why().is_some(), full, "{used}");
         }
     }

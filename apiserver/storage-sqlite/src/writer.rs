@@ -153,7 +153,7 @@ impl WriterThread {
 
     fn between_writes(&mut self) {
         let now = Instant::now();
-        self.full.look(&mut self.connection, now);
+        self.full.retest(&mut self.connection, now);
         if let Some(sample) = self.early_compaction.due(now, Revision(self.revision)) {
             match self.compaction.move_to(&mut self.connection, &self.lock, sample.revision) {
                 Ok(()) => self.early_compaction.met(sample),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_storage::backend::BackendError;
-use drydock_storage::storage::{Page, PageOptions as Read, ReadAt, StorageError};
+use drydock_storage::storage::{Page, PageOptions, ReadAt, StorageError};
 use http::{Response, StatusCode};
 
 use super::context::RequestContext;
@@ -42,7 +42,7 @@ pub async fn list(request: &RequestContext) -> Result<Response<Body>, ApiError> 
 }
 
 /// Reads a page.
-pub async fn read(request: &RequestContext, read: &Read) -> Result<ListPage, ApiError> {
+pub async fn read(request: &RequestContext, read: &PageOptions) -> Result<ListPage, ApiError> {
     let scope = selection::scope(request)?;
     let mut room = request.lists.holding(&request.user, request.level, request.caller.deadline());
     let page =
@@ -58,14 +58,14 @@ pub async fn read(request: &RequestContext, read: &Read) -> Result<ListPage, Api
 
 /// Returns the token of the next page. A list that began at the latest state continues at the revision of its first
 /// page; a list that continued after that had expired stays at the latest state.
-fn next_token(page: &Page, read: &Read) -> String {
+fn next_token(page: &Page, read: &PageOptions) -> String {
     let Some(start) = page.next.clone() else { return String::new() };
     let continues_at_latest = read.start.is_some() && read.at == ReadAt::Latest;
     let revision = (!continues_at_latest).then_some(page.revision.0);
     Continue { revision, start }.encode()
 }
 
-fn expired(request: &RequestContext, error: StorageError, read: &Read) -> ApiError {
+fn expired(request: &RequestContext, error: StorageError, read: &PageOptions) -> ApiError {
     let gone =
         matches!(error, StorageError::Expired { .. } | StorageError::Backend(BackendError::Compacted { .. }));
     match &read.start {

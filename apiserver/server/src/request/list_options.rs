@@ -3,7 +3,7 @@
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_storage::backend::Revision;
-use drydock_storage::storage::{PageOptions as Read, ReadAt, WatchFrom};
+use drydock_storage::storage::{PageOptions, ReadAt, WatchFrom};
 
 use crate::request::continue_token::Continue;
 use crate::request::query::Query;
@@ -121,7 +121,7 @@ impl ListOptions {
     }
 
     /// How a list reads (k8s.io/apiserver/pkg/storage/interfaces.go, ValidateListOptions).
-    pub fn read(&self) -> Result<Read, ApiError> {
+    pub fn read(&self) -> Result<PageOptions, ApiError> {
         // A list from any state (resourceVersion 0) comes whole from the cache, whatever its limit.
         let any = self.resource_version == "0" && self.version_match != "Exact";
         let limit = if any { 0 } else { self.limit };
@@ -134,10 +134,10 @@ impl ListOptions {
             (Some(revision), "") if limit > 0 && revision.0 > 0 => ReadAt::Exact(revision),
             (Some(revision), _) => ReadAt::NotOlderThan(revision),
         };
-        Ok(Read { at, limit, start: None })
+        Ok(PageOptions { at, limit, start: None })
     }
 
-    fn read_on(&self) -> Result<Read, ApiError> {
+    fn read_on(&self) -> Result<PageOptions, ApiError> {
         let token = Continue::decode(&self.continue_)
             .map_err(|why| ApiError::bad_request(format!("invalid continue token: {why}")))?;
         if !matches!(self.resource_version.as_str(), "" | "0") {
@@ -146,7 +146,7 @@ impl ListOptions {
             ));
         }
         let at = token.revision.map_or(ReadAt::Latest, |r| ReadAt::Exact(Revision(r)));
-        Ok(Read { at, limit: self.limit, start: Some(token.start) })
+        Ok(PageOptions { at, limit: self.limit, start: Some(token.start) })
     }
 
     /// Returns the resourceVersion of a list; 400 if it is malformed.

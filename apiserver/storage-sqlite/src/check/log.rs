@@ -122,9 +122,9 @@ impl LogEntry {
             }
         };
         let (prev, create) = (self.prev_revision, self.create_revision);
-        let told =
+        let why =
             || format!("it says that it was created at {create} and replaced {prev}, which does not fit");
-        if fits { Ok(()) } else { Err(told()) }
+        if fits { Ok(()) } else { Err(why()) }
     }
 
     fn is_as_written(&self, value: Option<&[u8]>, checksum: u32) -> Result<(), String> {

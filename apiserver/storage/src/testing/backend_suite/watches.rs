@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::harness::*;
 use crate::backend::{BackendEvent, Revision};
 
-fn told(events: &[BackendEvent]) -> Vec<(&str, Option<&[u8]>, Revision)> {
+fn as_tuples(events: &[BackendEvent]) -> Vec<(&str, Option<&[u8]>, Revision)> {
     events.iter().map(|event| (event.key.as_str(), event.value.as_deref(), event.revision)).collect()
 }
 
@@ -35,14 +35,14 @@ pub async fn history_is_told_in_order(store: Store) {
     let start = store.current_revision().await.unwrap();
     let revisions = history(&store).await;
     let events = Watch::start(&store, "/", start).await.events(6).await;
-    assert_eq!(told(&events), expected(revisions));
+    assert_eq!(as_tuples(&events), expected(revisions));
 }
 
 pub async fn what_happens_later_is_told_in_order(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
     let revisions = history(&store).await;
-    assert_eq!(told(&watch.events(6).await), expected(revisions));
+    assert_eq!(as_tuples(&watch.events(6).await), expected(revisions));
 }
 
 pub async fn a_watch_resumes_after_any_revision(store: Store) {
@@ -50,7 +50,7 @@ pub async fn a_watch_resumes_after_any_revision(store: Store) {
     let revisions = history(&store).await;
     for (seen, after) in [start].into_iter().chain(revisions).enumerate().take(6) {
         let events = Watch::start(&store, "/", after).await.events(6 - seen).await;
-        assert_eq!(told(&events), expected(revisions)[seen..]);
+        assert_eq!(as_tuples(&events), expected(revisions)[seen..]);
     }
 }
 
@@ -63,9 +63,9 @@ pub async fn a_watch_tells_of_its_keys_only(store: Store) {
     create(&store, "/b/1", "beside").await;
     let second = create(&store, "/a/2", "2").await;
     let live = watch.events(2).await;
-    assert_eq!(told(&live), [("/a/1", Some(&b"1"[..]), first), ("/a/2", Some(b"2"), second)]);
+    assert_eq!(as_tuples(&live), [("/a/1", Some(&b"1"[..]), first), ("/a/2", Some(b"2"), second)]);
     let replayed = Watch::start(&store, "/a/", start).await.until_progress(&store, second).await;
-    assert_eq!(told(&replayed), told(&live));
+    assert_eq!(as_tuples(&replayed), as_tuples(&live));
 }
 
 pub async fn events_carry_what_was_before(store: Store) {
@@ -98,7 +98,7 @@ pub async fn a_watch_of_the_future_waits_for_it(store: Store) {
         last = update(&store, "/a", last, &n.to_string()).await;
     }
     let events = watch.events(2).await;
-    assert_eq!(told(&events), [("/a", Some(&b"3"[..]), Revision(now.0 + 4)), ("/a", Some(b"4"), last)]);
+    assert_eq!(as_tuples(&events), [("/a", Some(&b"3"[..]), Revision(now.0 + 4)), ("/a", Some(b"4"), last)]);
 }
 
 /// From etcd's history (issue 15220): progress was reported ahead of events that were still on their way.
@@ -153,7 +153,7 @@ pub async fn one_store_serves_many_watches_the_same(store: Store) {
     }
     let revisions = history(&store).await;
     for watch in &mut watches {
-        assert_eq!(told(&watch.events(6).await), expected(revisions));
+        assert_eq!(as_tuples(&watch.events(6).await), expected(revisions));
     }
 }
 

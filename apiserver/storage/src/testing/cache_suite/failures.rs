@@ -15,7 +15,7 @@ pub async fn a_broken_watch_is_resumed_and_no_watcher_notices(backend: Arc<dyn B
     for value in 2..6 {
         setup.gate.break_watches(BackendError::Unavailable("gone".to_owned()));
         setup.fixture.set("a/1", value).await;
-        assert_eq!(watcher.told().await.0, format!("~a/1={value}"));
+        assert_eq!(watcher.next_as_text().await.0, format!("~a/1={value}"));
     }
     assert_eq!(setup.metric(|metrics| &metrics.fills), 1);
 }

@@ -46,15 +46,15 @@ pub async fn a_hundred_watches_that_resume_are_one_watch_of_the_backend(backend:
     assert_eq!(setup.gate.watches.load(SeqCst), 1, "the cache's own");
     for watcher in &mut watchers {
         for value in 1..20 {
-            assert_eq!(watcher.told().await.0, format!("~a/1={value}"));
+            assert_eq!(watcher.next_as_text().await.0, format!("~a/1={value}"));
         }
-        assert_eq!(watcher.told().await.0, "-a/1=19");
+        assert_eq!(watcher.next_as_text().await.0, "-a/1=19");
     }
     for value in 30..40 {
         let key = format!("b/{value}");
         setup.fixture.create(&key, value).await;
         for watcher in watchers.iter_mut().chain([&mut unread]) {
-            assert_eq!(watcher.told().await.0, format!("+{key}={value}"));
+            assert_eq!(watcher.next_as_text().await.0, format!("+{key}={value}"));
         }
     }
     assert_eq!(setup.gate.watches.load(SeqCst), 2, "and one for all who resume");
@@ -108,7 +108,7 @@ pub async fn history_is_read_again_when_the_backend_breaks_off(backend: Arc<dyn 
     let (setup, start) = restarted(gate, small()).await;
     setup.gate.hold();
     let mut waiting = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
-    assert!(waiting.told().now_or_never().is_none());
+    assert!(waiting.next_as_text().now_or_never().is_none());
     while setup.gate.watches.load(SeqCst) < 2 {
         tokio::task::yield_now().await;
     }

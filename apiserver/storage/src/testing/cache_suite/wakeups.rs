@@ -58,7 +58,7 @@ pub async fn a_watcher_that_slept_through_more_than_the_ring_goes_on(backend: Ar
     setup.seen(last).await;
     assert!(asleep.progress() >= last, "a bookmark would be of {:?}", asleep.progress());
     setup.fixture.set("a/1", 1).await;
-    assert_eq!(asleep.told().await.0, "~a/1=1");
+    assert_eq!(asleep.next_as_text().await.0, "~a/1=1");
     assert_eq!(setup.metric(|metrics| &metrics.expired_watchers), 0);
 }
 
@@ -155,7 +155,7 @@ impl Follower {
     async fn all_until(&mut self, setup: &Setup, revision: Revision) -> Vec<(String, Revision)> {
         setup.seen(revision).await;
         let mut told = Vec::new();
-        while let Some(event) = self.told().now_or_never() {
+        while let Some(event) = self.next_as_text().now_or_never() {
             told.push(event);
         }
         told

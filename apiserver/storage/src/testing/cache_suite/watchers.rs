@@ -16,7 +16,7 @@ pub async fn a_watcher_that_lags_reads_on_in_the_ring(backend: Arc<dyn Backend>)
         setup.fixture.set("a/1", value).await;
     }
     for value in 1..1000 {
-        assert_eq!(slow.told().await.0, format!("~a/1={value}"));
+        assert_eq!(slow.next_as_text().await.0, format!("~a/1={value}"));
     }
 }
 
@@ -28,7 +28,7 @@ pub async fn a_watcher_is_expired_only_when_its_history_has_left_the_ring(backen
     let mut quick = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
     for value in 1..50 {
         setup.fixture.set("a/1", value).await;
-        assert_eq!(quick.told().await.0, format!("~a/1={value}"));
+        assert_eq!(quick.next_as_text().await.0, format!("~a/1={value}"));
     }
     let failure = slow.failure().await;
     assert!(
@@ -37,7 +37,7 @@ pub async fn a_watcher_is_expired_only_when_its_history_has_left_the_ring(backen
     );
     assert_eq!(setup.metric(|metrics| &metrics.expired_watchers), 1);
     setup.fixture.set("a/1", 100).await;
-    assert_eq!(quick.told().await.0, "~a/1=100");
+    assert_eq!(quick.next_as_text().await.0, "~a/1=100");
 }
 
 pub async fn a_watcher_at_the_edge_of_the_ring_goes_on(backend: Arc<dyn Backend>) {
@@ -50,7 +50,7 @@ pub async fn a_watcher_at_the_edge_of_the_ring_goes_on(backend: Arc<dyn Backend>
     let mut edge = setup.fixture.follow(Scope::all(), WatchFrom::After(revisions[20])).await;
     assert_eq!(setup.metric(|metrics| &metrics.watchers), 1);
     for (value, revision) in revisions.iter().enumerate().skip(21) {
-        assert_eq!(edge.told().await, (format!("~a/1={value}"), *revision));
+        assert_eq!(edge.next_as_text().await, (format!("~a/1={value}"), *revision));
     }
 }
 

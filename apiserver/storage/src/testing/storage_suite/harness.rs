@@ -149,7 +149,7 @@ impl Follower {
 
     /// Returns the next event as text: `+ns/name=1`, `~ns/name=2`, `-ns/name=2`, `|` (initial bookmark), with its
     /// revision.
-    pub async fn told(&mut self) -> (String, Revision) {
+    pub async fn next_as_text(&mut self) -> (String, Revision) {
         let say = |sign: &str, stored: &Stored| {
             (format!("{sign}{}={}", stored.key, read_value(&stored.object())), stored.revision)
         };
@@ -165,7 +165,7 @@ impl Follower {
     pub async fn words(&mut self, count: usize) -> Vec<String> {
         let mut words = Vec::new();
         while words.len() < count {
-            words.push(self.told().await.0);
+            words.push(self.next_as_text().await.0);
         }
         words
     }
@@ -184,7 +184,7 @@ impl Follower {
     /// Reads up to and including the event at `revision`.
     pub async fn until(&mut self, revision: Revision) {
         while self.last < revision {
-            self.told().await;
+            self.next_as_text().await;
         }
     }
 

@@ -19,7 +19,7 @@ pub async fn changes_come_in_order_once_each(fixture: Fixture) {
     for expected in
         [("+a/1=1", created), ("~a/1=2", updated), ("+b/1=3", other), ("-a/1=2", deleted), ("+a/1=4", again)]
     {
-        let told = follower.told().await;
+        let told = follower.next_as_text().await;
         assert_eq!((told.0.as_str(), told.1), expected);
     }
 }
@@ -32,7 +32,7 @@ pub async fn a_watch_resumes_after_any_revision(fixture: Fixture) {
     for (index, start) in revisions.iter().enumerate() {
         let mut follower = fixture.follow(Scope::all(), WatchFrom::After(*start)).await;
         for value in index..6 {
-            assert_eq!(follower.told().await, (format!("+a/{value}={value}"), revisions[value + 1]));
+            assert_eq!(follower.next_as_text().await, (format!("+a/{value}={value}"), revisions[value + 1]));
         }
         follower.until_progress(&fixture.backend, revisions[6]).await;
     }
@@ -46,7 +46,7 @@ pub async fn initial_events_end_with_a_bookmark(fixture: Fixture) {
     let mut follower = fixture.follow(Scope::all(), from).await;
     assert_eq!(follower.progress(), Revision(0));
     assert_eq!(follower.words(2).await, ["+a/1=1", "+a/2=2"]);
-    let (word, revision) = follower.told().await;
+    let (word, revision) = follower.next_as_text().await;
     assert_eq!(word, "|");
     assert!(revision >= last && follower.progress() >= last);
     fixture.set("a/1", 5).await;
@@ -70,7 +70,7 @@ pub async fn entering_and_leaving_the_selection(fixture: Fixture) {
     let expected =
         [("+a/1=2".to_owned(), entered), ("~a/1=4".to_owned(), within), ("-a/1=4".to_owned(), left)];
     for expected in &expected {
-        assert_eq!(&follower.told().await, expected);
+        assert_eq!(&follower.next_as_text().await, expected);
     }
     assert_eq!(follower.words(1).await, ["+a/2=8"]);
     let mut late = fixture.follow(scope(), WatchFrom::After(entered)).await;
@@ -102,7 +102,7 @@ pub async fn a_deletion_carries_the_last_state_at_its_revision(fixture: Fixture)
     let mut follower = fixture.follow(Scope::all(), WatchFrom::After(updated)).await;
     let deleted = fixture.delete("a/1").await;
     // The follower checks that the object's resourceVersion is the event's.
-    assert_eq!(follower.told().await, ("-a/1=2".to_owned(), deleted));
+    assert_eq!(follower.next_as_text().await, ("-a/1=2".to_owned(), deleted));
 }
 
 /// Regression in etcd (15220): it reported progress ahead of events that were still queued for the stream.
@@ -195,7 +195,7 @@ pub async fn many_initial_events_come_whole(fixture: Fixture) {
     let mut follower = fixture.follow(scope, WatchFrom::InitialEvents(ReadAt::Latest)).await;
     assert_eq!(follower.progress(), Revision(0));
     for value in (0..700).step_by(2) {
-        assert_eq!(follower.told().await.0, format!("+a/{value:04}={value}"));
+        assert_eq!(follower.next_as_text().await.0, format!("+a/{value:04}={value}"));
     }
     assert_eq!(follower.words(1).await, ["|"]);
 }
