@@ -135,8 +135,8 @@ impl Backend for EtcdBackend {
         closed.or_else(|| self.members.contact().silence().map(silent)).or_else(|| self.requests.space.why())
     }
 
-    fn history_room(&self) -> Option<u64> {
-        self.requests.space.history_room()
+    fn history_budget(&self) -> Option<u64> {
+        self.requests.space.history_budget()
     }
 
     fn refuses_reads(&self) -> Option<String> {

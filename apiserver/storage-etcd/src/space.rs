@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drydock_storage::backend::{BackendError, CompareAndSwap, Priority, Result, Revision};
-use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes, history_room};
+use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes, history_budget};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -112,10 +112,10 @@ impl Space {
         })
     }
 
-    /// See [`drydock_storage::backend::Backend::history_room`].
-    pub fn history_room(&self) -> Option<u64> {
+    /// See [`drydock_storage::backend::Backend::history_budget`].
+    pub fn history_budget(&self) -> Option<u64> {
         let DatabaseSize { used, quota } = self.state.lock().size;
-        history_room(used, quota)
+        history_budget(used, quota)
     }
 
     /// Requests the size when it is due, and compacts earlier if space is short. Never returns.

@@ -119,8 +119,8 @@ impl Backend for SqliteBackend {
         self.writer.refuses()
     }
 
-    fn history_room(&self) -> Option<u64> {
-        self.writer.history_room()
+    fn history_budget(&self) -> Option<u64> {
+        self.writer.history_budget()
     }
 
     fn ended(&self) -> Option<String> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use drydock_storage::backend::{BackendError, Priority, Result};
-use drydock_storage::retention::{Demand, Retention, history_room};
+use drydock_storage::retention::{Demand, Retention, history_budget};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
@@ -125,9 +125,9 @@ impl StoreQuota {
 
     /// Returns how many bytes history may take within half a minute, where space is short. In a full store this is a
     /// part of the reserve for writes that make objects smaller.
-    pub fn history_room(&self) -> Option<u64> {
+    pub fn history_budget(&self) -> Option<u64> {
         let (limits, used) = (self.limits?, self.used.load(Ordering::Relaxed));
-        history_room(used, limits.quota)
+        history_budget(used, limits.quota)
             .map(|room| if used < limits.quota { room } else { limits.reserve / 16 })
     }
 

@@ -84,8 +84,8 @@ impl WriterHandle {
     }
 
     /// Returns how many bytes history may take, if space is short.
-    pub fn history_room(&self) -> Option<u64> {
-        self.quota.history_room()
+    pub fn history_budget(&self) -> Option<u64> {
+        self.quota.history_budget()
     }
 
     /// Returns why the thread has stopped writing; `None` while it writes.

@@ -235,7 +235,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Returns how many bytes history may grow by in half a minute when space is short; `None` if there is enough
     /// space.
-    fn history_room(&self) -> Option<u64> {
+    fn history_budget(&self) -> Option<u64> {
         None
     }
 

@@ -81,7 +81,7 @@ impl Retention {
 
 /// Returns how many bytes of history may be added in half a minute, in a store that holds `used` of `quota` bytes;
 /// `None` while less than half is used.
-pub fn history_room(used: u64, quota: u64) -> Option<u64> {
+pub fn history_budget(used: u64, quota: u64) -> Option<u64> {
     is_short(used, quota).then_some(quota / HISTORY)
 }
 

@@ -247,8 +247,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Returns about how many bytes of objects a list of `scope` reads. It stops counting at `enough`, and returns
     /// `enough` if the number is not known at once. It reads nothing from the backend.
     fn listed_bytes(&self, scope: &Scope, options: &PageOptions, enough: usize) -> usize;
-    /// See [`crate::backend::Backend::history_room`].
-    fn history_room(&self) -> Option<u64>;
+    /// See [`crate::backend::Backend::history_budget`].
+    fn history_budget(&self) -> Option<u64>;
     /// Whether reads can be served.
     fn ready(&self) -> bool;
 }

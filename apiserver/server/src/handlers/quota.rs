@@ -96,7 +96,7 @@ const OVER_SHARE: &str = "the store is short of space, and you have replaced or 
 /// # Errors
 /// 429 with Retry-After where the store runs short of space and the user's flow has replaced more than its share.
 pub fn check_history_share(request: &RequestContext) -> Result<(), ApiError> {
-    let room = request.storage().history_room().filter(|_| !request.level.is_of_cluster());
+    let room = request.storage().history_budget().filter(|_| !request.level.is_of_cluster());
     let Some(room) = room else { return Ok(()) };
     request.replaced_bytes.check(request.user.flow(), room, Instant::now()).map_err(|wait| {
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);

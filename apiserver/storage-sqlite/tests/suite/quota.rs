@@ -142,7 +142,7 @@ async fn history_makes_way_by_itself_when_it_fills_the_store() {
     let store = open_keeping(&path, QUOTA, Duration::ZERO);
     let kept = put(&store, "/kept", None, OBJECT).await.unwrap();
     let mut at = put(&store, "/a", None, OBJECT).await.unwrap();
-    assert!(store.history_room().is_none());
+    assert!(store.history_budget().is_none());
     for _ in 0..4 * QUOTA as usize / OBJECT {
         at = put(&store, "/a", Some(at), OBJECT).await.unwrap();
     }

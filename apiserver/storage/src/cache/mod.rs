@@ -250,8 +250,8 @@ impl Storage for WatchCache {
         if state.ready { page::bytes(&state.snapshot, scope, options, enough) } else { enough }
     }
 
-    fn history_room(&self) -> Option<u64> {
-        self.shared.store.history_room()
+    fn history_budget(&self) -> Option<u64> {
+        self.shared.store.history_budget()
     }
 
     fn ready(&self) -> bool {

@@ -204,8 +204,8 @@ impl Storage for Store {
         enough
     }
 
-    fn history_room(&self) -> Option<u64> {
-        self.backend.history_room()
+    fn history_budget(&self) -> Option<u64> {
+        self.backend.history_budget()
     }
 
     fn ready(&self) -> bool {

@@ -131,8 +131,8 @@ impl Storage for Shaky {
         self.cache.listed_bytes(scope, options, enough)
     }
 
-    fn history_room(&self) -> Option<u64> {
-        self.cache.history_room()
+    fn history_budget(&self) -> Option<u64> {
+        self.cache.history_budget()
     }
 
     fn ready(&self) -> bool {
