@@ -10,6 +10,9 @@
 //! One thread writes: all queued writes share one transaction and one fsync, each with a revision of its own. Nothing
 //! is answered or shown to a watch before COMMIT has returned. Watches pull: a slow one reads its events from the log
 //! table later, and never delays the writer.
+//!
+//! Beside the file lie SQLite's log (`-wal`) and its index (`-shm`), and our lock (`.lock`), which keeps every other
+//! process from the store and records a failed sync.
 
 mod backend;
 mod data_directory;

@@ -7,7 +7,8 @@ use crate::store;
 /// The prefix of every key. A backend may keep records of its own under keys without it.
 pub const ALL: &str = "/";
 
-/// The highest revision: clients may store a resourceVersion as a JSON number, which is exact up to here.
+/// The highest revision: clients may store a resourceVersion as a JSON number, which many of them read as a double,
+/// exact up to here.
 const HIGHEST: Revision = Revision(1 << 53);
 
 /// Returns the revision that is `bump` above another one.

@@ -207,17 +207,19 @@ async fn etcd_is_reached_with_tls_and_a_client_certificate_and_not_without() {
     let at = create(&store, "/a", "1").await;
     assert_eq!(watch.event().await.revision, at);
     let others = Certificates::new();
-    let stranger = EtcdConfig { ca_file: Some(others.file("ca.crt")), ..config.clone() };
-    let nobody = EtcdConfig { cert_file: None, key_file: None, ..config.clone() };
-    let (stranger, nobody) = tokio::join!(EtcdBackend::connect(&stranger), EtcdBackend::connect(&nobody));
+    let other_ca = EtcdConfig { ca_file: Some(others.file("ca.crt")), ..config.clone() };
+    let no_certificate = EtcdConfig { cert_file: None, key_file: None, ..config.clone() };
+    let (other_ca, no_certificate) =
+        tokio::join!(EtcdBackend::connect(&other_ca), EtcdBackend::connect(&no_certificate));
     // Both errors say that etcd did not answer in time, and no more.
-    let (stranger, nobody) = (stranger.err().unwrap().to_string(), nobody.err().unwrap().to_string());
+    let (other_ca, no_certificate) =
+        (other_ca.err().unwrap().to_string(), no_certificate.err().unwrap().to_string());
     assert!(
-        stranger.contains("within 10 s: ") && stranger.contains("invalid peer certificate"),
-        "{stranger}"
+        other_ca.contains("within 10 s: ") && other_ca.contains("invalid peer certificate"),
+        "{other_ca}"
     );
     // A client without a certificate may find the connection closed before it learns why (RFC 8446, 4.4.2.4).
-    assert!(nobody.contains("within 10 s: "), "{nobody}");
+    assert!(no_certificate.contains("within 10 s: "), "{no_certificate}");
     let ca_file = Some(certificates.file("client.key"));
     let error = EtcdBackend::connect(&EtcdConfig { ca_file, ..config }).await.err().unwrap().to_string();
     assert!(error.contains("client.key: has no CERTIFICATE in PEM"), "{error}");
