@@ -92,3 +92,11 @@ pub(super) fn to_change(path: &Path) -> Result<Connection> {
     connection.execute_batch("PRAGMA wal_autocheckpoint = 0").map_err(translate)?;
     Ok(connection)
 }
+
+/// Switches a new store to its write-ahead log before it gets its name. A later switch would use a rollback journal,
+/// whose deletion a power failure may undo; then a process that may only read could not open the file.
+pub(super) fn enable_wal(new: &Path) -> Result<()> {
+    let connection = to_change(new)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
+    connection.close().map_err(|(_, error)| translate(error))
+}

@@ -11,8 +11,8 @@ use tempfile::TempPath;
 
 use crate::check::{self, Contents, Progress};
 use crate::error::{io, named, translate};
-use crate::file::{create_private, lock_new, one_name, sync_directory, with_suffix};
-use crate::open::enable_wal;
+use crate::file::{create_private, one_name, sync_directory, with_suffix};
+use crate::lock::lock_new;
 use crate::schema::StoreFormat;
 use crate::temporary_backup::temporary_backup;
 use crate::{connect, schema};
@@ -64,7 +64,7 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
     copy(source, &new, progress)?;
     raise(&new, bump)?;
     let contents = check::check(&new, progress)?;
-    enable_wal(&new)?;
+    connect::enable_wal(&new)?;
     rename_into_place(new, to)?;
     Ok(contents)
 }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use drydock_storage::backend::{BackendError, Result};
 
 use crate::error::{damaged, io, named};
-use crate::lock::{self, Lock};
 use crate::schema::{HEADER, StoreFormat};
 
 /// The first bytes of a SQLite file (sqlite.org/fileformat.html).
@@ -18,21 +17,10 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The file's own name is checked every time, and the names of the log and the lock every 16th time: as long as the
 /// file has its name, nothing written is lost yet.
 const OTHERS: u8 = 16;
+/// The suffix of the lock file.
+pub(super) const LOCK: &str = ".lock";
 /// Only the owner may read the file, because it contains every object.
 pub(super) const OWNERS_ALONE: u32 = 0o600;
-
-/// Takes the lock for a new store, and removes the files of an aborted attempt. Fails if there is a store already.
-pub(super) fn lock_new(path: &Path) -> Result<Lock> {
-    let path = &resolve_links(path)?;
-    let lock = Lock::take(path)?;
-    if fs::exists(path).map_err(|error| io(path, &error))? {
-        let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
-        return Err(BackendError::Unavailable(why));
-    }
-    no_stray_log(path)?;
-    recover_creation(path)?;
-    Ok(lock)
-}
 
 /// Resolves symbolic links. SQLite puts its log, and this crate its lock, beside the resolved file, so that processes
 /// that use other names of it find the same ones. Fails if a link points to a missing file.
@@ -154,7 +142,7 @@ impl OpenFiles {
             Ok(file) => Ok((path, file)),
             Err(error) => Err(io(&path, &error)),
         };
-        let (log, lock) = (with_suffix(path, "-wal"), with_suffix(path, lock::SUFFIX));
+        let (log, lock) = (with_suffix(path, "-wal"), with_suffix(path, LOCK));
         Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], checks: 0 })
     }
 

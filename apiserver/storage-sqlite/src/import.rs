@@ -10,9 +10,9 @@ use tempfile::TempPath;
 use crate::check::{self, Contents, Progress};
 use crate::copy::rename_into_place;
 use crate::error::{io, translate};
-use crate::file::{lock_new, with_suffix};
-use crate::lock::Lock;
-use crate::open::{enable_wal, make};
+use crate::file::with_suffix;
+use crate::lock::{Lock, lock_new};
+use crate::open::make;
 use crate::row::LogRow;
 use crate::{compaction, connect, schema};
 
@@ -62,7 +62,7 @@ impl FileImport {
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
-        enable_wal(&self.new)?;
+        connect::enable_wal(&self.new)?;
         let new = TempPath::try_from_path(&self.new).map_err(|error| io(&self.new, &error))?;
         rename_into_place(new, &self.to)?;
         Ok(contents)

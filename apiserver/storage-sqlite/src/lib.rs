@@ -12,7 +12,8 @@
 //! table later, and never delays the writer.
 //!
 //! Beside the file lie SQLite's log (`-wal`) and its index (`-shm`), and our lock (`.lock`), which keeps every other
-//! process from the store and records a failed sync.
+//! process from the store and records a failed sync. A backup is `NAME.xxxxxx.part` until it is checked and gets its
+//! name.
 
 mod backend;
 mod data_directory;

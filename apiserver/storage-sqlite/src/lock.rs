@@ -1,17 +1,15 @@
 //! The lock file beside the store: only the process that holds its lock writes to the store. The file also records a
 //! failed sync for the next process.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use drydock_storage::backend::{BackendError, Result};
 
 use crate::error::{io, is_of_a_sync, translate};
-use crate::file::{OWNERS_ALONE, with_suffix};
+use crate::file::{LOCK, OWNERS_ALONE, no_stray_log, recover_creation, resolve_links, with_suffix};
 
-/// The suffix of the lock file.
-pub(super) const SUFFIX: &str = ".lock";
 /// The content of the lock file after a failed sync. It need not survive a crash of the system: unsynced data does
 /// not survive it either.
 const UNSYNCED: &[u8] =
@@ -23,7 +21,7 @@ pub(super) struct Lock(File);
 impl Lock {
     /// Takes the lock. Fails if another process holds it.
     pub fn take(path: &Path) -> Result<Self> {
-        let beside = with_suffix(path, SUFFIX);
+        let beside = with_suffix(path, LOCK);
         let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
         let file = file.map_err(|error| io(&beside, &error))?;
         match file.try_lock() {
@@ -71,6 +69,19 @@ impl Drop for Lock {
             tracing::warn!(%error, "the lock of the store is kept until the process ends");
         }
     }
+}
+
+/// Takes the lock for a new store, and removes the files of an aborted attempt. Fails if there is a store already.
+pub(super) fn lock_new(path: &Path) -> Result<Lock> {
+    let path = &resolve_links(path)?;
+    let lock = Lock::take(path)?;
+    if fs::exists(path).map_err(|error| io(path, &error))? {
+        let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
+        return Err(BackendError::Unavailable(why));
+    }
+    no_stray_log(path)?;
+    recover_creation(path)?;
+    Ok(lock)
 }
 
 #[cfg(test)]

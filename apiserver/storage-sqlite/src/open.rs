@@ -54,17 +54,9 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 fn create(path: &Path) -> Result<()> {
     let new = with_suffix(path, ".new");
     drop(make(&new)?);
-    enable_wal(&new)?;
+    connect::enable_wal(&new)?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
     moved.map_err(|error| io(path, &error))
-}
-
-/// Switches a new store to its write-ahead log before it gets its name. A later switch would use a rollback journal,
-/// whose deletion a power failure may undo; then a process that may only read could not open the file.
-pub(super) fn enable_wal(new: &Path) -> Result<()> {
-    let connection = connect::to_change(new)?;
-    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
-    connection.close().map_err(|(_, error)| translate(error))
 }
 
 /// Creates an empty store under its temporary name.

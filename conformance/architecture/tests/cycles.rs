@@ -8,6 +8,9 @@ use drydock_architecture::{none, source};
 const LAYERED: &[&str] = &[
     "apiserver/server/src/",
     "apiserver/server/src/handlers/",
+    "apiserver/storage/src/cache/",
+    "apiserver/storage/src/store/",
+    "apiserver/storage-sqlite/src/",
     "controllers/eviction/src/",
     "controllers/interceptors/src/",
     "controllers/interceptors/src/daemonset/",
