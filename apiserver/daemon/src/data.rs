@@ -1,11 +1,11 @@
 //! Runs the commands that work on the stored data.
 
 use anyhow::Context;
-use drydock_storage::migrate;
 use drydock_storage_etcd as etcd;
 use drydock_storage_sqlite as sqlite;
 
 use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
+use crate::migrate;
 use crate::progress::Bar;
 
 /// Runs a command, and prints its result in one line.
