@@ -25,8 +25,8 @@ const RESERVE: (u64, u64) = (1 << 20, 512 << 20);
 const SLACK: u64 = 1 << 20;
 /// Bytes that a row takes besides its key and value, including its index entry.
 const ROW: u64 = 256;
-/// Values up to this size are admitted like deletes: they are fencing tokens (fence.rs), without which controllers
-/// could delete nothing.
+/// Values up to this size are admitted like deletes: they are fencing tokens (drydock_storage::fence), without which
+/// controllers could delete nothing.
 const SMALL: usize = 128;
 
 /// The limits of one store. Its size is that of the pages in use.
