@@ -28,7 +28,7 @@ use crate::{compactor, watch};
 pub struct EtcdBackend {
     requests: PrefixRequests,
     members: Members,
-    prefix: Prefix,
+    pub(super) prefix: Prefix,
     /// Counts the progress requests.
     progress: tokio::sync::watch::Sender<u64>,
     /// What writes depend on, and a guard that ends the watch of it; `None` for a backend that is only read.
