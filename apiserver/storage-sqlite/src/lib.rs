@@ -53,7 +53,7 @@ mod error;
 pub mod failpoints;
 
 pub use backend::{SqliteBackend, SqliteOptions};
-pub use check::{Contents, Progress, check};
+pub use check::{Contents, Progress, ProgressStage, check};
 pub use copy::{backup, restore};
 pub use data_directory::DataDirectory;
 pub use import::{FileImport, imported};
