@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn list(query: &str) -> Result<Read, ApiError> {
+fn list(query: &str) -> Result<PageOptions, ApiError> {
     ListOptions::parse(&Query::parse(query), false)?.read()
 }
 
