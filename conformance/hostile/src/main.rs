@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use drydock_conformance::drydock::StorageChoice;
+use drydock_testkit::drydock::StorageChoice;
 
 use crate::attack::Attack;
 use crate::field::AttackSize;

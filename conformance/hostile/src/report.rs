@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::repository;
+use drydock_testkit::host::repository;
 
 use crate::judge::Happened;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use drydock_conformance::host::Host;
+use drydock_testkit::host::Host;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 

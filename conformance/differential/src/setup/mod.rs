@@ -7,8 +7,8 @@ mod servers;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::{Drydock, Options};
-use drydock_conformance::host::Host;
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::Host;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api as KubeApi, PostParams};
 use kube::{Client, Resource};

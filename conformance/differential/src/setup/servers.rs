@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::program;
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::{api_available, file, https_ready};
+use drydock_testkit::drydock::program;
+use drydock_testkit::host::{Host, free_ports};
+use drydock_testkit::wait::{api_available, file, https_ready};
 use serde_json::{Value, json};
 
 use super::clients::Clients;

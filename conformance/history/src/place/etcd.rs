@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
-use drydock_conformance::host::{Processes, free_ports};
 use drydock_storage::backend::Backend;
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
+use drydock_testkit::host::{Processes, free_ports};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rustix::process::{Pid, Signal, kill_process};

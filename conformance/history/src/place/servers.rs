@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::{grant, program};
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::{file, server_ready};
+use drydock_testkit::drydock::{grant, program};
+use drydock_testkit::host::{Host, free_ports};
+use drydock_testkit::wait::{file, server_ready};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use drydock_conformance::kinds::node_maintenance;
+use drydock_testkit::kinds::node_maintenance;
 use http::{Method, Request};
 use rand::RngExt;
 use rand::rngs::StdRng;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::kinds::eviction_request;
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::wait::retry;
 use futures::future::join_all;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::kinds::node_maintenance;
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::node_maintenance;
+use drydock_testkit::wait::retry;
 use http::StatusCode;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::kinds::{named_node_maintenance, node_maintenance};
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::{named_node_maintenance, node_maintenance};
+use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
 use super::host::allow_maintenances;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Result;
-use drydock_conformance::kinds::eviction_request;
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::wait::retry;
 use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};

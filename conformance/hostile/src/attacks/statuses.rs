@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::time::format_seconds;
-use drydock_conformance::kinds::eviction_request;
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::wait::retry;
 use http::Method;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use drydock_conformance::kinds::eviction_request;
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
 use crate::attack::AttackFinding;

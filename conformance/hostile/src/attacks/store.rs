@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use drydock_conformance::wait::retry;
+use drydock_testkit::wait::retry;
 use serde_json::json;
 
 use super::stock::{Findings, lay_in, request, uid};

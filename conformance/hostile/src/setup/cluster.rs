@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::eviction_request::interceptor_annotations;
-use drydock_conformance::kinds::{eviction_request, node_maintenance};
-use drydock_conformance::wait::retry;
+use drydock_testkit::kinds::{eviction_request, node_maintenance};
+use drydock_testkit::wait::retry;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 

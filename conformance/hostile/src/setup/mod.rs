@@ -13,8 +13,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::drydock::{Drydock, Options, StorageChoice, program};
-use drydock_conformance::host::Host;
+use drydock_testkit::drydock::{Drydock, Options, StorageChoice, program};
+use drydock_testkit::host::Host;
 use serde_json::Value;
 
 use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest};

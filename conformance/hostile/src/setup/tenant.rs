@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::Result;
-use drydock_conformance::wait::retry;
+use drydock_testkit::wait::retry;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 

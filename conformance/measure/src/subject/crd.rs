@@ -1,8 +1,8 @@
 //! K's kind: a CustomResourceDefinition of D's own schema.
 
 use anyhow::Result;
-use drydock_conformance::crd::{self, CustomNames};
-use drydock_conformance::host::Host;
+use drydock_testkit::crd::{self, CustomNames};
+use drydock_testkit::host::Host;
 
 use super::{DRYDOCK_API, SubjectServer};
 use crate::client::ConnectionWindows;

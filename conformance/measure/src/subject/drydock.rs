@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::program;
-use drydock_conformance::host::{Host, free_ports};
+use drydock_testkit::drydock::program;
+use drydock_testkit::host::{Host, free_ports};
 
 use super::{
     BENCH_USER, DRYDOCK_API, ServerCommand, Settings, SubjectServer, Who, bench_user, etcd, host, slow_disk,

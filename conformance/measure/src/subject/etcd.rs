@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::http_ready;
+use drydock_testkit::host::{Host, free_ports};
+use drydock_testkit::wait::http_ready;
 
 use super::{DRYDOCK_API, SubjectServer, Who, credentials};
 use crate::client::Credentials;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{self, Host, free_ports, programs};
-use drydock_conformance::wait::server_ready;
+use drydock_testkit::host::{self, Host, free_ports, programs};
+use drydock_testkit::wait::server_ready;
 
 use super::{BENCH_USER, BENCHERS, LIMIT, Settings, SubjectServer, Who, bench_user, crd, etcd};
 use crate::machine::on_cpu;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::https_ready;
+use drydock_testkit::host::{Host, free_ports};
+use drydock_testkit::wait::https_ready;
 
 use super::{DRYDOCK_API, LIMIT, SubjectServer, Who, bench_user};
 use crate::machine::on_cpu;

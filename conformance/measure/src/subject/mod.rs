@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use drydock_conformance::host::Host;
-use drydock_conformance::wait::https_answers;
+use drydock_testkit::host::Host;
+use drydock_testkit::wait::https_answers;
 use serde::Serialize;
 
 use crate::client::{ConnectionWindows, Credentials, EtcdClient, HttpClient, SubjectClient};

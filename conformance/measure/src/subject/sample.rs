@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::host::{Host, free_ports};
+use drydock_testkit::host::{Host, free_ports};
 
 use super::{SubjectServer, Who, bench_user, etcd, host};
 use crate::machine::on_cpu;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::host::Host;
+use drydock_testkit::host::Host;
 
 use super::ServerCommand;
 

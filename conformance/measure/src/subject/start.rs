@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use drydock_conformance::host::Host;
+use drydock_testkit::host::Host;
 
 use crate::Arguments;
 use crate::machine;
