@@ -19,5 +19,8 @@ pub mod kubectl;
 pub mod link;
 pub mod wait;
 
+pub mod finding;
+pub mod observer;
+
 pub mod drains;
 pub mod playground;

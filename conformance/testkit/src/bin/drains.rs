@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use drydock_testkit::drains;
-use drydock_testkit::playground::observer;
+use drydock_testkit::observer;
 
 /// Measures one NodeMaintenance over many nodes on a real Kubernetes control plane with imaginary kubelets, beside a bare
 /// loop that asks the host for the same evictions.

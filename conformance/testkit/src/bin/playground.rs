@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use drydock_testkit::playground::{self, observer};
+use drydock_testkit::{observer, playground};
 
 /// A real Kubernetes control plane with imaginary nodes, Drydock in it, and a maintenance to watch.
 #[derive(Parser)]

@@ -15,7 +15,7 @@ use super::subject::DrainSubject;
 use super::workload::{NAMESPACE, Workload, WorkloadSize};
 use crate::drydock::{Drydock, Options};
 use crate::host::{Host, audit};
-use crate::playground::observer::ObserverProcess;
+use crate::observer::ObserverProcess;
 use crate::wait::retry;
 
 /// How long our controller manager may take to get its lease.

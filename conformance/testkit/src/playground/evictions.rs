@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::history::Departures;
 use super::interceptor::{self, AcceptedReport};
 use super::maintenance::SeenStatus;
-use super::verdict::VerdictFinding;
+use crate::finding::VerdictFinding;
 use crate::host::audit::LoggedRequest;
 
 /// The application whose pods have an interceptor.

@@ -11,8 +11,8 @@ use kube::api::Api;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::VerdictFinding;
 use crate::drydock::Drydock;
+use crate::finding::VerdictFinding;
 
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

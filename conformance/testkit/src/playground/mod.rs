@@ -16,7 +16,6 @@ mod stream;
 mod verdict;
 mod writes;
 
-pub mod observer;
 pub mod workload;
 
 use std::path::PathBuf;
@@ -26,14 +25,14 @@ use anyhow::{Context, Result};
 
 use crate::cluster;
 use crate::drydock::{Drydock, Options, StorageChoice, open_to_users};
+use crate::finding::{self, VerdictFinding};
 use crate::host::{Host, client_of};
+use crate::observer::ObserverProcess;
 
 use self::faults::{Chaos, ServerFaults};
 use self::interceptor::PlaygroundInterceptor;
 use self::maintenance::{Maintenance, SeenStatus};
-use self::observer::ObserverProcess;
 use self::stream::StreamClients;
-use self::verdict::VerdictFinding;
 use self::writes::Writers;
 
 /// What the command line asks for.
@@ -105,7 +104,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     verdict.extend(verdict::of_the_way(host, &maintenance, &seen, &interceptor, &before).await?);
     verdict.extend(stream_clients.finish(&maintenance).await?);
     verdict.extend(observer.finish()?);
-    let failed = verdict::print(&verdict);
+    let failed = finding::print(&verdict);
     if arguments.once {
         return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }

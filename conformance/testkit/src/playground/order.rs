@@ -5,7 +5,7 @@ use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use jiff::Timestamp;
 
 use super::history::{Departure, Departures};
-use super::verdict::VerdictFinding;
+use crate::finding::VerdictFinding;
 
 /// The pods of one entry of the plan.
 struct ObservedTier<'a> {

@@ -11,8 +11,8 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use serde_json::json;
 
 use super::maintenance::{Maintenance, NAME};
-use super::verdict::VerdictFinding;
 use crate::drydock::Drydock;
+use crate::finding::VerdictFinding;
 
 /// The account of the clients: it may watch NodeMaintenances and nothing else.
 const ACCOUNT: &str = "stream-reader";

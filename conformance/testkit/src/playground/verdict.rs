@@ -12,23 +12,8 @@ use super::interceptor::PlaygroundInterceptor;
 use super::maintenance::{Maintenance, SeenStatus, is_tainted};
 use super::{evictions, history, order, workload};
 use crate::cluster::is_schedulable;
+use crate::finding::VerdictFinding;
 use crate::host::{Host, audit};
-
-/// Something that was checked.
-#[derive(Clone, Debug)]
-pub struct VerdictFinding {
-    /// Is it as it should be?
-    pub good: bool,
-    /// What it is.
-    pub what: String,
-}
-
-impl VerdictFinding {
-    /// A finding.
-    pub fn new(good: bool, what: impl Into<String>) -> VerdictFinding {
-        VerdictFinding { good, what: what.into() }
-    }
-}
 
 /// Drained=True means what it says, and evicted pods are back elsewhere.
 pub async fn after_drain(
@@ -88,14 +73,6 @@ pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Res
         ));
     }
     Ok(findings)
-}
-
-/// Prints all findings and returns how many are bad.
-pub fn print(findings: &[VerdictFinding]) -> usize {
-    for finding in findings {
-        eprintln!("    {} {}", if finding.good { "ok  " } else { "FAIL" }, finding.what);
-    }
-    findings.iter().filter(|finding| !finding.good).count()
 }
 
 async fn pods_on(client: &Client, node: &str) -> Result<Vec<String>> {

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::verdict::VerdictFinding;
+use crate::finding::VerdictFinding;
 use crate::host::Host;
 use crate::wait::until;
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::VerdictFinding;
+use crate::finding::VerdictFinding;
 
 /// Between two writes of one writer: many enough to be hit by each kill, few enough to leave the rest some time.
 const PACE: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use drydock_testkit::cluster;
 use drydock_testkit::host::Host;
-use drydock_testkit::playground::observer::ObserverProcess;
+use drydock_testkit::observer::ObserverProcess;
 use drydock_testkit::playground::workload;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, ResourceExt};
 
-use super::verdict::VerdictFinding;
+use crate::finding::VerdictFinding;
 use crate::host::client_of;
 
 /// The observer, as seen from the process that started it.

@@ -1,0 +1,25 @@
+//! What a judge found: one line each, good or bad.
+
+/// Something that was checked.
+#[derive(Clone, Debug)]
+pub struct VerdictFinding {
+    /// Is it as it should be?
+    pub good: bool,
+    /// What it is.
+    pub what: String,
+}
+
+impl VerdictFinding {
+    /// A finding.
+    pub fn new(good: bool, what: impl Into<String>) -> VerdictFinding {
+        VerdictFinding { good, what: what.into() }
+    }
+}
+
+/// Prints all findings and returns how many are bad.
+pub fn print(findings: &[VerdictFinding]) -> usize {
+    for finding in findings {
+        eprintln!("    {} {}", if finding.good { "ok  " } else { "FAIL" }, finding.what);
+    }
+    findings.iter().filter(|finding| !finding.good).count()
+}
