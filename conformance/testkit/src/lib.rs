@@ -23,4 +23,3 @@ pub mod finding;
 pub mod observer;
 
 pub mod drains;
-pub mod playground;

@@ -24,7 +24,6 @@ mod hostile_bodies;
 mod kubectl;
 mod manager;
 mod namespaces;
-mod observer;
 mod protobuf;
 mod quota;
 mod refusals;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use drydock_testkit::{observer, playground};
+use drydock_testkit::observer;
 
 /// A real Kubernetes control plane with imaginary nodes, Drydock in it, and a maintenance to watch.
 #[derive(Parser)]
@@ -13,7 +13,7 @@ struct CommandLine {
     #[command(subcommand)]
     part: Option<observer::ObserverCommand>,
     #[command(flatten)]
-    arguments: playground::Arguments,
+    arguments: drydock_walkthrough::Arguments,
 }
 
 #[tokio::main]
@@ -21,6 +21,6 @@ async fn main() -> Result<ExitCode> {
     let line = CommandLine::parse();
     match line.part {
         Some(part) => part.run().await,
-        None => playground::run(line.arguments).await,
+        None => drydock_walkthrough::run(line.arguments).await,
     }
 }

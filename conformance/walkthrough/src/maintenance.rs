@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance};
+use drydock_testkit::cluster::is_schedulable;
+use drydock_testkit::wait::until;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -15,8 +17,6 @@ use serde_json::json;
 
 use super::display::Display;
 use super::interceptor::eviction_requests;
-use crate::cluster::is_schedulable;
-use crate::wait::until;
 
 /// Its name.
 pub const NAME: &str = "rack-1";

@@ -6,7 +6,7 @@ use anyhow::Result;
 use drydock_testkit::cluster;
 use drydock_testkit::host::Host;
 use drydock_testkit::observer::ObserverProcess;
-use drydock_testkit::playground::workload;
+use drydock_walkthrough::workload;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_injected_violation_is_observed_and_quiet_times_are_not() -> Result<()> {

@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_api::node_maintenance::PodType;
+use drydock_testkit::host::audit::LoggedRequest;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-
-use crate::host::audit::LoggedRequest;
 
 /// One pod's way out.
 #[derive(Clone, Debug)]

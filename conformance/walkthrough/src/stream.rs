@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_testkit::drydock::Drydock;
+use drydock_testkit::finding::VerdictFinding;
 use serde_json::json;
 
 use super::maintenance::{Maintenance, NAME};
-use crate::drydock::Drydock;
-use crate::finding::VerdictFinding;
 
 /// The account of the clients: it may watch NodeMaintenances and nothing else.
 const ACCOUNT: &str = "stream-reader";

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_testkit::finding::VerdictFinding;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-use crate::finding::VerdictFinding;
 
 /// Between two writes of one writer: many enough to be hit by each kill, few enough to leave the rest some time.
 const PACE: Duration = Duration::from_millis(50);

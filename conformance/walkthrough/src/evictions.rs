@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::host::audit::LoggedRequest;
+
 use super::history::Departures;
 use super::interceptor::{self, AcceptedReport};
 use super::maintenance::SeenStatus;
-use crate::finding::VerdictFinding;
-use crate::host::audit::LoggedRequest;
 
 /// The application whose pods have an interceptor.
 const INTERCEPTED: &str = "cache";

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::host::Host;
+use drydock_testkit::wait::until;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
-
-use crate::finding::VerdictFinding;
-use crate::host::Host;
-use crate::wait::until;
 
 /// Where the workloads are.
 pub const NAMESPACE: &str = "demo";
@@ -32,7 +31,7 @@ pub const ROLLOUTS: [&str; 6] = [
 /// A taint that the nodes have for reasons of their own.
 const MARK: &str = "example.com/rack=1:PreferNoSchedule";
 
-const MANIFEST: &str = include_str!("../../manifests/playground.yaml");
+const MANIFEST: &str = include_str!("../manifests/playground.yaml");
 
 /// Creates the workloads and waits until every pod is ready.
 pub fn create(host: &Host) -> Result<()> {

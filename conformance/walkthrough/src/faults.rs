@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use drydock_testkit::drydock::Drydock;
+use drydock_testkit::finding::VerdictFinding;
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio_util::sync::CancellationToken;
-
-use crate::drydock::Drydock;
-use crate::finding::VerdictFinding;
 
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -22,18 +22,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use drydock_testkit::cluster;
+use drydock_testkit::drydock::{Drydock, Options, StorageChoice, open_to_users};
+use drydock_testkit::finding::{self, VerdictFinding};
+use drydock_testkit::host::{Host, client_of};
+use drydock_testkit::observer::ObserverProcess;
 
-use crate::cluster;
-use crate::drydock::{Drydock, Options, StorageChoice, open_to_users};
-use crate::finding::{self, VerdictFinding};
-use crate::host::{Host, client_of};
-use crate::observer::ObserverProcess;
-
-use self::faults::{Chaos, ServerFaults};
-use self::interceptor::PlaygroundInterceptor;
-use self::maintenance::{Maintenance, SeenStatus};
-use self::stream::StreamClients;
-use self::writes::Writers;
+use crate::faults::{Chaos, ServerFaults};
+use crate::interceptor::PlaygroundInterceptor;
+use crate::maintenance::{Maintenance, SeenStatus};
+use crate::stream::StreamClients;
+use crate::writes::Writers;
 
 /// What the command line asks for.
 #[derive(Clone, Debug, clap::Args)]

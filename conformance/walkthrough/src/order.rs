@@ -2,10 +2,10 @@
 //! the tiers before it, on all nodes of the maintenance, is gone.
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
+use drydock_testkit::finding::VerdictFinding;
 use jiff::Timestamp;
 
 use super::history::{Departure, Departures};
-use crate::finding::VerdictFinding;
 
 /// The pods of one entry of the plan.
 struct ObservedTier<'a> {

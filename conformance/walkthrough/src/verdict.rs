@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use drydock_testkit::cluster::is_schedulable;
+use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::host::{Host, audit};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
@@ -11,9 +14,6 @@ use kube::{Client, ResourceExt};
 use super::interceptor::PlaygroundInterceptor;
 use super::maintenance::{Maintenance, SeenStatus, is_tainted};
 use super::{evictions, history, order, workload};
-use crate::cluster::is_schedulable;
-use crate::finding::VerdictFinding;
-use crate::host::{Host, audit};
 
 /// Drained=True means what it says, and evicted pods are back elsewhere.
 pub async fn after_drain(
