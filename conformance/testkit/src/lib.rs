@@ -21,5 +21,3 @@ pub mod wait;
 
 pub mod finding;
 pub mod observer;
-
-pub mod drains;

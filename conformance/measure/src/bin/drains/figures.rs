@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use drydock_testkit::host::audit::LoggedRequest;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::workload::NAMESPACE;
-use crate::host::audit::LoggedRequest;
 
 /// The figures of one drain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

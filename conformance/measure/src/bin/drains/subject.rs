@@ -7,6 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use drydock_testkit::host::{Host, config_of};
+use drydock_testkit::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
+use drydock_testkit::wait::{retry, until};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
@@ -15,9 +18,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::workload::{DrainedPod, NAMESPACE, Workload};
-use crate::host::{Host, config_of};
-use crate::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
-use crate::wait::{retry, until};
 
 /// Who drains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]

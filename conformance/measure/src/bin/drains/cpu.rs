@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use drydock_testkit::drydock::PROGRAMS;
+use drydock_testkit::host::Host;
 use serde::Serialize;
-
-use crate::drydock::PROGRAMS;
-use crate::host::Host;
 
 /// The host's processes. The last plays the kubelets, for all subjects alike.
 const HOSTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"];

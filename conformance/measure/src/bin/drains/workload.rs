@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use drydock_testkit::cluster::create_nodes;
+use drydock_testkit::host::Host;
+use drydock_testkit::wait::{retry, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -13,9 +16,6 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::form::BudgetForm;
-use crate::cluster::create_nodes;
-use crate::host::Host;
-use crate::wait::{retry, until};
 
 /// Where the pods are.
 pub const NAMESPACE: &str = "drains";

@@ -3,6 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::{Host, audit};
+use drydock_testkit::observer::ObserverProcess;
+use drydock_testkit::wait::retry;
 use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
@@ -13,10 +17,6 @@ use super::figures::DrainFigures;
 use super::form::BudgetForm;
 use super::subject::DrainSubject;
 use super::workload::{NAMESPACE, Workload, WorkloadSize};
-use crate::drydock::{Drydock, Options};
-use crate::host::{Host, audit};
-use crate::observer::ObserverProcess;
-use crate::wait::retry;
 
 /// How long our controller manager may take to get its lease.
 const LEASE: Duration = Duration::from_secs(60);

@@ -1,4 +1,5 @@
-//! The benchmark of drains: one NodeMaintenance over many nodes, beside a bare loop of evictions, each on a fresh host.
+//! `conformance/bench drains`: how fast Drydock drains, and at what cost. One NodeMaintenance over many nodes, beside a
+//! bare loop of evictions, each on a fresh host.
 //!
 //! ```text
 //!   form       which budgets guard the pods            workload   nodes, pods, budgets
@@ -22,10 +23,32 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use clap::Parser;
+use drydock_testkit::observer::ObserverCommand;
 
 use self::form::BudgetForm;
 use self::subject::DrainSubject;
 use self::workload::DEPLOYMENTS;
+
+/// Measures one NodeMaintenance over many nodes on a real Kubernetes control plane with imaginary kubelets, beside a bare
+/// loop that asks the host for the same evictions.
+#[derive(Parser)]
+#[command(name = "drains", args_conflicts_with_subcommands = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    part: Option<ObserverCommand>,
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+#[tokio::main]
+async fn main() -> Result<ExitCode> {
+    let line = CommandLine::parse();
+    match line.part {
+        Some(part) => part.run().await,
+        None => run(line.arguments).await,
+    }
+}
 
 /// What the command line asks for.
 #[derive(Clone, Debug, clap::Args)]

@@ -4,9 +4,9 @@
 use std::fmt;
 
 use super::{TrialFigure, of, total};
-use crate::drains::form::BudgetForm;
-use crate::drains::subject::DrainSubject;
-use crate::drains::trial::Trial;
+use crate::form::BudgetForm;
+use crate::subject::DrainSubject;
+use crate::trial::Trial;
 
 /// Of the bare loop's rate. Ours keeps status, order and interceptors.
 const RATE: f64 = 0.95;
