@@ -49,7 +49,7 @@ pub struct Child {
 
 /// Writes until it is killed, or enough is written.
 pub async fn run(child: Child) -> Result<()> {
-    drydock_disk::install();
+    drydock_faults::install();
     if let Some(point) = child.point.clone() {
         let hits = Arc::new(AtomicU64::new(child.hits));
         let die_at = move |passed: &'static str| {
@@ -58,7 +58,7 @@ pub async fn run(child: Child) -> Result<()> {
             }
         };
         failpoints::install(Box::new(die_at.clone()));
-        drydock_disk::disk().on_change(Box::new(die_at));
+        drydock_faults::disk().on_change(Box::new(die_at));
     }
     let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&child.path, options())?);
     let start = store.current_revision().await?;

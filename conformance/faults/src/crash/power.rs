@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use drydock_disk::{Faults, disk};
+use drydock_faults::{Faults, disk};
 use drydock_storage::backend::{Backend, BackendError, Revision, WatchItem, prefix_range};
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend};
@@ -32,7 +32,7 @@ const WAYS: u32 = 4;
 
 /// One store from its making on, through a number of power losses.
 pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
-    drydock_disk::install();
+    drydock_faults::install();
     let folder = folder()?;
     let path = folder.path().join("store.db");
     let mut chance = StdRng::seed_from_u64(seed);
@@ -169,7 +169,7 @@ async fn told(store: &dyn Backend, full: bool) -> Result<()> {
 
 /// A disk that is full for a while: writes are refused with an error, reads go on, and writes go on when there is room.
 pub async fn full_disk() -> Result<()> {
-    drydock_disk::install();
+    drydock_faults::install();
     let folder = folder()?;
     let path = folder.path().join("store.db");
     let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&path, options())?);

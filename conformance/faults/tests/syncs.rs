@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use drydock_disk::{Faults, disk};
+use drydock_faults::{Faults, disk};
 use drydock_storage::backend::{Backend, BackendError, Write, WriteOutcome};
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
@@ -34,7 +34,7 @@ impl Setup {
     async fn new() -> Self {
         static TURN: Mutex<()> = Mutex::const_new(());
         let turn = TURN.lock().await;
-        drydock_disk::install();
+        drydock_faults::install();
         disk().on_change(Box::new(|what| match what {
             "checkpoint-write" => drop(COPIED.fetch_add(1, SeqCst)),
             "checkpoint-sync" => drop(SYNCED.fetch_add(1, SeqCst)),
