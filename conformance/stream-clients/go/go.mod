@@ -1,4 +1,4 @@
-module drydock/conformance/stream
+module drydock/conformance/stream-clients
 
 go 1.26.0
 

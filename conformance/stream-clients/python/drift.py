@@ -21,7 +21,7 @@ def main(path):
     methods = {method.name for service in wanted.service for method in service.method}
     stub = vars(status_pb2_grpc.StatusServiceServicer)
     if wanted != committed or methods != {name for name in stub if not name.startswith("_")}:
-        sys.exit("the Python stubs are not what proto/ says: run conformance/stream/generate and commit it")
+        sys.exit("the Python stubs are not what proto/ says: run conformance/stream-clients/generate and commit it")
 
 
 main(*sys.argv[1:])
