@@ -3,10 +3,10 @@
 use anyhow::Result;
 use futures::future::LocalBoxFuture;
 
-use crate::field::AttackField;
+use crate::context::AttackContext;
 
-/// What an attack does, on its field.
-pub type AttackRun = fn(AttackField) -> LocalBoxFuture<'static, Result<Vec<AttackFinding>>>;
+/// What an attack does, in its context.
+pub type AttackRun = fn(AttackContext) -> LocalBoxFuture<'static, Result<Vec<AttackFinding>>>;
 
 /// One attack.
 pub struct Attack {

@@ -7,8 +7,8 @@
 
 mod attack;
 mod attacks;
+mod context;
 mod door;
-mod field;
 mod judge;
 mod others;
 mod report;
@@ -22,7 +22,7 @@ use clap::Parser;
 use drydock_testkit::drydock::StorageChoice;
 
 use crate::attack::Attack;
-use crate::field::AttackSize;
+use crate::context::AttackSize;
 
 /// Attacks Drydock as an ordinary tenant would, one attack after the other, beside others who must not be harmed.
 #[derive(Parser)]

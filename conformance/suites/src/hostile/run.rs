@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::Flags;
 use crate::attack::{Attack, AttackFinding};
-use crate::field::{AttackField, AttackSize, LAIR};
+use crate::context::{AttackContext, AttackSize, LAIR};
 use crate::judge::Happened;
 use crate::others::{Others, SmallDrain, TenantObserver};
 use crate::report;
@@ -18,7 +18,7 @@ const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_60
 /// MiB at rest from which on a server is started anew: what an attack left behind is not the next one's.
 const HEAVY: u64 = 200;
 /// Before all attacks: what the figures of the others beside them are to be compared with.
-const CALM: Attack = Attack::new("calm", "nothing", |field| Box::pin(calm(field)));
+const CALM: Attack = Attack::new("calm", "nothing", |context| Box::pin(calm(context)));
 
 /// Runs them, and returns whether none did harm.
 pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<bool> {
@@ -44,9 +44,9 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<
     report::table(&all)
 }
 
-async fn calm(field: AttackField) -> Result<Vec<AttackFinding>> {
-    field.wait().await;
-    field.say("nobody asked anything".into());
+async fn calm(context: AttackContext) -> Result<Vec<AttackFinding>> {
+    context.wait().await;
+    context.say("nobody asked anything".into());
     Ok(Vec::new())
 }
 
@@ -69,12 +69,12 @@ impl Scene<'_> {
         let tenant = Arc::new(self.setup.tenant(&name, 1).await?);
         let drain = SmallDrain { name: format!("drain-{name}"), tenant: self.drained.clone() };
         drain.prepare(self.setup).await?;
-        let field = AttackField::new(self.setup.clone(), tenant, self.size, self.length);
+        let context = AttackContext::new(self.setup.clone(), tenant, self.size, self.length);
         let memory = MemoryGauge::of(self.setup.pid().context("our API server does not run")?)?;
         let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
         let panics = self.setup.panics();
         let others = Others::start(self.setup, self.observer, drain, [HOME, LAIR]);
-        let findings = self.attack(attack, &field).await;
+        let findings = self.attack(attack, &context).await;
         let attacked = (began.elapsed(), self.setup.reviews().await?);
         let others = others.end().await?;
         let (peak, killed) = memory.peak();
@@ -86,8 +86,8 @@ impl Scene<'_> {
             reviews: attacked.1 - reviews,
             length: attacked.0,
             others,
-            told: field.told(),
-            fault: field.fault(),
+            told: context.told(),
+            fault: context.fault(),
             harm: Vec::new(),
         };
         let happened = happened.judge(attack, findings);
@@ -95,9 +95,9 @@ impl Scene<'_> {
         Ok(happened)
     }
 
-    async fn attack(&self, attack: &Attack, field: &AttackField) -> Vec<AttackFinding> {
-        let guard = field.pick(GUARD[0], GUARD[1]);
-        match tokio::time::timeout(guard, (attack.run)(field.clone())).await {
+    async fn attack(&self, attack: &Attack, context: &AttackContext) -> Vec<AttackFinding> {
+        let guard = context.pick(GUARD[0], GUARD[1]);
+        match tokio::time::timeout(guard, (attack.run)(context.clone())).await {
             Ok(Ok(findings)) => findings,
             Ok(Err(error)) => {
                 vec![AttackFinding::new(false, format!("the attack could not go on: {error:#}"))]

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::stock::{Findings, heavy, lay_in, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::{AttackContext, LAIR};
 use crate::door::{FlowWindows, RawFrames, ServerDoor, UserConnection, UserRequest, fields};
-use crate::field::{AttackField, LAIR};
 
 /// Objects, and bytes of each: a list of 8 MB.
 const STOCK: (usize, usize) = (200, 40_000);
@@ -58,35 +58,35 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn unread_lists(field: AttackField) -> Findings {
-    lay_in(&field, STOCK.0, STOCK.1).await?;
-    unread(&field, UNREAD, field.tenant.requests()).await
+async fn unread_lists(context: AttackContext) -> Findings {
+    lay_in(&context, STOCK.0, STOCK.1).await?;
+    unread(&context, UNREAD, context.tenant.requests()).await
 }
 
-async fn unread_answers(field: AttackField) -> Findings {
-    field.line().await?.done(&UserRequest::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
-    unread(&field, SMALL, field.tenant.request(&uid(0))).await
+async fn unread_answers(context: AttackContext) -> Findings {
+    context.line().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000))).await?;
+    unread(&context, SMALL, context.tenant.request(&uid(0))).await
 }
 
-async fn unread_watches(field: AttackField) -> Findings {
-    lay_in(&field, 20, 1000).await?;
-    let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
-    let held = hold(&field, &field.setup.direct, UNREAD, &watch).await;
-    write(&field, 20_000).await;
+async fn unread_watches(context: AttackContext) -> Findings {
+    lay_in(&context, 20, 1000).await?;
+    let watch = format!("{}?watch=1&timeoutSeconds=600", context.tenant.requests());
+    let held = hold(&context, &context.setup.direct, UNREAD, &watch).await;
+    write(&context, 20_000).await;
     drop(held);
     nothing()
 }
 
 /// The host buffers what its clients do not read; once its connection to us is full, the answers for all of
 /// its clients wait.
-async fn unread_through_host(field: AttackField) -> Findings {
-    lay_in(&field, 4, 1000).await?;
-    let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
-    let held = hold(&field, &field.setup.host, THROUGH_HOST, &watch).await;
-    let before = field.setup.host_resident();
-    write(&field, 60_000).await;
-    let kept = field.setup.host_resident().saturating_sub(before);
-    field.say(format!("the host took {kept} MiB more"));
+async fn unread_through_host(context: AttackContext) -> Findings {
+    lay_in(&context, 4, 1000).await?;
+    let watch = format!("{}?watch=1&timeoutSeconds=600", context.tenant.requests());
+    let held = hold(&context, &context.setup.host, THROUGH_HOST, &watch).await;
+    let before = context.setup.host_resident();
+    write(&context, 60_000).await;
+    let kept = context.setup.host_resident().saturating_sub(before);
+    context.say(format!("the host took {kept} MiB more"));
     drop(held);
     Ok(vec![AttackFinding::new(
         kept <= HOST,
@@ -95,26 +95,26 @@ async fn unread_through_host(field: AttackField) -> Findings {
 }
 
 /// One object is changed until its history is longer than what the server keeps in memory of it.
-async fn resumed_watches(field: AttackField) -> Findings {
+async fn resumed_watches(context: AttackContext) -> Findings {
     const CHANGES: usize = 640;
     let made =
-        field.line().await?.done(&UserRequest::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
+        context.line().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000))).await?;
     let revision = made["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
-    let path = field.tenant.request(&uid(0));
+    let path = context.tenant.request(&uid(0));
     let change = |at: usize| {
         let annotations = json!({"example.com/stock": format!("{at}{}", "x".repeat(55_000))});
         UserRequest::merge(&path, &json!({"metadata": {"annotations": annotations}}))
     };
-    field.each((0..CHANGES).map(change).collect(), 16).await?;
-    let requests = field.tenant.requests();
+    context.each((0..CHANGES).map(change).collect(), 16).await?;
+    let requests = context.tenant.requests();
     let watch = format!("{requests}?watch=1&timeoutSeconds=600&resourceVersion={revision}");
-    unread(&field, UNREAD, watch).await
+    unread(&context, UNREAD, watch).await
 }
 
 /// Writes of so many bytes to four requests until the time is over.
-async fn write(field: &AttackField, bytes: usize) {
-    let path = field.tenant.requests();
-    field
+async fn write(context: &AttackContext, bytes: usize) {
+    let path = context.tenant.requests();
+    context
         .ask_storm(4, move |lane, round| {
             let metadata = json!({"annotations": {"n": format!("{round}{}", "x".repeat(bytes))}});
             UserRequest::merge(format!("{path}/{}", uid(lane)), &json!({"metadata": metadata}))
@@ -123,9 +123,9 @@ async fn write(field: &AttackField, bytes: usize) {
 }
 
 /// Holds answers open until the time is over.
-async fn unread(field: &AttackField, many: (usize, usize), path: String) -> Findings {
-    let held = hold(field, &field.setup.direct, many, &path).await;
-    field.wait().await;
+async fn unread(context: &AttackContext, many: (usize, usize), path: String) -> Findings {
+    let held = hold(context, &context.setup.direct, many, &path).await;
+    context.wait().await;
     drop(held);
     nothing()
 }
@@ -134,25 +134,25 @@ type HeldAnswers = Vec<(UserConnection, Arc<Mutex<Vec<Incoming>>>)>;
 
 /// Asks a server on so many connections, so many times on each, and reads no answer.
 async fn hold(
-    field: &AttackField,
+    context: &AttackContext,
     door: &ServerDoor,
     (lines, streams): (usize, usize),
     path: &str,
 ) -> HeldAnswers {
     let mut held = Vec::new();
     for _ in 0..lines {
-        let Ok(line) = field.tenant.account().line(door, LAIR, FlowWindows::NONE).await else { continue };
+        let Ok(line) = context.tenant.account().line(door, LAIR, FlowWindows::NONE).await else { continue };
         let bodies = Arc::<Mutex<Vec<Incoming>>>::default();
         for _ in 0..streams {
-            let (field, line, bodies, ask) =
-                (field.clone(), line.clone(), bodies.clone(), UserRequest::get(path));
+            let (context, line, bodies, ask) =
+                (context.clone(), line.clone(), bodies.clone(), UserRequest::get(path));
             tokio::spawn(async move {
                 match line.send(&ask).await {
                     Ok(answer) => {
-                        field.count(answer.status().as_str());
+                        context.count(answer.status().as_str());
                         bodies.lock().push(answer.into_body());
                     }
-                    Err(_) => field.count("broken"),
+                    Err(_) => context.count("broken"),
                 }
             });
         }
@@ -161,23 +161,23 @@ async fn hold(
     held
 }
 
-async fn zero_window(field: AttackField) -> Findings {
-    lay_in(&field, 20, 20_000).await?;
-    let authorization = format!("Bearer {}", field.tenant.account().token);
-    let path = field.tenant.requests();
-    let block = fields(&field.setup.direct.authority(), &path, &[("authorization", &authorization)]);
+async fn zero_window(context: AttackContext) -> Findings {
+    lay_in(&context, 20, 20_000).await?;
+    let authorization = format!("Bearer {}", context.tenant.account().token);
+    let path = context.tenant.requests();
+    let block = fields(&context.setup.direct.authority(), &path, &[("authorization", &authorization)]);
     let mut lines = Vec::new();
     for _ in 0..16 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = RawFrames::open(&field.setup.direct, LAIR, &[(4, 0)]).await?.listen();
+        let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[(4, 0)]).await?.listen();
         for stream in (1..400).step_by(2) {
             frames.request(stream, &block).await?;
-            field.count("stream");
+            context.count("stream");
         }
         frames.flush().await?;
         lines.push(frames);
     }
-    while !field.is_over() {
+    while !context.is_over() {
         for frames in &mut lines {
             for stream in (1..400).step_by(2) {
                 let _ = frames.window(stream, 1).await;
@@ -189,18 +189,18 @@ async fn zero_window(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn costly_formats(field: AttackField) -> Findings {
+async fn costly_formats(context: AttackContext) -> Findings {
     const FORMATS: [(&str, &str); 4] = [
         ("accept", "application/yaml"),
         ("user-agent", "curl/8"),
         ("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"),
         ("accept", "application/vnd.kubernetes.protobuf"),
     ];
-    lists(field, &FORMATS).await
+    lists(context, &FORMATS).await
 }
 
 /// Much has to be decoded for little that is sent, or before anything is.
-async fn heavy_formats(field: AttackField) -> Findings {
+async fn heavy_formats(context: AttackContext) -> Findings {
     const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
     const FORMATS: [(&str, &str); 4] = [
         ("", "application/vnd.kubernetes.protobuf"),
@@ -208,31 +208,31 @@ async fn heavy_formats(field: AttackField) -> Findings {
         ("?labelSelector=nothing%3Dx", "application/json"),
         ("?watch=1&timeoutSeconds=2&includeObject=None", TABLE),
     ];
-    lay_in(&field, field.pick(300, 1000), 60_000).await?;
-    let requests = field.tenant.requests();
+    lay_in(&context, context.pick(300, 1000), 60_000).await?;
+    let requests = context.tenant.requests();
     let asks =
         FORMATS.map(|(query, accept)| UserRequest::get(format!("{requests}{query}")).with("accept", accept));
-    read(field, 31, asks.into()).await
+    read(context, 31, asks.into()).await
 }
 
 /// Lists that are read, with one of these header fields in turn.
-async fn lists(field: AttackField, headers: &'static [(&'static str, &'static str)]) -> Findings {
-    lay_in(&field, STOCK.0, STOCK.1).await?;
-    let path = field.tenant.requests();
+async fn lists(context: AttackContext, headers: &'static [(&'static str, &'static str)]) -> Findings {
+    lay_in(&context, STOCK.0, STOCK.1).await?;
+    let path = context.tenant.requests();
     let asks = headers.iter().map(|(name, value)| UserRequest::get(&path).with(name, *value)).collect();
-    read(field, 16, asks).await
+    read(context, 16, asks).await
 }
 
 /// So many at a time ask one of these in turn, and read the answers.
-async fn read(field: AttackField, lanes: usize, asks: Vec<UserRequest>) -> Findings {
-    let (each, asks) = (field.clone(), Arc::new(asks));
-    field
+async fn read(context: AttackContext, lanes: usize, asks: Vec<UserRequest>) -> Findings {
+    let (each, asks) = (context.clone(), Arc::new(asks));
+    context
         .storm(lanes, move |lane, _| {
-            let (field, asks) = (each.clone(), asks.clone());
+            let (context, asks) = (each.clone(), asks.clone());
             async move {
                 let ask = &asks[lane % asks.len()];
-                let answer = field.line().await?.send(ask).await?;
-                field.count(answer.status().as_str());
+                let answer = context.line().await?.send(ask).await?;
+                context.count(answer.status().as_str());
                 let mut body = answer.into_body();
                 while let Some(frame) = body.frame().await {
                     frame?;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, nothing, request, uid};
 use crate::attack::Attack;
+use crate::context::AttackContext;
 use crate::door::{StreamedBody, UserRequest};
-use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 4;
@@ -50,18 +50,18 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn owner_references(field: AttackField) -> Findings {
+async fn owner_references(context: AttackContext) -> Findings {
     let owner = |at: usize| json!({"apiVersion": "v1", "kind": "P", "name": "n", "uid": at.to_string(), "controller": true});
     let mut object = request(0);
     object["metadata"]["ownerReferences"] = (0..1_400).map(owner).collect();
-    post(&field, JSON, vec![object.to_string().into()]).await
+    post(&context, JSON, vec![object.to_string().into()]).await
 }
 
-async fn empty_requesters(field: AttackField) -> Findings {
-    post(&field, JSON, vec![with("requesters", &list("{}"))]).await
+async fn empty_requesters(context: AttackContext) -> Findings {
+    post(&context, JSON, vec![with("requesters", &list("{}"))]).await
 }
 
-async fn short_items(field: AttackField) -> Findings {
+async fn short_items(context: AttackContext) -> Findings {
     let keys: Vec<String> = (0..200_000).map(|at| format!(r#""{at}":"""#)).collect();
     let map = format!("{{{}}}", keys.join(","));
     let bodies = vec![
@@ -72,33 +72,33 @@ async fn short_items(field: AttackField) -> Findings {
         with("annotations", &map),
         with("unknown", &list("[]")),
     ];
-    post(&field, JSON, bodies).await
+    post(&context, JSON, bodies).await
 }
 
-async fn processed(field: AttackField) -> Findings {
-    let name = field.setup.lasting_request(&field.tenant).await?;
+async fn processed(context: AttackContext) -> Findings {
+    let name = context.setup.lasting_request(&context.tenant).await?;
     let names: Vec<String> = (0..250_000).map(|at| format!("a{at}.b")).collect();
-    let path = format!("{}/status", field.tenant.request(&name));
+    let path = format!("{}/status", context.tenant.request(&name));
     let ask = UserRequest::merge(path, &json!({"status": {"processedInterceptors": names}}));
-    field.ask_storm(LANES, move |_, _| ask.clone()).await;
+    context.ask_storm(LANES, move |_, _| ask.clone()).await;
     nothing()
 }
 
-async fn deep_nesting(field: AttackField) -> Findings {
+async fn deep_nesting(context: AttackContext) -> Findings {
     let arrays = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let objects = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
     let asks: Vec<UserRequest> = [arrays, objects]
         .iter()
         .flat_map(|deep| {
-            let path = field.tenant.requests();
+            let path = context.tenant.requests();
             [JSON, YAML].map(|type_| UserRequest::body(Method::POST, &path, type_, with("unknown", deep)))
         })
         .collect();
-    field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn yaml_aliases(field: AttackField) -> Findings {
+async fn yaml_aliases(context: AttackContext) -> Findings {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..30 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -108,16 +108,16 @@ async fn yaml_aliases(field: AttackField) -> Findings {
     let body = format!("{text}{object}");
     let flat = format!("{}\nb: &b {}\nc: [{}]\n", head(), list("x"), vec!["*b"; 100_000].join(","));
     let mut asks: Vec<UserRequest> = [&body, &flat]
-        .map(|text| UserRequest::body(Method::POST, field.tenant.requests(), YAML, text.clone()))
+        .map(|text| UserRequest::body(Method::POST, context.tenant.requests(), YAML, text.clone()))
         .into();
-    let applied = format!("{}?fieldManager=hostile", field.tenant.request(&uid(0)));
+    let applied = format!("{}?fieldManager=hostile", context.tenant.request(&uid(0)));
     asks.extend([body, flat].map(|text| UserRequest::apply(&applied, text)));
-    field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn invalid_text(field: AttackField) -> Findings {
-    let path = field.tenant.requests();
+async fn invalid_text(context: AttackContext) -> Findings {
+    let path = context.tenant.requests();
     let mut broken = request(0).to_string().into_bytes();
     broken.splice(20..20, [0xff, 0xfe, 0xc3]);
     let lone = request(0).to_string().replace("nowhere", r"\ud800");
@@ -134,29 +134,29 @@ async fn invalid_text(field: AttackField) -> Findings {
         ("application/cbor", Bytes::from_static(&[0x9f; 1000])),
     ];
     let asks = bodies.map(|(type_, body)| UserRequest::body(Method::POST, &path, type_, body));
-    field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn generate_name(field: AttackField) -> Findings {
+async fn generate_name(context: AttackContext) -> Findings {
     let long = "a".repeat(1 << 20);
     let mut generated = request(0);
     generated["metadata"] = json!({"generateName": long});
     let mut named = request(0);
     named["metadata"]["name"] = json!(long);
     named["spec"]["target"]["pod"] = json!({"name": long, "uid": long});
-    post(&field, JSON, vec![generated.to_string().into(), named.to_string().into()]).await
+    post(&context, JSON, vec![generated.to_string().into(), named.to_string().into()]).await
 }
 
-async fn slow_bodies(field: AttackField) -> Findings {
-    let ask = UserRequest::body(Method::POST, field.tenant.requests(), JSON, "");
-    let each = field.clone();
-    field
+async fn slow_bodies(context: AttackContext) -> Findings {
+    let ask = UserRequest::body(Method::POST, context.tenant.requests(), JSON, "");
+    let each = context.clone();
+    context
         .storm(SLOW, move |_, _| {
-            let (field, ask) = (each.clone(), ask.clone());
+            let (context, ask) = (each.clone(), ask.clone());
             async move {
-                let answer = field.line().await?.send_body(&ask, slow()).await?;
-                field.count(answer.status().as_str());
+                let answer = context.line().await?.send_body(&ask, slow()).await?;
+                context.count(answer.status().as_str());
                 Ok(())
             }
         })
@@ -170,11 +170,11 @@ fn slow() -> StreamedBody {
     BodyExt::boxed(StreamBody::new(pieces.take(MOST / PIECE - 1).chain(futures::stream::pending())))
 }
 
-async fn post(field: &AttackField, type_: &'static str, bodies: Vec<Bytes>) -> Findings {
-    let path = field.tenant.requests();
+async fn post(context: &AttackContext, type_: &'static str, bodies: Vec<Bytes>) -> Findings {
+    let path = context.tenant.requests();
     let asks: Vec<UserRequest> =
         bodies.into_iter().map(|body| UserRequest::body(Method::POST, &path, type_, body)).collect();
-    field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 

@@ -14,8 +14,8 @@ use prost::Message;
 
 use super::stock::{Findings, lay_in};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
-use crate::field::AttackField;
 
 const METHOD: &str = "WatchEvictions";
 /// Calls at a time.
@@ -37,33 +37,33 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn garbage(field: AttackField) -> Findings {
-    lay_in(&field, 1, 1000).await?;
-    let asks = Arc::new(broken(&field)?);
-    let own = field.clone();
-    field
+async fn garbage(context: AttackContext) -> Findings {
+    lay_in(&context, 1, 1000).await?;
+    let asks = Arc::new(broken(&context)?);
+    let own = context.clone();
+    context
         .storm(LANES, move |lane, _| {
-            let (field, asks) = (own.clone(), asks.clone());
+            let (context, asks) = (own.clone(), asks.clone());
             async move {
-                let line = field.line().await?;
+                let line = context.line().await?;
                 let mut all = asks.iter().cycle().skip(lane);
                 while let Some(ask) = all.next().filter(|_| !line.is_closed()) {
-                    field.note_call(&line.send(ask).await);
+                    context.note_call(&line.send(ask).await);
                 }
                 Ok(())
             }
         })
         .await;
-    let unknown = field.counted("grpc-status 12");
+    let unknown = context.counted("grpc-status 12");
     Ok(vec![
-        AttackFinding::new(field.counted("open") == 0, "a stream was opened by a broken call"),
+        AttackFinding::new(context.counted("open") == 0, "a stream was opened by a broken call"),
         AttackFinding::new(unknown > 0, "a method that there is not was not refused as such"),
     ])
 }
 
 /// Calls each of which is wrong in one way.
-fn broken(field: &AttackField) -> Result<Vec<UserRequest>> {
-    let good = watch(&field.tenant.namespace, Bytes::new());
+fn broken(context: &AttackContext) -> Result<Vec<UserRequest>> {
+    let good = watch(&context.tenant.namespace, Bytes::new());
     let with_body = |body: Bytes| UserRequest { body, ..call(METHOD, &good) };
     let zipped = |body: &[u8]| anyhow::Ok(with_body(frame(1, &gzip(body)?)).with("grpc-encoding", "gzip"));
     let whole = frame(0, &good.encode_to_vec());
@@ -108,35 +108,35 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(packed.finish()?)
 }
 
-async fn forged(field: AttackField) -> Findings {
-    lay_in(&field, 20, 1000).await?;
-    let token = token(&field, &field.line().await?, &field.tenant.namespace).await?;
+async fn forged(context: AttackContext) -> Findings {
+    lay_in(&context, 20, 1000).await?;
+    let token = token(&context, &context.line().await?, &context.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
     let masters =
-        UserConnection::open(&field.setup.masters, crate::field::LAIR, None, FlowWindows::USUAL).await?;
+        UserConnection::open(&context.setup.masters, crate::context::LAIR, None, FlowWindows::USUAL).await?;
     let others = token_of_all(&masters).await?;
-    let (own, namespace) = (field.clone(), field.tenant.namespace.clone());
-    field
+    let (own, namespace) = (context.clone(), context.tenant.namespace.clone());
+    context
         .storm(LANES, move |lane, round| {
-            let (field, namespace) = (own.clone(), namespace.clone());
+            let (context, namespace) = (own.clone(), namespace.clone());
             let forged = forge(&token, &others, lane * 1000 + round);
             async move {
-                let line = field.line().await?;
+                let line = context.line().await?;
                 let answer = line.send(&call(METHOD, &watch(&namespace, forged))).await;
-                field.note_call(&answer);
+                context.note_call(&answer);
                 if let Ok(calls) = Calls::of(answer?) {
                     // Nothing may come for long: a heartbeat is seconds away.
-                    let _ = tokio::time::timeout(LISTEN, told(&field, calls, &namespace)).await;
+                    let _ = tokio::time::timeout(LISTEN, told(&context, calls, &namespace)).await;
                 }
                 Ok(())
             }
         })
         .await;
-    Ok(vec![AttackFinding::new(field.counted("foreign") == 0, "a forged token showed another namespace")])
+    Ok(vec![AttackFinding::new(context.counted("foreign") == 0, "a forged token showed another namespace")])
 }
 
 /// Counts the objects of its own namespace and of others that a stream delivers.
-async fn told(field: &AttackField, mut calls: Calls, namespace: &str) -> Result<()> {
+async fn told(context: &AttackContext, mut calls: Calls, namespace: &str) -> Result<()> {
     loop {
         let response: WatchEvictionsResponse = calls.next().await?;
         let of = match &response.event {
@@ -144,14 +144,14 @@ async fn told(field: &AttackField, mut calls: Calls, namespace: &str) -> Result<
             Some(Event::Removed(key)) => &key.namespace,
             _ => continue,
         };
-        field.count(if of == namespace { "own" } else { "foreign" });
+        context.count(if of == namespace { "own" } else { "foreign" });
     }
 }
 
 /// The token of the first response.
-async fn token(field: &AttackField, line: &UserConnection, namespace: &str) -> Result<Bytes> {
+async fn token(context: &AttackContext, line: &UserConnection, namespace: &str) -> Result<Bytes> {
     let answer = line.send(&call(METHOD, &watch(namespace, Bytes::new()))).await;
-    field.note_call(&answer);
+    context.note_call(&answer);
     let first: WatchEvictionsResponse = Calls::of(answer?)?.next().await?;
     Ok(first.resume_token)
 }

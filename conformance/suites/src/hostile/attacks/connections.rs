@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 use super::stock::{Findings, lay_in, nothing};
 use crate::attack::Attack;
+use crate::context::{AttackContext, LAIR};
 use crate::door::{RawHttp, UserRequest};
-use crate::field::{AttackField, LAIR};
 
 /// More than the server has places for, if this process may open so many.
 const SILENT: usize = 17_000;
@@ -52,22 +52,22 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn silent(field: AttackField) -> Findings {
+async fn silent(context: AttackContext) -> Findings {
     let most = SILENT.min(descriptors().saturating_sub(SPARE)) / OPENERS;
-    let (began, opening) = (Instant::now(), field.pick(OPENING.0, OPENING.1));
+    let (began, opening) = (Instant::now(), context.pick(OPENING.0, OPENING.1));
     let open = (0..OPENERS).map(|_| {
-        let field = field.clone();
+        let context = context.clone();
         async move {
             let (mut held, mut closed) = (VecDeque::<TcpStream>::new(), 0);
             while held.len() < most && closed < ENOUGH && began.elapsed() < opening {
                 if held.front().is_some_and(|oldest| matches!(oldest.try_read(&mut [0]), Ok(0))) {
                     held.pop_front();
                     closed += 1;
-                    field.count("closed");
+                    context.count("closed");
                 }
-                match tokio::time::timeout(BREATH, field.setup.direct.knock(LAIR)).await {
+                match tokio::time::timeout(BREATH, context.setup.direct.knock(LAIR)).await {
                     Ok(Ok(stream)) => {
-                        field.count("open");
+                        context.count("open");
                         held.push_back(stream);
                     }
                     _ => tokio::time::sleep(BREATH).await,
@@ -78,7 +78,7 @@ async fn silent(field: AttackField) -> Findings {
     });
     let held = futures::future::join_all(open).await;
     // As long as an attack lasts, once all are open.
-    field.wait().await;
+    context.wait().await;
     drop(held);
     nothing()
 }
@@ -90,14 +90,14 @@ fn descriptors() -> usize {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(1024)
 }
 
-async fn handshakes(field: AttackField) -> Findings {
-    let each = field.clone();
-    field
+async fn handshakes(context: AttackContext) -> Findings {
+    let each = context.clone();
+    context
         .storm(32, move |_, _| {
-            let field = each.clone();
+            let context = each.clone();
             async move {
-                let stream = field.setup.direct.http2(LAIR).await?;
-                field.count("shaken");
+                let stream = context.setup.direct.http2(LAIR).await?;
+                context.count("shaken");
                 drop(stream);
                 Ok(())
             }
@@ -106,20 +106,20 @@ async fn handshakes(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn anonymous(field: AttackField) -> Findings {
+async fn anonymous(context: AttackContext) -> Findings {
     let paths =
-        [field.tenant.requests(), "/apis".to_owned(), "/metrics".to_owned(), "/openapi/v2".to_owned()];
-    let each = field.clone();
-    field
+        [context.tenant.requests(), "/apis".to_owned(), "/metrics".to_owned(), "/openapi/v2".to_owned()];
+    let each = context.clone();
+    context
         .storm(8, move |lane, _| {
-            let (field, paths) = (each.clone(), paths.clone());
+            let (context, paths) = (each.clone(), paths.clone());
             async move {
-                let door = if lane % 2 == 0 { &field.setup.direct } else { &field.setup.host };
-                let line = field.stranger(door, STRANGE).await?;
+                let door = if lane % 2 == 0 { &context.setup.direct } else { &context.setup.host };
+                let line = context.stranger(door, STRANGE).await?;
                 while !line.is_closed() {
                     let asked = paths.clone().map(|path| line_ask(line.clone(), path));
                     for answer in futures::future::join_all(asked).await {
-                        field.note(&answer);
+                        context.note(&answer);
                     }
                 }
                 Ok(())
@@ -133,14 +133,14 @@ async fn line_ask(line: crate::door::UserConnection, path: String) -> Result<cra
     line.ask(&UserRequest::get(path)).await
 }
 
-async fn slow_heads(field: AttackField) -> Findings {
-    let each = field.clone();
-    field
+async fn slow_heads(context: AttackContext) -> Findings {
+    let each = context.clone();
+    context
         .storm(500, move |_, _| {
-            let field = each.clone();
+            let context = each.clone();
             async move {
-                let mut raw = RawHttp::open(&field.setup.direct, LAIR).await?;
-                field.count("open");
+                let mut raw = RawHttp::open(&context.setup.direct, LAIR).await?;
+                context.count("open");
                 for byte in b"GET /apis HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat_n(&b'y', 1000)) {
                     raw.write([*byte]).await?;
                     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -152,22 +152,22 @@ async fn slow_heads(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn pipelining(field: AttackField) -> Findings {
-    lay_in(&field, 50, 10_000).await?;
-    let token = &field.tenant.account().token;
+async fn pipelining(context: AttackContext) -> Findings {
+    lay_in(&context, 50, 10_000).await?;
+    let token = &context.tenant.account().token;
     let one = format!(
         "GET {} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n",
-        field.tenant.requests()
+        context.tenant.requests()
     );
-    let (each, all) = (field.clone(), one.repeat(2_000));
-    field
+    let (each, all) = (context.clone(), one.repeat(2_000));
+    context
         .storm(16, move |_, _| {
-            let (field, all) = (each.clone(), all.clone());
+            let (context, all) = (each.clone(), all.clone());
             async move {
-                let mut raw = RawHttp::open(&field.setup.direct, LAIR).await?;
-                field.count("pipeline");
+                let mut raw = RawHttp::open(&context.setup.direct, LAIR).await?;
+                context.count("pipeline");
                 raw.write(all).await?;
-                field.wait().await;
+                context.wait().await;
                 Ok(())
             }
         })
@@ -176,11 +176,11 @@ async fn pipelining(field: AttackField) -> Findings {
 }
 
 /// HTTP/1.1 whose bodies are not what the head says.
-pub async fn half_requests(field: AttackField) -> Findings {
-    let token = &field.tenant.account().token;
+pub async fn half_requests(context: AttackContext) -> Findings {
+    let token = &context.tenant.account().token;
     let head = format!(
         "POST {} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n",
-        field.tenant.requests()
+        context.tenant.requests()
     );
     let trailers: String = (0..500).map(|at| format!("t{at}: {}\r\n", "z".repeat(100))).collect();
     let requests = [
@@ -196,17 +196,17 @@ pub async fn half_requests(field: AttackField) -> Findings {
         "GET /\u{0}\u{1} HTTP/1.1\r\n\r\n".to_owned(),
         format!("GET / HTTP/1.1\r\n{}\r\n", "h: v\r\n".repeat(5_000)),
     ];
-    let (each, limit) = (field.clone(), Duration::from_millis(500));
-    field
+    let (each, limit) = (context.clone(), Duration::from_millis(500));
+    context
         .storm(32, move |_, round| {
-            let (field, text) = (each.clone(), requests[round % requests.len()].clone());
+            let (context, text) = (each.clone(), requests[round % requests.len()].clone());
             async move {
-                let mut raw = RawHttp::open(&field.setup.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&context.setup.direct, LAIR).await?;
                 let _ = raw.write(text).await;
                 match tokio::time::timeout(limit, raw.code()).await {
-                    Ok(Ok(code)) => field.count(&code.to_string()),
-                    Ok(Err(_)) => field.count("closed"),
-                    Err(_) => field.count("waits"),
+                    Ok(Ok(code)) => context.count(&code.to_string()),
+                    Ok(Err(_)) => context.count("closed"),
+                    Err(_) => context.count("waits"),
                 }
                 Ok(())
             }

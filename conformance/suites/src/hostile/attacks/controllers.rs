@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::{UserConnection, UserRequest};
-use crate::field::AttackField;
 use crate::setup::MemoryGauge;
 use crate::setup::cluster::{Pods, maintenance};
 
@@ -37,36 +37,36 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Each pod remembered each of its budgets, and each report and event named them all.
-async fn many_budgets(field: AttackField) -> Findings {
-    let (budgets, pods) = (field.pick(1_000, 10_000), field.pick(100, 1_000));
-    let pods = running(&field, pods).await?;
-    let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", field.tenant.namespace);
+async fn many_budgets(context: AttackContext) -> Findings {
+    let (budgets, pods) = (context.pick(1_000, 10_000), context.pick(100, 1_000));
+    let pods = running(&context, pods).await?;
+    let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", context.tenant.namespace);
     let make = (0..budgets).map(|at| UserRequest::post(&path, &budget(at))).collect();
-    on_the_host(&field, make).await?;
-    let memory = MemoryGauge::of(field.setup.manager_pid()?)?;
-    let before = field.setup.manager_pid()?;
-    let ask = pods
-        .iter()
-        .map(|(pod, uid)| UserRequest::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER)));
-    field.each(ask.collect(), LANES).await?;
-    let (_, told) = tokio::join!(flip(&field, &path), told(&field, &pods));
+    on_the_host(&context, make).await?;
+    let memory = MemoryGauge::of(context.setup.manager_pid()?)?;
+    let before = context.setup.manager_pid()?;
+    let ask = pods.iter().map(|(pod, uid)| {
+        UserRequest::post(context.tenant.requests(), &eviction_request(pod, uid, REQUESTER))
+    });
+    context.each(ask.collect(), LANES).await?;
+    let (_, told) = tokio::join!(flip(&context, &path), told(&context, &pods));
     let (peak, _) = memory.peak();
-    field.say(format!("{peak} MiB in the controller manager"));
-    empty(&field, &path).await?;
+    context.say(format!("{peak} MiB in the controller manager"));
+    empty(&context, &path).await?;
     Ok(vec![
         AttackFinding::new(told.is_ok(), format!("what is told of the last pod: {told:?}")),
         AttackFinding::new(
             peak <= MEMORY,
             format!("{peak} MiB in the controller manager, more than {MEMORY}"),
         ),
-        AttackFinding::new(field.setup.manager_pid()? == before, "the controller manager was started anew"),
+        AttackFinding::new(context.setup.manager_pid()? == before, "the controller manager was started anew"),
     ])
 }
 
 /// Deletes a collection of the host's, which works on it for as long as it is there. Ten thousand objects
 /// take it longer than one request may: it is asked again for those that are left.
-async fn empty(field: &AttackField, path: &str) -> Result<()> {
-    let admin = field.setup.admin().await?;
+async fn empty(context: &AttackContext, path: &str) -> Result<()> {
+    let admin = context.setup.admin().await?;
     retry(
         LIMIT,
         || format!("{path} is not empty"),
@@ -76,16 +76,16 @@ async fn empty(field: &AttackField, path: &str) -> Result<()> {
 }
 
 /// Pods of the tenant that run: the host asks no budget about others.
-async fn running(field: &AttackField, count: usize) -> Result<Pods> {
-    let node = format!("node-of-{}", field.tenant.namespace);
-    field.setup.node(&node).await?;
-    let pods = field.setup.pods(&field.tenant, &node, count, false).await?;
-    let all = UserRequest::get(format!("{}?fieldSelector=status.phase!=Running", field.tenant.pods()));
+async fn running(context: &AttackContext, count: usize) -> Result<Pods> {
+    let node = format!("node-of-{}", context.tenant.namespace);
+    context.setup.node(&node).await?;
+    let pods = context.setup.pods(&context.tenant, &node, count, false).await?;
+    let all = UserRequest::get(format!("{}?fieldSelector=status.phase!=Running", context.tenant.pods()));
     retry(
         LIMIT,
         || "not all pods run".to_owned(),
         async || {
-            let others = field.setup.done(&all).await?;
+            let others = context.setup.done(&all).await?;
             Ok(others["items"].as_array().is_some_and(Vec::is_empty))
         },
     )
@@ -103,13 +103,13 @@ fn name(at: usize) -> String {
 }
 
 /// The tenant asks the host for these, so many at a time.
-async fn on_the_host(field: &AttackField, asks: Vec<UserRequest>) -> Result<()> {
-    let (line, asks) = (field.line_through_host().await?, Arc::new(asks));
+async fn on_the_host(context: &AttackContext, asks: Vec<UserRequest>) -> Result<()> {
+    let (line, asks) = (context.line_through_host().await?, Arc::new(asks));
     let lanes = (0..LANES).map(|lane| {
         let (line, asks) = (line.clone(), asks.clone());
         async move {
             for ask in asks.iter().skip(lane).step_by(LANES) {
-                field.note(&line.ask_again(ask).await);
+                context.note(&line.ask_again(ask).await);
             }
         }
     });
@@ -118,17 +118,17 @@ async fn on_the_host(field: &AttackField, asks: Vec<UserRequest>) -> Result<()> 
 }
 
 /// The first budgets cover the pods, and cover none, in turn.
-async fn flip(field: &AttackField, path: &str) {
-    let (each, path) = (field.clone(), path.to_owned());
-    field
+async fn flip(context: &AttackContext, path: &str) {
+    let (each, path) = (context.clone(), path.to_owned());
+    context
         .storm(LANES, move |lane, _| {
-            let (field, path) = (each.clone(), format!("{path}/{}", name(lane)));
+            let (context, path) = (each.clone(), format!("{path}/{}", name(lane)));
             async move {
-                let line = field.line_through_host().await?;
+                let line = context.line_through_host().await?;
                 for turn in 0..20 {
                     let labels = if turn % 2 == 0 { json!({"a": "b"}) } else { json!(null) };
                     let change = json!({"spec": {"selector": {"matchLabels": labels}}});
-                    field.note(&line.ask(&UserRequest::merge(&path, &change)).await);
+                    context.note(&line.ask(&UserRequest::merge(&path, &change)).await);
                 }
                 Ok(())
             }
@@ -137,13 +137,13 @@ async fn flip(field: &AttackField, path: &str) {
 }
 
 /// The reports were too long to be taken.
-async fn told(field: &AttackField, pods: &Pods) -> Result<()> {
-    let last = pods.last().map(|(_, uid)| field.tenant.request(uid)).context("no pod")?;
+async fn told(context: &AttackContext, pods: &Pods) -> Result<()> {
+    let last = pods.last().map(|(_, uid)| context.tenant.request(uid)).context("no pod")?;
     retry(
         LIMIT,
         || "nothing".to_owned(),
         async || {
-            let request = field.setup.done(&UserRequest::get(&last)).await?;
+            let request = context.setup.done(&UserRequest::get(&last)).await?;
             let message = request["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
             Ok(message.contains("more than one PodDisruptionBudget"))
         },
@@ -153,22 +153,22 @@ async fn told(field: &AttackField, pods: &Pods) -> Result<()> {
 
 /// Each withdrawal is one write, and the controllers answered with five: a new request, and everything with
 /// which a request begins.
-async fn withdrawn(field: AttackField) -> Findings {
-    let (name, count) = (field.tenant.namespace.clone(), field.pick(50, 500));
-    field.setup.node(&name).await?;
-    field.setup.pods(&field.tenant, &name, count, true).await?;
-    field.setup.drain(&name, &name).await?;
-    asked(&field, count).await?;
-    let each = field.clone();
-    field
+async fn withdrawn(context: AttackContext) -> Findings {
+    let (name, count) = (context.tenant.namespace.clone(), context.pick(50, 500));
+    context.setup.node(&name).await?;
+    context.setup.pods(&context.tenant, &name, count, true).await?;
+    context.setup.drain(&name, &name).await?;
+    asked(&context, count).await?;
+    let each = context.clone();
+    context
         .storm(LANES, move |lane, _| {
-            let field = each.clone();
-            async move { withdraw_all(&field, &field.line().await?, lane).await }
+            let context = each.clone();
+            async move { withdraw_all(&context, &context.line().await?, lane).await }
         })
         .await;
     let (withdrawn, blocked) =
-        (field.counted("withdrawn"), field.setup.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
-    field
+        (context.counted("withdrawn"), context.setup.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
+    context
         .setup
         .done(&UserRequest::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}})))
         .await?;
@@ -181,13 +181,13 @@ async fn withdrawn(field: AttackField) -> Findings {
 }
 
 /// The maintenance has asked for all pods.
-async fn asked(field: &AttackField, count: usize) -> Result<()> {
-    let all = UserRequest::get(field.tenant.requests());
+async fn asked(context: &AttackContext, count: usize) -> Result<()> {
+    let all = UserRequest::get(context.tenant.requests());
     retry(
         LIMIT,
         || "the maintenance does not ask for the pods".to_owned(),
         async || {
-            let requests = field.setup.done(&all).await?;
+            let requests = context.setup.done(&all).await?;
             Ok(requests["items"].as_array().is_some_and(|requests| requests.len() == count))
         },
     )
@@ -196,8 +196,8 @@ async fn asked(field: &AttackField, count: usize) -> Result<()> {
 
 /// Removes all requesters from the requests that have one and belong to this worker (`lane`), so that no two
 /// workers withdraw the same one.
-async fn withdraw_all(field: &AttackField, line: &UserConnection, lane: usize) -> Result<()> {
-    let all = line.done(&UserRequest::get(field.tenant.requests())).await?;
+async fn withdraw_all(context: &AttackContext, line: &UserConnection, lane: usize) -> Result<()> {
+    let all = line.done(&UserRequest::get(context.tenant.requests())).await?;
     let wanted = |request: &&Value| request["spec"]["requesters"].as_array().is_some_and(|r| !r.is_empty());
     for request in all["items"].as_array().into_iter().flatten().filter(wanted) {
         let meta = &request["metadata"];
@@ -206,11 +206,11 @@ async fn withdraw_all(field: &AttackField, line: &UserConnection, lane: usize) -
             continue;
         }
         let withdrawal = json!({"metadata": {"uid": meta["uid"]}, "spec": {"requesters": []}});
-        let answer = line.ask(&UserRequest::merge(field.tenant.request(name), &withdrawal)).await;
+        let answer = line.ask(&UserRequest::merge(context.tenant.request(name), &withdrawal)).await;
         if answer.as_ref().is_ok_and(|answer| answer.code.is_success()) {
-            field.count("withdrawn");
+            context.count("withdrawn");
         }
-        field.note(&answer);
+        context.note(&answer);
     }
     Ok(())
 }

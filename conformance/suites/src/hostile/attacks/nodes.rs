@@ -11,8 +11,8 @@ use super::host::allow_maintenances;
 use super::stock::Findings;
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::{UserConnection, UserRequest};
-use crate::field::AttackField;
 use crate::setup::cluster::maintenance;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -34,32 +34,32 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// A selector that matched nothing yet was not authorized at all.
-async fn future_nodes(field: AttackField) -> Findings {
-    let name = field.tenant.namespace.clone();
+async fn future_nodes(context: AttackContext) -> Findings {
+    let name = context.tenant.namespace.clone();
     let mine = format!("mine-{name}");
-    may_maintain(&field, &mine).await?;
-    let line = field.line_through_host().await?;
+    may_maintain(&context, &mine).await?;
+    let line = context.line_through_host().await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-    field.setup.node(&mine).await?;
+    context.setup.node(&mine).await?;
     let own =
         line.ask_again(&UserRequest::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine]))).await?;
     for (at, terms) in selectors(&name).iter().enumerate() {
         let mut wanted = named_node_maintenance(&format!("{name}-{at}"), "Cordon", &[&name]);
         wanted["spec"]["nodeSelector"]["nodeSelectorTerms"] = terms.clone();
-        field.note(&line.ask_again(&UserRequest::post(&path, &wanted)).await);
+        context.note(&line.ask_again(&UserRequest::post(&path, &wanted)).await);
         // From one that may be made to one that may not.
         let change = json!({"spec": {"nodeSelector": {"nodeSelectorTerms": terms}}});
-        field.note(&line.ask_again(&UserRequest::merge(maintenance(&mine), &change)).await);
+        context.note(&line.ask_again(&UserRequest::merge(maintenance(&mine), &change)).await);
     }
-    field.setup.node(&name).await?;
+    context.setup.node(&name).await?;
     // The controllers have seen the node when they have cordoned one that came later.
-    field
+    context
         .setup
         .done(&UserRequest::post(&path, &named_node_maintenance(&format!("{name}-seen"), "Cordon", &[&name])))
         .await?;
-    let cordoned = async || Ok(node(&field, &name).await?["spec"]["unschedulable"] == true);
+    let cordoned = async || Ok(node(&context, &name).await?["spec"]["unschedulable"] == true);
     retry(LIMIT, || "the admin's maintenance cordons nothing".to_owned(), cordoned).await?;
-    let all = field.setup.done(&UserRequest::get(&path)).await?;
+    let all = context.setup.done(&UserRequest::get(&path)).await?;
     let names = all["items"].as_array().into_iter().flatten().map(|m| m["metadata"]["name"].as_str());
     let foreign = names.flatten().filter(|found| found.starts_with(&format!("{name}-"))).count();
     Ok(vec![
@@ -68,7 +68,7 @@ async fn future_nodes(field: AttackField) -> Findings {
             foreign == 1,
             format!("{} maintenances of others' nodes were made", foreign.saturating_sub(1)),
         ),
-        AttackFinding::new(field.counted("200") == 0, "a maintenance was changed to others' nodes"),
+        AttackFinding::new(context.counted("200") == 0, "a maintenance was changed to others' nodes"),
     ])
 }
 
@@ -90,32 +90,32 @@ fn selectors(name: &str) -> Vec<Value> {
 }
 
 /// The tenant may write maintenances and delete one node, whose name this is.
-async fn may_maintain(field: &AttackField, node: &str) -> Result<()> {
+async fn may_maintain(context: &AttackContext, node: &str) -> Result<()> {
     let delete =
         json!({"apiGroups": [""], "resources": ["nodes"], "resourceNames": [node], "verbs": ["delete"]});
-    allow_maintenances(field, &[delete]).await?;
-    let line: UserConnection = field.line_through_host().await?;
+    allow_maintenances(context, &[delete]).await?;
+    let line: UserConnection = context.line_through_host().await?;
     let list = UserRequest::get(format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION));
     let late = || "the tenant may not maintain nodes".to_owned();
     retry(LIMIT, late, async || Ok(line.ask_again(&list).await?.code.is_success())).await
 }
 
 /// The controllers were evicted by their own drain: nothing was drained any more, and nothing said why.
-async fn own_nodes(field: AttackField) -> Findings {
-    let name = field.tenant.namespace.clone();
-    field.setup.node(&name).await?;
-    let uid = own_pod(&field, &name).await?;
+async fn own_nodes(context: AttackContext) -> Findings {
+    let name = context.tenant.namespace.clone();
+    context.setup.node(&name).await?;
+    let uid = own_pod(&context, &name).await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
     let everything = json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]);
     let mut all = node_maintenance(&format!("{name}-all"), "Cordon", &[&name]);
     all["spec"]["nodeSelector"]["nodeSelectorTerms"] = everything;
-    field.setup.done(&UserRequest::post(&path, &all)).await?;
-    field.count("maintenance of all nodes");
-    let kept = kept(&field, &name, &uid).await;
+    context.setup.done(&UserRequest::post(&path, &all)).await?;
+    context.count("maintenance of all nodes");
+    let kept = kept(&context, &name, &uid).await;
     // Whatever came of it, the nodes are not left like this.
     let complete = json!({"spec": {"stage": "Complete"}});
-    field.setup.done(&UserRequest::merge(maintenance(&format!("{name}-all")), &complete)).await?;
-    let drained = drained(&field, &name).await;
+    context.setup.done(&UserRequest::merge(maintenance(&format!("{name}-all")), &complete)).await?;
+    let drained = drained(&context, &name).await;
     let drained = AttackFinding::new(
         drained.is_ok(),
         format!("the end of the drain, when other nodes take pods: {drained:?}"),
@@ -124,12 +124,12 @@ async fn own_nodes(field: AttackField) -> Findings {
 }
 
 /// Drains the node on which Drydock's pod is while no other takes it.
-async fn kept(field: &AttackField, name: &str, uid: &str) -> Findings {
-    field.setup.drain(name, name).await?;
-    let told = field.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
+async fn kept(context: &AttackContext, name: &str, uid: &str) -> Findings {
+    context.setup.drain(name, name).await?;
+    let told = context.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
     let request =
         format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
-    let asked = field.setup.admin().await?.ask_again(&UserRequest::get(&request)).await?;
+    let asked = context.setup.admin().await?.ask_again(&UserRequest::get(&request)).await?;
     Ok(vec![
         AttackFinding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
         AttackFinding::new(
@@ -140,8 +140,8 @@ async fn kept(field: &AttackField, name: &str, uid: &str) -> Findings {
 }
 
 /// A pod on that node which is labelled as deploy/ labels the controllers. Its UID.
-async fn own_pod(field: &AttackField, node: &str) -> Result<String> {
-    let admin = field.setup.admin().await?;
+async fn own_pod(context: &AttackContext, node: &str) -> Result<String> {
+    let admin = context.setup.admin().await?;
     let namespace = json!({"metadata": {"name": OWN_NAMESPACE}});
     // It may be there.
     admin.ask_again(&UserRequest::post("/api/v1/namespaces", &namespace)).await?;
@@ -157,6 +157,6 @@ async fn own_pod(field: &AttackField, node: &str) -> Result<String> {
     made["metadata"]["uid"].as_str().map(str::to_owned).context("a pod without a UID")
 }
 
-async fn node(field: &AttackField, name: &str) -> Result<Value> {
-    field.setup.done(&UserRequest::get(format!("/api/v1/nodes/{name}"))).await
+async fn node(context: &AttackContext, name: &str) -> Result<Value> {
+    context.setup.done(&UserRequest::get(format!("/api/v1/nodes/{name}"))).await
 }

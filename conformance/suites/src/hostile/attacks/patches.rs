@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, heavy, nothing, request, uid};
 use crate::attack::Attack;
+use crate::context::AttackContext;
 use crate::door::UserRequest;
-use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 4;
@@ -43,33 +43,33 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Strict decoding reports each of them, by its whole path.
-async fn stalling(field: AttackField) -> Findings {
+async fn stalling(context: AttackContext) -> Findings {
     let twice = vec![r#""a":1"#; 80_000].join(",");
     let body = Bytes::from(format!(r#"{{"{}":{{{twice}}}}}"#, "k".repeat(500_000)));
     let merge = "application/merge-patch+json";
-    storm(&field, move |path| UserRequest::body(Method::PATCH, path, merge, body.clone())).await
+    storm(&context, move |path| UserRequest::body(Method::PATCH, path, merge, body.clone())).await
 }
 
-async fn copied(field: AttackField) -> Findings {
+async fn copied(context: AttackContext) -> Findings {
     let mut operations =
         vec![json!({"op": "add", "path": "/metadata/annotations/b", "value": "b".repeat(300_000)})];
     let copy = json!({"op": "copy", "from": "/metadata/annotations", "path": "/metadata/labels"});
     operations.extend(vec![copy; OPERATIONS - 1]);
-    operate(&field, operations).await
+    operate(&context, operations).await
 }
 
-async fn doubling(field: AttackField) -> Findings {
+async fn doubling(context: AttackContext) -> Findings {
     let double = |at| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/x{at}")});
-    operate(&field, (0..64).map(double).collect()).await
+    operate(&context, (0..64).map(double).collect()).await
 }
 
 /// Patches one request with these, again and again.
-async fn operate(field: &AttackField, operations: Vec<Value>) -> Findings {
+async fn operate(context: &AttackContext, operations: Vec<Value>) -> Findings {
     let body = Bytes::from(Value::from(operations).to_string());
-    storm(field, move |path| UserRequest::operations(path, body.clone())).await
+    storm(context, move |path| UserRequest::operations(path, body.clone())).await
 }
 
-async fn directives(field: AttackField) -> Findings {
+async fn directives(context: AttackContext) -> Findings {
     let names: Vec<String> = (0..60_000).map(|at| format!("a{at}.example.com")).collect();
     // An order without what the patch sets is answered 500 by kube-apiserver, and so by us.
     let order: Vec<Value> =
@@ -81,15 +81,15 @@ async fn directives(field: AttackField) -> Findings {
         json!({"spec": {"requesters": deleted}}),
     ];
     let bodies = patches.map(|patch| Bytes::from(patch.to_string()));
-    let path = path(&field).await?;
+    let path = path(&context).await?;
     let asks = bodies.map(|body| UserRequest::body(Method::PATCH, &path, STRATEGIC, body));
-    field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     nothing()
 }
 
-async fn managers(field: AttackField) -> Findings {
-    let path = path(&field).await?;
-    field
+async fn managers(context: AttackContext) -> Findings {
+    let path = path(&context).await?;
+    context
         .ask_storm(LANES, move |lane, round| {
             let manager = format!("m{lane}x{round}{}", "y".repeat(100));
             let annotation = json!({"annotations": {format!("example.com/{lane}-{round}"): "z"}, "name": uid(0)});
@@ -104,17 +104,17 @@ async fn managers(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn wide_apply(field: AttackField) -> Findings {
+async fn wide_apply(context: AttackContext) -> Findings {
     let mut object = request(0);
     let keys = |with: &str| (0..20_000).map(|at| (format!("{with}{at}"), json!(""))).collect::<Value>();
     object["metadata"]["annotations"] = keys("a");
     object["metadata"]["labels"] = keys("l");
-    apply(&field, object, "wide").await
+    apply(&context, object, "wide").await
 }
 
-async fn conflicts(field: AttackField) -> Findings {
-    let path = path(&field).await?;
-    field
+async fn conflicts(context: AttackContext) -> Findings {
+    let path = path(&context).await?;
+    context
         .ask_storm(LANES, move |lane, round| {
             let mut object = request(0);
             object["metadata"]["annotations"] =
@@ -126,22 +126,25 @@ async fn conflicts(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn apply(field: &AttackField, object: Value, manager: &'static str) -> Findings {
+async fn apply(context: &AttackContext, object: Value, manager: &'static str) -> Findings {
     let body = Bytes::from(object.to_string());
-    storm(field, move |path| {
+    storm(context, move |path| {
         UserRequest::apply(format!("{path}?fieldManager={manager}&force=true"), body.clone())
     })
     .await
 }
 
-async fn storm(field: &AttackField, ask: impl Fn(&str) -> UserRequest + Send + Sync + 'static) -> Findings {
-    let path = path(field).await?;
-    field.ask_storm(LANES, move |_, _| ask(&path)).await;
+async fn storm(
+    context: &AttackContext,
+    ask: impl Fn(&str) -> UserRequest + Send + Sync + 'static,
+) -> Findings {
+    let path = path(context).await?;
+    context.ask_storm(LANES, move |_, _| ask(&path)).await;
     nothing()
 }
 
 /// The path of a request that is there.
-async fn path(field: &AttackField) -> anyhow::Result<String> {
-    field.line().await?.done(&UserRequest::post(field.tenant.requests(), &heavy(0, 1000))).await?;
-    Ok(field.tenant.request(&uid(0)))
+async fn path(context: &AttackContext) -> anyhow::Result<String> {
+    context.line().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 1000))).await?;
+    Ok(context.tenant.request(&uid(0)))
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, uid};
 use crate::attack::Attack;
+use crate::context::AttackContext;
 use crate::door::{FlowWindows, UserRequest};
-use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 8;
@@ -38,33 +38,33 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn long_selectors(field: AttackField) -> Findings {
-    lay_in(&field, 500, 10).await?;
+async fn long_selectors(context: AttackContext) -> Findings {
+    lay_in(&context, 500, 10).await?;
     let terms: Vec<String> = (0..SELECTOR / 9).map(|at| format!("!k{at}")).collect();
     let values: Vec<String> = (0..SELECTOR / 7).map(|at| format!("v{at}")).collect();
     let selectors = [terms.join(","), format!("k%20notin%20({})", values.join(","))];
     let selectors = selectors.map(|text| text.chars().take(SELECTOR).collect::<String>());
-    let paths = selectors.map(|selector| format!("{}?labelSelector={selector}", field.tenant.requests()));
+    let paths = selectors.map(|selector| format!("{}?labelSelector={selector}", context.tenant.requests()));
     let watches =
-        open_watches(&field, 200, paths.iter().map(|path| format!("{path}&watch=1")).collect()).await?;
-    churn(&field, move |_, round| UserRequest::get(&paths[round % paths.len()])).await;
+        open_watches(&context, 200, paths.iter().map(|path| format!("{path}&watch=1")).collect()).await?;
+    churn(&context, move |_, round| UserRequest::get(&paths[round % paths.len()])).await;
     drop(watches);
     nothing()
 }
 
-async fn label_churn(field: AttackField) -> Findings {
-    lay_in(&field, LANES, 10).await?;
-    let path = |at| format!("{}?watch=1&labelSelector=in%3Dr{at}", field.tenant.requests());
-    let watches = open_watches(&field, 400, (0..4).map(path).collect()).await?;
-    churn(&field, |_, _| UserRequest::get("/apis")).await;
+async fn label_churn(context: AttackContext) -> Findings {
+    lay_in(&context, LANES, 10).await?;
+    let path = |at| format!("{}?watch=1&labelSelector=in%3Dr{at}", context.tenant.requests());
+    let watches = open_watches(&context, 400, (0..4).map(path).collect()).await?;
+    churn(&context, |_, _| UserRequest::get("/apis")).await;
     drop(watches);
     nothing()
 }
 
 /// Half of the workers write labels, the others list.
-async fn churn(field: &AttackField, ask: impl Fn(usize, usize) -> UserRequest + Send + Sync + 'static) {
-    let requests = field.tenant.requests();
-    field
+async fn churn(context: &AttackContext, ask: impl Fn(usize, usize) -> UserRequest + Send + Sync + 'static) {
+    let requests = context.tenant.requests();
+    context
         .ask_storm(LANES, move |lane, round| {
             if lane % 2 == 0 {
                 return ask(lane, round);
@@ -77,27 +77,28 @@ async fn churn(field: &AttackField, ask: impl Fn(usize, usize) -> UserRequest + 
 
 /// Opens so many watches that are read; they end when what is returned is dropped.
 async fn open_watches(
-    field: &AttackField,
+    context: &AttackContext,
     count: usize,
     paths: Vec<String>,
 ) -> anyhow::Result<tokio::task::JoinSet<()>> {
     let mut watches = tokio::task::JoinSet::new();
-    let mut line = field.line().await?;
+    let mut line = context.line().await?;
     for at in 0..count {
         if at % 50 == 0 {
-            line = field.line_of(field.tenant.account(), FlowWindows::USUAL).await?;
+            line = context.line_of(context.tenant.account(), FlowWindows::USUAL).await?;
         }
-        let (field, line, ask) = (field.clone(), line.clone(), UserRequest::get(&paths[at % paths.len()]));
+        let (context, line, ask) =
+            (context.clone(), line.clone(), UserRequest::get(&paths[at % paths.len()]));
         watches.spawn(async move {
             let answer = line.ask(&ask).await;
-            field.note(&answer);
+            context.note(&answer);
         });
     }
     Ok(watches)
 }
 
-async fn bad_queries(field: AttackField) -> Findings {
-    let path = field.tenant.requests();
+async fn bad_queries(context: AttackContext) -> Findings {
+    let path = context.tenant.requests();
     let long = "x".repeat(SELECTOR);
     let unknown: Vec<String> = (0..3_000).map(|at| format!("spec.f{at}%3Dv")).collect();
     let queries = [
@@ -111,7 +112,7 @@ async fn bad_queries(field: AttackField) -> Findings {
         "limit=-9223372036854775809&timeoutSeconds=1e400".to_owned(),
         format!("{}=1", "%00".repeat(10_000)),
     ];
-    field
+    context
         .ask_storm(LANES, move |_, round| {
             UserRequest::get(format!("{path}?{}", queries[round % queries.len()]))
         })
@@ -119,12 +120,12 @@ async fn bad_queries(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn watch_storm(field: AttackField) -> Findings {
-    lay_in(&field, 10, 10).await?;
-    let path = field.tenant.requests();
+async fn watch_storm(context: AttackContext) -> Findings {
+    lay_in(&context, 10, 10).await?;
+    let path = context.tenant.requests();
     // What is no number is answered 500 by kube-apiserver, and so by us.
     let from = ["1", "999999999999", "0", "18446744073709551615", ""];
-    field
+    context
         .ask_storm(32, move |_, round| {
             UserRequest::get(format!(
                 "{path}?watch=1&timeoutSeconds=1&resourceVersion={}",
@@ -135,17 +136,17 @@ async fn watch_storm(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn watch_lists(field: AttackField) -> Findings {
-    lay_in(&field, 200, 40_000).await?;
-    let each = field.clone();
+async fn watch_lists(context: AttackContext) -> Findings {
+    lay_in(&context, 200, 40_000).await?;
+    let each = context.clone();
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    field
+    context
         .storm(16, move |_, _| {
-            let field = each.clone();
+            let context = each.clone();
             async move {
-                let ask = UserRequest::get(format!("{}?{query}", field.tenant.requests()));
-                let answer = field.line().await?.send(&ask).await?;
-                field.count(answer.status().as_str());
+                let ask = UserRequest::get(format!("{}?{query}", context.tenant.requests()));
+                let answer = context.line().await?.send(&ask).await?;
+                context.count(answer.status().as_str());
                 Ok(())
             }
         })
@@ -153,9 +154,9 @@ async fn watch_lists(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn forged_continue(field: AttackField) -> Findings {
-    lay_in(&field, 10, 10).await?;
-    let path = field.tenant.requests();
+async fn forged_continue(context: AttackContext) -> Findings {
+    lay_in(&context, 10, 10).await?;
+    let path = context.tenant.requests();
     let token = |rv: i64, start: &str| {
         let text = json!({"v": "meta.k8s.io/v1", "rv": rv, "start": start}).to_string();
         BASE64_URL_SAFE_NO_PAD.encode(text)
@@ -170,7 +171,7 @@ async fn forged_continue(field: AttackField) -> Findings {
         "%FF%FE".to_owned(),
         BASE64_URL_SAFE_NO_PAD.encode("[".repeat(30_000)),
     ];
-    field
+    context
         .ask_storm(LANES, move |_, n| {
             UserRequest::get(format!("{path}?limit=1&continue={}", tokens[n % tokens.len()]))
         })

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::{FlowWindows, UserConnection, UserRequest};
-use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 16;
@@ -57,33 +57,34 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn junk_tokens(field: AttackField) -> Findings {
-    tokens(field, 50, |lane, round| format!("junk-{lane}-{round}")).await
+async fn junk_tokens(context: AttackContext) -> Findings {
+    tokens(context, 50, |lane, round| format!("junk-{lane}-{round}")).await
 }
 
-async fn long_tokens(field: AttackField) -> Findings {
-    tokens(field, 4, |lane, round| format!("{lane}-{round}-{}", "x".repeat(60_000))).await
+async fn long_tokens(context: AttackContext) -> Findings {
+    tokens(context, 4, |lane, round| format!("{lane}-{round}-{}", "x".repeat(60_000))).await
 }
 
 async fn tokens(
-    field: AttackField,
+    context: AttackContext,
     at_a_time: usize,
     token: impl Fn(usize, usize) -> String + Send + Sync + 'static,
 ) -> Findings {
-    let (path, token, each) = (field.tenant.requests(), Arc::new(token), field.clone());
-    field
+    let (path, token, each) = (context.tenant.requests(), Arc::new(token), context.clone());
+    context
         .storm(LANES, move |lane, round| {
-            let (field, path, token) = (each.clone(), path.clone(), token.clone());
+            let (context, path, token) = (each.clone(), path.clone(), token.clone());
             async move {
                 let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
-                let line = UserConnection::open(&field.setup.direct, from, None, FlowWindows::USUAL).await?;
+                let line =
+                    UserConnection::open(&context.setup.direct, from, None, FlowWindows::USUAL).await?;
                 for turn in (0..).take_while(|_| !line.is_closed()) {
                     let fresh = |n| token(lane, (round * 1_000 + turn) * 1_000 + n);
                     let bearer =
                         |n| UserRequest::get(&path).with("authorization", format!("Bearer {}", fresh(n)));
                     let asks: Vec<UserRequest> = (0..at_a_time).map(bearer).collect();
                     for answer in join_all(asks.iter().map(|ask| line.ask(ask))).await {
-                        field.note(&answer);
+                        context.note(&answer);
                     }
                 }
                 Ok(())
@@ -93,9 +94,9 @@ async fn tokens(
     nothing()
 }
 
-async fn fresh_names(field: AttackField) -> Findings {
+async fn fresh_names(context: AttackContext) -> Findings {
     let version = drydock_api::API_VERSION;
-    field
+    context
         .ask_storm(LANES, move |lane, round| {
             UserRequest::get(format!(
                 "/apis/{version}/namespaces/n{lane}-{round}/evictionrequests/e{lane}-{round}"
@@ -105,9 +106,9 @@ async fn fresh_names(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn fresh_pods(field: AttackField) -> Findings {
-    let path = field.tenant.requests();
-    field
+async fn fresh_pods(context: AttackContext) -> Findings {
+    let path = context.tenant.requests();
+    context
         .ask_storm(LANES, move |lane, round| {
             let object =
                 eviction_request(&format!("p{lane}-{round}"), &uid(lane * 100_000 + round), REQUESTER);
@@ -117,9 +118,9 @@ async fn fresh_pods(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn impersonation(field: AttackField) -> Findings {
-    let path = field.tenant.requests();
-    field
+async fn impersonation(context: AttackContext) -> Findings {
+    let path = context.tenant.requests();
+    context
         .ask_storm(LANES, move |lane, round| {
             let mut ask = UserRequest::get(&path).with("impersonate-user", format!("u{lane}-{round}"));
             for at in 0..50 {
@@ -132,10 +133,10 @@ async fn impersonation(field: AttackField) -> Findings {
     nothing()
 }
 
-async fn long_names(field: AttackField) -> Findings {
-    let (before, began) = (field.setup.reviews().await?, Instant::now());
-    let requests = field.tenant.requests();
-    field
+async fn long_names(context: AttackContext) -> Findings {
+    let (before, began) = (context.setup.reviews().await?, Instant::now());
+    let requests = context.tenant.requests();
+    context
         .ask_storm(LANES, move |lane, round| {
             let name = format!("n{lane}-{round}-{}", "x".repeat(20_000));
             UserRequest::get(match round % 3 {
@@ -145,26 +146,26 @@ async fn long_names(field: AttackField) -> Findings {
             })
         })
         .await;
-    let reviews = field.setup.reviews().await?.saturating_sub(before);
+    let reviews = context.setup.reviews().await?.saturating_sub(before);
     let most = BESIDE.0 * began.elapsed().as_secs() + BESIDE.1;
     Ok(vec![AttackFinding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
 }
 
 /// The host names each RoleBinding whose role is gone in the reason for a denial.
-async fn long_reasons(field: AttackField) -> Findings {
-    let namespace = field.tenant.namespace.clone();
-    let admin = field.setup.admin().await?;
+async fn long_reasons(context: AttackContext) -> Findings {
+    let namespace = context.tenant.namespace.clone();
+    let admin = context.setup.admin().await?;
     let bindings = format!("/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings");
     for at in 0..60 {
         admin.done(&UserRequest::post(&bindings, &dangling(at))).await?;
     }
     let path = format!("/apis/{}/namespaces/{namespace}/others", drydock_api::API_VERSION);
-    let reason = || reason(&field);
+    let reason = || reason(&context);
     retry(PATIENCE, || "the host gives no long reason".to_owned(), async || Ok(reason().await? > 200_000))
         .await?;
     let each = path.clone();
-    field.ask_storm(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}"))).await;
-    let answer = field.line().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
+    context.ask_storm(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}"))).await;
+    let answer = context.line().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
     let (code, length) = (answer.code, answer.body.len());
     let told = format!("a denial is {code} in {length} bytes");
     Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])
@@ -180,18 +181,18 @@ fn dangling(at: usize) -> Value {
 }
 
 /// The length of the host's reason why the tenant may not do something.
-async fn reason(field: &AttackField) -> Result<usize> {
-    let user = format!("system:serviceaccount:{}:account-0", field.tenant.namespace);
-    let asked = json!({"namespace": field.tenant.namespace, "verb": "get", "resource": "others"});
+async fn reason(context: &AttackContext) -> Result<usize> {
+    let user = format!("system:serviceaccount:{}:account-0", context.tenant.namespace);
+    let asked = json!({"namespace": context.tenant.namespace, "verb": "get", "resource": "others"});
     let spec = json!({"user": user, "groups": ["system:authenticated"], "resourceAttributes": asked});
     let review =
         UserRequest::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({ "spec": spec }));
-    let answer = field.setup.done(&review).await?;
+    let answer = context.setup.done(&review).await?;
     Ok(answer["status"]["reason"].as_str().map_or(0, str::len))
 }
 
-async fn bad_paths(field: AttackField) -> Findings {
-    let requests = field.tenant.requests();
+async fn bad_paths(context: AttackContext) -> Findings {
+    let requests = context.tenant.requests();
     let long = "a".repeat(50_000);
     let paths = [
         format!("{requests}/{long}"),
@@ -207,7 +208,7 @@ async fn bad_paths(field: AttackField) -> Findings {
         "/readyz?verbose".to_owned(),
         "/debug/pprof/profile".to_owned(),
     ];
-    field
+    context
         .ask_storm(LANES, move |lane, round| {
             if round % 20 == 19 {
                 return UserRequest::delete(&paths[round % 3]);

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
+use crate::context::{AttackContext, LAIR};
 use crate::door::{UserConnection, UserRequest};
-use crate::field::{AttackField, LAIR};
 use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
@@ -35,40 +35,40 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// The pace of a drain without the noise and beside it: figures for people. That it ends is judged.
-async fn noise_beside_a_drain(field: AttackField) -> Findings {
-    let pods = field.pick(100, 3_000);
-    let other = format!("{}-drained", field.tenant.namespace);
-    let other = field.setup.tenant(&other, 1).await?;
-    let calm = drained_in(&field, &other, "calm", pods).await?;
+async fn noise_beside_a_drain(context: AttackContext) -> Findings {
+    let pods = context.pick(100, 3_000);
+    let other = format!("{}-drained", context.tenant.namespace);
+    let other = context.setup.tenant(&other, 1).await?;
+    let calm = drained_in(&context, &other, "calm", pods).await?;
     let stop = CancellationToken::new();
     let noise = async {
-        let lanes = (0..NOISE).map(|lane| noise(&field, lane, &stop));
+        let lanes = (0..NOISE).map(|lane| noise(&context, lane, &stop));
         join_all(lanes).await;
     };
     let drained = async {
-        let took = drained_in(&field, &other, "noisy", pods).await;
+        let took = drained_in(&context, &other, "noisy", pods).await;
         stop.cancel();
         took
     };
     let ((), beside) = tokio::join!(noise, drained);
     let pace = |took: Duration| pods as f64 / took.as_secs_f64();
-    field.say(format!("{:.1} pods/s without, {:.1} beside it", pace(calm), pace(beside?)));
+    context.say(format!("{:.1} pods/s without, {:.1} beside it", pace(calm), pace(beside?)));
     nothing()
 }
 
 /// An ordinary client with too much to do: what is put off it asks again when the server says.
-async fn noise(field: &AttackField, lane: usize, stop: &CancellationToken) {
-    let path = format!("{}?dryRun=All", field.tenant.requests());
+async fn noise(context: &AttackContext, lane: usize, stop: &CancellationToken) {
+    let path = format!("{}?dryRun=All", context.tenant.requests());
     let ask = async {
         for round in 0.. {
-            let line = match field.line().await {
+            let line = match context.line().await {
                 Ok(line) => line,
                 Err(_) => continue,
             };
             for turn in 0..100 {
                 let object = request((lane * 1_000 + round) * 100 + turn);
-                for ask in [UserRequest::post(&path, &object), UserRequest::get(field.tenant.requests())] {
-                    field.note(&line.ask_again(&ask).await);
+                for ask in [UserRequest::post(&path, &object), UserRequest::get(context.tenant.requests())] {
+                    context.note(&line.ask_again(&ask).await);
                 }
             }
         }
@@ -77,52 +77,52 @@ async fn noise(field: &AttackField, lane: usize, stop: &CancellationToken) {
 }
 
 /// Pods of a tenant on a node of their own, and the time from the maintenance until it is drained.
-async fn drained_in(field: &AttackField, tenant: &Tenant, which: &str, pods: usize) -> Result<Duration> {
+async fn drained_in(context: &AttackContext, tenant: &Tenant, which: &str, pods: usize) -> Result<Duration> {
     let name = format!("{}-{which}", tenant.namespace);
-    field.setup.node(&name).await?;
-    field.setup.named_pods(tenant, &name, which, pods).await?;
+    context.setup.node(&name).await?;
+    context.setup.named_pods(tenant, &name, which, pods).await?;
     let began = Instant::now();
-    field.setup.drain(&name, &name).await?;
-    drained(field, &name).await?;
+    context.setup.drain(&name, &name).await?;
+    drained(context, &name).await?;
     Ok(began.elapsed())
 }
 
 /// Both read one request of their own, on as many streams of as many connections. The accounts together get no more
 /// than the one, but for what chance gives: twice as much, where two hundred flows would get two hundred times as much.
-async fn many_accounts(field: AttackField) -> Findings {
-    let name = format!("{}-many", field.tenant.namespace);
-    let many = field.of(Arc::new(field.setup.tenant(&name, field.pick(200, 1_000)).await?));
-    lay_in(&field, 1, 10_000).await?;
+async fn many_accounts(context: AttackContext) -> Findings {
+    let name = format!("{}-many", context.tenant.namespace);
+    let many = context.of(Arc::new(context.setup.tenant(&name, context.pick(200, 1_000)).await?));
+    lay_in(&context, 1, 10_000).await?;
     lay_in(&many, 1, 10_000).await?;
     // The tokens are reviewed first, so that no request has to wait for the host.
-    let line = field.stranger(&field.setup.direct, LAIR).await?;
+    let line = context.stranger(&context.setup.direct, LAIR).await?;
     for account in &many.tenant.accounts {
         line.ask_again(&read(&many, account)).await?;
     }
-    let (one, all) = tokio::join!(reads(&field), reads(&many));
+    let (one, all) = tokio::join!(reads(&context), reads(&many));
     let (one, all) = (one?, all?);
-    field.say(format!("one account got {one} reads, many got {all}"));
+    context.say(format!("one account got {one} reads, many got {all}"));
     let told = format!("one account got {one} reads, many accounts of one tenant {all}");
     Ok(vec![AttackFinding::new(all <= 2 * one, told)])
 }
 
 /// The answers that a tenant gets until the time is over.
-async fn reads(field: &AttackField) -> Result<usize> {
+async fn reads(context: &AttackContext) -> Result<usize> {
     let count = LANES / STREAMS;
-    let lines = join_all((0..count).map(|_| field.stranger(&field.setup.direct, LAIR))).await;
+    let lines = join_all((0..count).map(|_| context.stranger(&context.setup.direct, LAIR))).await;
     let lines = Arc::new(lines.into_iter().collect::<Result<Vec<UserConnection>>>()?);
-    let (each, got) = (field.clone(), Arc::new(AtomicUsize::new(0)));
+    let (each, got) = (context.clone(), Arc::new(AtomicUsize::new(0)));
     let total = got.clone();
-    field
+    context
         .storm(LANES, move |lane, round| {
-            let (field, lines, got) = (each.clone(), lines.clone(), got.clone());
+            let (context, lines, got) = (each.clone(), lines.clone(), got.clone());
             async move {
-                let accounts = &field.tenant.accounts;
-                let ask = read(&field, &accounts[(lane + round) % accounts.len()]);
+                let accounts = &context.tenant.accounts;
+                let ask = read(&context, &accounts[(lane + round) % accounts.len()]);
                 let answer = lines[lane % count].ask(&ask).await;
                 let good = answer.as_ref().is_ok_and(|answer| answer.code.is_success());
                 got.fetch_add(usize::from(good), Ordering::Relaxed);
-                field.note(&answer);
+                context.note(&answer);
                 answer.map(drop)
             }
         })
@@ -130,6 +130,7 @@ async fn reads(field: &AttackField) -> Result<usize> {
     Ok(total.load(Ordering::Relaxed))
 }
 
-fn read(field: &AttackField, account: &Account) -> UserRequest {
-    UserRequest::get(field.tenant.request(&uid(0))).with("authorization", format!("Bearer {}", account.token))
+fn read(context: &AttackContext, account: &Account) -> UserRequest {
+    UserRequest::get(context.tenant.request(&uid(0)))
+        .with("authorization", format!("Bearer {}", account.token))
 }

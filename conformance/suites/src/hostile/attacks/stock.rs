@@ -8,8 +8,8 @@ use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
 use crate::attack::AttackFinding;
+use crate::context::AttackContext;
 use crate::door::UserRequest;
-use crate::field::AttackField;
 
 /// What an attack comes back with.
 pub type Findings = Result<Vec<AttackFinding>>;
@@ -45,17 +45,17 @@ pub fn heavy(at: usize, bytes: usize) -> Value {
 }
 
 /// Makes so many requests of so many bytes each.
-pub async fn lay_in(field: &AttackField, count: usize, bytes: usize) -> Result<()> {
-    let path = field.tenant.requests();
+pub async fn lay_in(context: &AttackContext, count: usize, bytes: usize) -> Result<()> {
+    let path = context.tenant.requests();
     let asks = (0..count).map(|at| UserRequest::post(&path, &heavy(at, bytes))).collect();
-    field.each(asks, AT_A_TIME).await?;
-    ensure!(field.counted("201") > 0, "no request could be made: {}", field.told());
+    context.each(asks, AT_A_TIME).await?;
+    ensure!(context.counted("201") > 0, "no request could be made: {}", context.told());
     Ok(())
 }
 
 /// Waits until the request of a pod, which may not be there yet, is so.
-pub async fn until(field: &AttackField, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
-    let (admin, path) = (field.setup.admin().await?, UserRequest::get(field.tenant.request(uid)));
+pub async fn until(context: &AttackContext, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
+    let (admin, path) = (context.setup.admin().await?, UserRequest::get(context.tenant.request(uid)));
     let late = || format!("the request {uid} does not come so far");
     retry(LIMIT, late, async || Ok(is_so(&admin.ask_again(&path).await?.json()))).await
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, request, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::UserRequest;
-use crate::field::AttackField;
 use crate::setup::cluster::{has_condition, maintenance};
 
 /// Bytes of an annotation of which an object has nothing but one.
@@ -39,79 +39,80 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn filled(field: AttackField) -> Findings {
-    let (pods, requests) = (field.pick(500, 10_000), field.pick(2_000, 20_000));
-    let name = field.tenant.namespace.clone();
-    field.setup.node(&name).await?;
-    field.setup.pods(&field.tenant, &name, pods, false).await?;
+async fn filled(context: AttackContext) -> Findings {
+    let (pods, requests) = (context.pick(500, 10_000), context.pick(2_000, 20_000));
+    let name = context.tenant.namespace.clone();
+    context.setup.node(&name).await?;
+    context.setup.pods(&context.tenant, &name, pods, false).await?;
     let began = Instant::now();
-    field.setup.drain(&name, &name).await?;
-    let fill = (0..requests).map(|at| UserRequest::post(field.tenant.requests(), &request(at))).collect();
-    let (filled, drained) = tokio::join!(field.each(fill, LANES), drained(&field, &name));
+    context.setup.drain(&name, &name).await?;
+    let fill = (0..requests).map(|at| UserRequest::post(context.tenant.requests(), &request(at))).collect();
+    let (filled, drained) = tokio::join!(context.each(fill, LANES), drained(&context, &name));
     filled?;
-    field.say(format!("{pods} pods drained in {} s", began.elapsed().as_secs()));
+    context.say(format!("{pods} pods drained in {} s", began.elapsed().as_secs()));
     Ok(vec![AttackFinding::new(drained.is_ok(), format!("the drain of the filled namespace: {drained:?}"))])
 }
 
-async fn history_flood(field: AttackField) -> Findings {
-    lay_in(&field, 1, HEAVY).await?;
-    let path = field.tenant.request(&uid(0));
-    field
+async fn history_flood(context: AttackContext) -> Findings {
+    lay_in(&context, 1, HEAVY).await?;
+    let path = context.tenant.request(&uid(0));
+    context
         .ask_storm(LANES, move |lane, round| {
             let stock = format!("{lane}-{round}-{}", "x".repeat(HEAVY));
             UserRequest::merge(&path, &json!({"metadata": {"annotations": {"example.com/stock": stock}}}))
         })
         .await;
-    let full = field.counted("507");
+    let full = context.counted("507");
     Ok(vec![AttackFinding::new(full == 0, format!("the store was full for {full} writes"))])
 }
 
 /// Waits until a maintenance is drained, and completes it.
-pub async fn drained(field: &AttackField, name: &str) -> Result<()> {
+pub async fn drained(context: &AttackContext, name: &str) -> Result<()> {
     let path = maintenance(name);
     retry(
-        field.pick(LIMIT[0], LIMIT[1]),
+        context.pick(LIMIT[0], LIMIT[1]),
         || "did not end".to_owned(),
-        async || Ok(has_condition(&field.setup.done(&UserRequest::get(&path)).await?, "Drained")),
+        async || Ok(has_condition(&context.setup.done(&UserRequest::get(&path)).await?, "Drained")),
     )
     .await?;
-    field.setup.done(&UserRequest::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await.map(drop)
+    context.setup.done(&UserRequest::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await.map(drop)
 }
 
-async fn deleted(field: AttackField) -> Findings {
-    let requests = field.pick(2_000, 20_000);
-    let fill = (0..requests).map(|at| UserRequest::post(field.tenant.requests(), &request(at))).collect();
-    field.each(fill, LANES).await?;
-    let (path, began) = (format!("/api/v1/namespaces/{}", field.tenant.namespace), Instant::now());
-    field.setup.done(&UserRequest::delete(&path)).await?;
-    let admin = field.setup.admin().await?;
+async fn deleted(context: AttackContext) -> Findings {
+    let requests = context.pick(2_000, 20_000);
+    let fill = (0..requests).map(|at| UserRequest::post(context.tenant.requests(), &request(at))).collect();
+    context.each(fill, LANES).await?;
+    let (path, began) = (format!("/api/v1/namespaces/{}", context.tenant.namespace), Instant::now());
+    context.setup.done(&UserRequest::delete(&path)).await?;
+    let admin = context.setup.admin().await?;
     let gone = retry(
-        field.pick(LIMIT[0], LIMIT[1]),
+        context.pick(LIMIT[0], LIMIT[1]),
         || "it is still there".to_owned(),
         async || Ok(admin.ask_again(&UserRequest::get(&path)).await?.code == http::StatusCode::NOT_FOUND),
     );
     let gone = gone.await;
-    field.say(format!("gone in {} s", began.elapsed().as_secs()));
+    context.say(format!("gone in {} s", began.elapsed().as_secs()));
     Ok(vec![AttackFinding::new(gone.is_ok(), format!("the namespace: {gone:?}"))])
 }
 
-async fn held(field: AttackField) -> Findings {
-    let count = field.pick(500, 5_000);
-    let path = field.tenant.requests();
+async fn held(context: AttackContext) -> Findings {
+    let count = context.pick(500, 5_000);
+    let path = context.tenant.requests();
     let make = (0..count).map(|at| {
         let mut object = request(at);
         object["metadata"]["finalizers"] = json!(["example.com/hold"]);
         UserRequest::post(&path, &object)
     });
-    field.each(make.collect(), LANES).await?;
-    field
-        .each((0..count).map(|at| UserRequest::delete(field.tenant.request(&uid(at)))).collect(), LANES)
+    context.each(make.collect(), LANES).await?;
+    context
+        .each((0..count).map(|at| UserRequest::delete(context.tenant.request(&uid(at)))).collect(), LANES)
         .await?;
-    field.each(vec![UserRequest::delete(&path); 8], 8).await?;
+    context.each(vec![UserRequest::delete(&path); 8], 8).await?;
     let release = json!({"metadata": {"finalizers": null}});
-    let release = (0..count).map(|at| UserRequest::merge(field.tenant.request(&uid(at)), &release)).collect();
-    field.each(release, LANES).await?;
-    let left = field.line().await?.done(&UserRequest::get(&path)).await?;
+    let release =
+        (0..count).map(|at| UserRequest::merge(context.tenant.request(&uid(at)), &release)).collect();
+    context.each(release, LANES).await?;
+    let left = context.line().await?.done(&UserRequest::get(&path)).await?;
     let left = left["items"].as_array().map_or(0, Vec::len);
     Ok(vec![AttackFinding::new(left == 0, format!("{left} requests could not be released"))])
 }

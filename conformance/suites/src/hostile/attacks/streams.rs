@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::{AttackContext, LAIR};
 use crate::door::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
-use crate::field::{AttackField, LAIR};
 
 /// Connections with many streams, and streams on each: together 10,000.
 const MANY: (usize, usize) = (20, 500);
@@ -53,83 +53,83 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn many(field: AttackField) -> Findings {
-    lay_in(&field, 1, STOCK.1).await?;
-    let request = watch(&field, String::new());
-    let held = hold(&field, MANY, FlowWindows::USUAL, |_| request.clone()).await;
-    field.wait().await;
+async fn many(context: AttackContext) -> Findings {
+    lay_in(&context, 1, STOCK.1).await?;
+    let request = watch(&context, String::new());
+    let held = hold(&context, MANY, FlowWindows::USUAL, |_| request.clone()).await;
+    context.wait().await;
     let open = held.bodies.len();
     let told = format!("{open} streams of one user were open, more than {MOST}");
     Ok(vec![
         AttackFinding::new(open <= MOST, told),
         AttackFinding::new(open > 0, "no stream was opened"),
-        AttackFinding::new(field.counted("grpc-status 8") > 0, "no stream was refused"),
+        AttackFinding::new(context.counted("grpc-status 8") > 0, "no stream was refused"),
     ])
 }
 
-async fn unread_streams(field: AttackField) -> Findings {
-    lay_in(&field, STOCK.0, STOCK.1).await?;
-    let request = watch(&field, String::new());
-    let held = hold(&field, UNREAD, FlowWindows::NONE, |_| request.clone()).await;
-    write(&field).await;
+async fn unread_streams(context: AttackContext) -> Findings {
+    lay_in(&context, STOCK.0, STOCK.1).await?;
+    let request = watch(&context, String::new());
+    let held = hold(&context, UNREAD, FlowWindows::NONE, |_| request.clone()).await;
+    write(&context).await;
     drop(held);
     nothing()
 }
 
 /// The server may send as much as it likes on each, and nothing of it is taken from the socket.
-async fn unread_connections(field: AttackField) -> Findings {
+async fn unread_connections(context: AttackContext) -> Findings {
     const LARGEST: u32 = (1 << 31) - 1;
-    lay_in(&field, STOCK.0, STOCK.1).await?;
-    let ask = call(METHOD, &watch(&field, String::new()));
-    let authorization = format!("Bearer {}", field.tenant.account().token);
+    lay_in(&context, STOCK.0, STOCK.1).await?;
+    let ask = call(METHOD, &watch(&context, String::new()));
+    let authorization = format!("Bearer {}", context.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
-    let block = call_fields(&field.setup.direct.authority(), &ask.path, &more);
+    let block = call_fields(&context.setup.direct.authority(), &ask.path, &more);
     let mut held = Vec::new();
     for _ in 0..UNREAD.0 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = RawFrames::open(&field.setup.direct, LAIR, &[(4, LARGEST)]).await?;
+        let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[(4, LARGEST)]).await?;
         frames.window(0, LARGEST - 65_535).await?;
         for stream in (1..).step_by(2).take(UNREAD.1) {
             frames.request_with(stream, &block, &ask.body).await?;
-            field.count("stream");
+            context.count("stream");
         }
         frames.flush().await?;
         held.push(frames);
     }
-    write(&field).await;
+    write(&context).await;
     drop(held);
     nothing()
 }
 
 /// Each selector selects every object by so many terms, each of which is asked about each change.
-async fn distinct(field: AttackField, terms: usize) -> Findings {
-    lay_in(&field, STOCK.0, STOCK.1).await?;
+async fn distinct(context: AttackContext, terms: usize) -> Findings {
+    lay_in(&context, STOCK.0, STOCK.1).await?;
     let selector = |at: usize| (0..terms).map(|term| format!("k{term}!=a{at}")).collect::<Vec<_>>().join(",");
-    let held = hold(&field, DIFFERENT, FlowWindows::USUAL, |at| watch(&field, selector(at))).await;
-    write(&field).await;
+    let held = hold(&context, DIFFERENT, FlowWindows::USUAL, |at| watch(&context, selector(at))).await;
+    write(&context).await;
     let open = held.bodies.len();
     Ok(vec![AttackFinding::new(open > 0, "no stream was opened")])
 }
 
-async fn opened_and_dropped(field: AttackField) -> Findings {
-    lay_in(&field, STOCK.0, STOCK.1).await?;
-    let ask = call(METHOD, &watch(&field, String::new()));
-    let authorization = format!("Bearer {}", field.tenant.account().token);
+async fn opened_and_dropped(context: AttackContext) -> Findings {
+    lay_in(&context, STOCK.0, STOCK.1).await?;
+    let ask = call(METHOD, &watch(&context, String::new()));
+    let authorization = format!("Bearer {}", context.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
-    let block = call_fields(&field.setup.direct.authority(), &ask.path, &more);
-    let own = field.clone();
-    field
+    let block = call_fields(&context.setup.direct.authority(), &ask.path, &more);
+    let own = context.clone();
+    context
         .storm(LANES, move |lane, _| {
-            let (field, block, ask) = (own.clone(), block.clone(), ask.clone());
+            let (context, block, ask) = (own.clone(), block.clone(), ask.clone());
             async move {
                 if lane % 2 == 0 {
-                    return dropped_after_its_head(&field, &ask).await;
+                    return dropped_after_its_head(&context, &ask).await;
                 }
-                let mut frames = RawFrames::open(&field.setup.direct, LAIR, &[]).await?.listen();
+                let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[]).await?.listen();
                 for stream in (1..20_001).step_by(2) {
                     frames.request_with(stream, &block, &ask.body).await?;
                     frames.cancel(stream).await?;
-                    field.count("reset");
+                    context.count("reset");
                 }
                 Ok(())
             }
@@ -139,19 +139,19 @@ async fn opened_and_dropped(field: AttackField) -> Findings {
 }
 
 /// A hundred at a time, each dropped when its answer begins.
-async fn dropped_after_its_head(field: &AttackField, ask: &UserRequest) -> Result<()> {
-    let line = field.line().await?;
+async fn dropped_after_its_head(context: &AttackContext, ask: &UserRequest) -> Result<()> {
+    let line = context.line().await?;
     while !line.is_closed() {
         for answer in join_all((0..100).map(|_| line.send(ask))).await {
-            field.note_call(&answer);
+            context.note_call(&answer);
         }
     }
     Ok(())
 }
 
 /// A watch of the tenant's namespace.
-fn watch(field: &AttackField, label_selector: String) -> WatchEvictionsRequest {
-    let namespace = field.tenant.namespace.clone();
+fn watch(context: &AttackContext, label_selector: String) -> WatchEvictionsRequest {
+    let namespace = context.tenant.namespace.clone();
     WatchEvictionsRequest { namespace, label_selector, ..Default::default() }
 }
 
@@ -163,17 +163,17 @@ struct HeldStreams {
 
 /// Calls on so many connections, so many times on each, one after another, and reads no more than heads.
 async fn hold(
-    field: &AttackField,
+    context: &AttackContext,
     (lines, streams): (usize, usize),
     windows: FlowWindows,
     request: impl Fn(usize) -> WatchEvictionsRequest,
 ) -> HeldStreams {
     let open = async |number: usize| {
-        let (mut bodies, account) = (Vec::new(), field.tenant.account());
-        let Ok(line) = field.line_of(account, windows).await else { return (None, bodies) };
+        let (mut bodies, account) = (Vec::new(), context.tenant.account());
+        let Ok(line) = context.line_of(account, windows).await else { return (None, bodies) };
         for stream in 0..streams {
             let answer = line.send(&call(METHOD, &request(number * streams + stream))).await;
-            field.note_call(&answer);
+            context.note_call(&answer);
             let open = answer.ok().filter(|answer| status_of(answer.headers()).is_none());
             bodies.extend(open.map(http::Response::into_body));
         }
@@ -185,9 +185,9 @@ async fn hold(
 }
 
 /// Writes that change what readers see of four requests, until the time is over.
-async fn write(field: &AttackField) {
-    let path = field.tenant.requests();
-    field
+async fn write(context: &AttackContext) {
+    let path = context.tenant.requests();
+    context
         .ask_storm(4, move |lane, round| {
             let shown = json!([{"name": "m", "reason": format!("{round}{}", "x".repeat(WRITE))}]).to_string();
             let annotations = json!({"nodemaintenance.k8s.io/maintenances": shown});

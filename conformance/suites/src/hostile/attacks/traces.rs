@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::stock::Findings;
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::UserRequest;
-use crate::field::AttackField;
 
 /// The most series that one metric may have, whatever its labels say: tenants choose some of them.
 const SERIES: usize = 20_000;
@@ -32,48 +32,48 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn metric_series(field: AttackField) -> Findings {
-    let node = format!("node-of-{}", field.tenant.namespace);
-    field.setup.node(&node).await?;
-    let count = field.pick(220, 500);
-    let pods = field.setup.pods(&field.tenant, &node, count, true).await?;
-    let path = field.tenant.requests();
+async fn metric_series(context: AttackContext) -> Findings {
+    let node = format!("node-of-{}", context.tenant.namespace);
+    context.setup.node(&node).await?;
+    let count = context.pick(220, 500);
+    let pods = context.setup.pods(&context.tenant, &node, count, true).await?;
+    let path = context.tenant.requests();
     let asks = pods.iter().enumerate().map(|(at, (pod, uid))| {
         let mut object = eviction_request(pod, uid, "first.example.com");
         object["spec"]["requesters"] =
             (0..100).map(|n| json!({"name": format!("r{at}-{n}.example.com")})).collect();
         UserRequest::post(&path, &object)
     });
-    field.each(asks.collect(), 8).await?;
+    context.each(asks.collect(), 8).await?;
     // One that the controller has acted on is one that it has counted.
-    let last = pods.last().map(|(_, uid)| field.tenant.request(uid)).context("no pod")?;
+    let last = pods.last().map(|(_, uid)| context.tenant.request(uid)).context("no pod")?;
     retry(
         LIMIT,
         || "the controller does not get to the last request".to_owned(),
         async || {
-            Ok(field.setup.done(&UserRequest::get(&last)).await?["status"]["targetInterceptors"].is_array())
+            Ok(context.setup.done(&UserRequest::get(&last)).await?["status"]["targetInterceptors"].is_array())
         },
     )
     .await?;
-    let (name, series) = field.setup.manager_series().await?;
+    let (name, series) = context.setup.manager_series().await?;
     Ok(vec![AttackFinding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
 }
 
 /// A token that counts would have the lower one after it refused, and leave a record of the writer forever.
-async fn fencing_tokens(field: AttackField) -> Findings {
-    let line = field.line().await?;
+async fn fencing_tokens(context: AttackContext) -> Findings {
+    let line = context.line().await?;
     let write = |at: usize, term: &str| {
-        UserRequest::post(field.tenant.requests(), &super::stock::request(at))
+        UserRequest::post(context.tenant.requests(), &super::stock::request(at))
             .with("drydock-lease-epoch", term)
     };
     let high = line.ask_again(&write(0, "1000000")).await;
-    field.note(&high);
+    context.note(&high);
     let low = line.ask_again(&write(1, "1")).await;
-    field.note(&low);
+    context.note(&low);
     let (high, low) = (high?.code, low?.code);
     let counts = high.is_success() && !low.is_success();
-    let path = field.tenant.requests();
-    field
+    let path = context.tenant.requests();
+    context
         .ask_storm(8, move |lane, round| {
             let object = super::stock::request(100 + lane * 100_000 + round);
             UserRequest::post(&path, &object).with("drydock-lease-epoch", round.to_string())
@@ -85,30 +85,30 @@ async fn fencing_tokens(field: AttackField) -> Findings {
     )])
 }
 
-async fn event_flood(field: AttackField) -> Findings {
+async fn event_flood(context: AttackContext) -> Findings {
     let bad: Value = (0..300).map(|at| (format!("{WARNED}x{at}"), json!("no number"))).collect();
-    let node = format!("node-of-{}", field.tenant.namespace);
-    field.setup.node(&node).await?;
-    let pods = field.setup.annotated_pods(&field.tenant, &node, field.pick(50, 500), &bad).await?;
-    let path = field.tenant.requests();
+    let node = format!("node-of-{}", context.tenant.namespace);
+    context.setup.node(&node).await?;
+    let pods = context.setup.annotated_pods(&context.tenant, &node, context.pick(50, 500), &bad).await?;
+    let path = context.tenant.requests();
     let asks =
         pods.iter().map(|(pod, uid)| UserRequest::post(&path, &eviction_request(pod, uid, "a.example.com")));
-    field.each(asks.collect(), 8).await?;
-    let told = event_of_another(&field).await;
+    context.each(asks.collect(), 8).await?;
+    let told = event_of_another(&context).await;
     Ok(vec![AttackFinding::new(told.is_ok(), format!("another tenant's event: {told:?}"))])
 }
 
 /// The warning of a pod of somebody else comes through.
-async fn event_of_another(field: &AttackField) -> Result<()> {
-    let other = field.setup.tenant(&format!("{}-other", field.tenant.namespace), 1).await?;
+async fn event_of_another(context: &AttackContext) -> Result<()> {
+    let other = context.setup.tenant(&format!("{}-other", context.tenant.namespace), 1).await?;
     let node = format!("node-of-{}", other.namespace);
-    field.setup.node(&node).await?;
+    context.setup.node(&node).await?;
     let bad = json!({format!("{WARNED}patient.example.com"): "no number"});
-    let pods = field.setup.annotated_pods(&other, &node, 1, &bad).await?;
+    let pods = context.setup.annotated_pods(&other, &node, 1, &bad).await?;
     let (pod, uid) = pods.first().context("no pod")?;
     let line = other
         .account()
-        .line(&field.setup.direct, crate::setup::HOME, crate::door::FlowWindows::USUAL)
+        .line(&context.setup.direct, crate::setup::HOME, crate::door::FlowWindows::USUAL)
         .await?;
     line.done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
     let events = format!("/api/v1/namespaces/{}/events", other.namespace);
@@ -116,7 +116,7 @@ async fn event_of_another(field: &AttackField) -> Result<()> {
         LIMIT,
         || "no warning came".to_owned(),
         async || {
-            let all = field.setup.done(&UserRequest::get(&events)).await?;
+            let all = context.setup.done(&UserRequest::get(&events)).await?;
             Ok(all["items"].as_array().is_some_and(|all| all.iter().any(|event| event["type"] == "Warning")))
         },
     )

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, until};
 use crate::attack::{Attack, AttackFinding};
+use crate::context::AttackContext;
 use crate::door::UserRequest;
-use crate::field::AttackField;
 use crate::setup::Pods;
 use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 
@@ -51,24 +51,26 @@ pub fn all() -> Vec<Attack> {
 }
 
 /// Both controllers ignored a request that is being deleted: no blocker named it, and it was never ended.
-async fn finalizer_veto(field: AttackField) -> Findings {
-    let pods = drained(&field).await?;
-    let line = field.line().await?;
+async fn finalizer_veto(context: AttackContext) -> Findings {
+    let pods = drained(&context).await?;
+    let line = context.line().await?;
     for (_, uid) in &pods {
-        let path = field.tenant.request(uid);
+        let path = context.tenant.request(uid);
         let hold = json!({"metadata": {"finalizers": [FINALIZER]}});
-        field.note(&line.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
-        field.note(&line.ask_again(&UserRequest::delete(&path)).await);
+        context
+            .note(&line.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
+        context.note(&line.ask_again(&UserRequest::delete(&path)).await);
     }
-    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
+    let told =
+        context.setup.blocker(LIMIT, &context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
-    let ended = until(&field, first, is_canceled).await;
+    let ended = until(&context, first, is_canceled).await;
     let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
-    let joined = line.ask_again(&UserRequest::merge(field.tenant.request(first), &joined)).await?;
-    let held = line.done(&UserRequest::get(field.tenant.request(first))).await?;
+    let joined = line.ask_again(&UserRequest::merge(context.tenant.request(first), &joined)).await?;
+    let held = line.done(&UserRequest::get(context.tenant.request(first))).await?;
     let release = json!({"metadata": {"finalizers": null}});
-    field.note(&line.ask_again(&UserRequest::merge(field.tenant.request(first), &release)).await);
-    let replaced = until(&field, first, |request| {
+    context.note(&line.ask_again(&UserRequest::merge(context.tenant.request(first), &release)).await);
+    let replaced = until(&context, first, |request| {
         request["metadata"]["uid"] != held["metadata"]["uid"]
             && !request["status"]["activeInterceptors"].is_null()
     });
@@ -89,36 +91,39 @@ async fn finalizer_veto(field: AttackField) -> Findings {
 
 /// Each was replaced as soon as it was canceled, as fast as the tenant could make it again, and no blocker
 /// said so.
-async fn squatted_uids(field: AttackField) -> Findings {
-    let pods = pods_to_drain(&field, 10).await?;
-    let line = field.line().await?;
+async fn squatted_uids(context: AttackContext) -> Findings {
+    let pods = pods_to_drain(&context, 10).await?;
+    let line = context.line().await?;
     // The first are there before the drain begins, and each is made again as soon as its name is free.
     for round in 0..SQUATS {
         for (_, uid) in &pods {
             let squat = UserRequest::post(
-                format!("{}?fieldManager=squatter", field.tenant.requests()),
+                format!("{}?fieldManager=squatter", context.tenant.requests()),
                 &eviction_request("nowhere", uid, MAINTENANCE),
             );
-            field.note(&line.ask_again(&squat).await);
+            context.note(&line.ask_again(&squat).await);
         }
         if round == 0 {
-            field.setup.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+            context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
         }
     }
-    let told =
-        field.setup.blocker(LIMIT, &field.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
-    let (made, most) = (field.counted("201"), pods.len() * 3);
+    let told = context
+        .setup
+        .blocker(LIMIT, &context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"])
+        .await;
+    let (made, most) = (context.counted("201"), pods.len() * 3);
     for (_, uid) in &pods {
-        let path = field.tenant.request(uid);
+        let path = context.tenant.request(uid);
         // The drain's own would be missed, and made again with backoff.
         if line.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
             == "nowhere"
         {
-            field.note(&line.ask_again(&UserRequest::delete(&path)).await);
+            context.note(&line.ask_again(&UserRequest::delete(&path)).await);
         }
     }
     let (pod, first) = pods.first().context("no pod")?;
-    let asked = until(&field, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
+    let asked =
+        until(&context, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
     Ok(vec![
         AttackFinding::new(
             told.is_ok(),
@@ -136,35 +141,41 @@ async fn squatted_uids(field: AttackField) -> Findings {
 }
 
 /// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker said what the drain waits for.
-async fn endless_turn(field: AttackField) -> Findings {
-    let pods = drained(&field).await?;
+async fn endless_turn(context: AttackContext) -> Findings {
+    let pods = drained(&context).await?;
     for (_, uid) in &pods {
         let late = format_seconds(jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3));
-        report(&field, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
+        report(&context, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
     }
     let words = [PATIENT, "nearly there", "expected to finish"];
-    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
+    let told = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &words).await;
     Ok(vec![
-        AttackFinding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        AttackFinding::new(
+            context.counted("200") == pods.len(),
+            "the interceptor could not report".to_owned(),
+        ),
         AttackFinding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
     ])
 }
 
 /// The maintenance reported it as if the budget blocked, which misled the admin.
-async fn borrowed_words(field: AttackField) -> Findings {
-    let pods = drained(&field).await?;
+async fn borrowed_words(context: AttackContext) -> Findings {
+    let pods = drained(&context).await?;
     let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";
     let blocked = json!({"reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows"});
     for (_, uid) in &pods {
-        report(&field, uid, &json!({"message": lie, "blocked": blocked})).await?;
+        report(&context, uid, &json!({"message": lie, "blocked": blocked})).await?;
     }
     let words = format!("{PATIENT} says: \"{lie}\"");
-    let told = field.setup.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
-    let maintenance = field.setup.done(&UserRequest::get(maintenance(&field.tenant.namespace))).await?;
+    let told = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &[&words]).await;
+    let maintenance = context.setup.done(&UserRequest::get(maintenance(&context.tenant.namespace))).await?;
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
     let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
     Ok(vec![
-        AttackFinding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        AttackFinding::new(
+            context.counted("200") == pods.len(),
+            "the interceptor could not report".to_owned(),
+        ),
         AttackFinding::new(
             told.is_ok(),
             format!("a blocker that says whose words these are: {}", whether(&told)),
@@ -174,20 +185,21 @@ async fn borrowed_words(field: AttackField) -> Findings {
 }
 
 /// Each was another one, and was evicted as fast as it came: the drain never ended, and nothing said why.
-async fn endless_pods(field: AttackField) -> Findings {
-    let name = &field.tenant.namespace;
-    field.setup.node(name).await?;
-    field.setup.drain(name, name).await?;
-    let is_drained =
-        async || Ok(has_condition(&field.setup.done(&UserRequest::get(maintenance(name))).await?, "Drained"));
+async fn endless_pods(context: AttackContext) -> Findings {
+    let name = &context.tenant.namespace;
+    context.setup.node(name).await?;
+    context.setup.drain(name, name).await?;
+    let is_drained = async || {
+        Ok(has_condition(&context.setup.done(&UserRequest::get(maintenance(name))).await?, "Drained"))
+    };
     retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
-    let line = field.line_through_host().await?;
+    let line = context.line_through_host().await?;
     let words = [name.as_str(), "again and again in namespace"];
     let mut told = false;
     for at in 0..TIMES {
         let pod = pod(&format!("again-{at}"), name, &json!({}));
-        field.note(&line.ask_again(&UserRequest::post(field.tenant.pods(), &pod)).await);
-        told = field.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        context.note(&line.ask_again(&UserRequest::post(context.tenant.pods(), &pod)).await);
+        told = context.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
         if told {
             break;
         }
@@ -203,11 +215,12 @@ async fn endless_pods(field: AttackField) -> Findings {
 }
 
 /// The tenant's interceptor says this of a pod when it has its turn.
-async fn report(field: &AttackField, uid: &str, said: &Value) -> Result<()> {
-    until(field, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
+async fn report(context: &AttackContext, uid: &str, said: &Value) -> Result<()> {
+    until(context, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
     let mut entry =
-        field.setup.done(&UserRequest::get(field.tenant.request(uid))).await?["status"]["interceptors"][0]
-            .take();
+        context.setup.done(&UserRequest::get(context.tenant.request(uid))).await?["status"]["interceptors"]
+            [0]
+        .take();
     let now = json!(format_seconds(jiff::Timestamp::now()));
     entry["startTime"] = now.clone();
     entry["heartbeatTime"] = now;
@@ -216,8 +229,8 @@ async fn report(field: &AttackField, uid: &str, said: &Value) -> Result<()> {
     }
     let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
                         "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
-    let path = format!("{}/status?fieldManager=patient&force=true", field.tenant.request(uid));
-    field.note(&field.line().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
+    let path = format!("{}/status?fieldManager=patient&force=true", context.tenant.request(uid));
+    context.note(&context.line().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
     Ok(())
 }
 
@@ -230,17 +243,17 @@ fn is_canceled(request: &Value) -> bool {
 }
 
 /// Pods of the tenant on a node of their own, which has the tenant's name.
-async fn pods_to_drain(field: &AttackField, count: usize) -> Result<Pods> {
-    let name = &field.tenant.namespace;
-    field.setup.node(name).await?;
-    field.setup.pods(&field.tenant, name, count, true).await
+async fn pods_to_drain(context: &AttackContext, count: usize) -> Result<Pods> {
+    let name = &context.tenant.namespace;
+    context.setup.node(name).await?;
+    context.setup.pods(&context.tenant, name, count, true).await
 }
 
 /// The same, which a maintenance has asked to leave.
-async fn drained(field: &AttackField) -> Result<Pods> {
-    let pods = pods_to_drain(field, field.pick(10, 100)).await?;
-    field.setup.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+async fn drained(context: &AttackContext) -> Result<Pods> {
+    let pods = pods_to_drain(context, context.pick(10, 100)).await?;
+    context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
     let (_, last) = pods.last().context("no pod")?;
-    until(field, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
+    until(context, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
     Ok(pods)
 }

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::Attack;
+use crate::context::AttackContext;
 use crate::door::{UserConnection, UserRequest};
-use crate::field::AttackField;
 
 /// Requests at a time.
 const LANES: usize = 16;
@@ -40,48 +40,48 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-async fn hot_object(field: AttackField) -> Findings {
-    lay_in(&field, 1, 1000).await?;
-    rewrite(&field).await;
+async fn hot_object(context: AttackContext) -> Findings {
+    lay_in(&context, 1, 1000).await?;
+    rewrite(&context).await;
     nothing()
 }
 
 /// Each write is an event for each of the watches.
-async fn watched_writes(field: AttackField) -> Findings {
-    lay_in(&field, 1, 1000).await?;
+async fn watched_writes(context: AttackContext) -> Findings {
+    lay_in(&context, 1, 1000).await?;
     let mut watches = JoinSet::new();
-    for _ in 0..field.pick(WATCHING.0, WATCHING.1) {
-        watch(&field, &mut watches).await?;
+    for _ in 0..context.pick(WATCHING.0, WATCHING.1) {
+        watch(&context, &mut watches).await?;
     }
-    rewrite(&field).await;
-    let written = field.counted("200");
+    rewrite(&context).await;
+    let written = context.counted("200");
     watches.shutdown().await;
-    field.say(format!("{written} writes, {} pieces of events read", field.counted("event")));
+    context.say(format!("{written} writes, {} pieces of events read", context.counted("event")));
     nothing()
 }
 
 /// Opens the watches of one connection, and reads their events for as long as `watches` lasts.
-async fn watch(field: &AttackField, watches: &mut JoinSet<()>) -> Result<()> {
-    let line = field.line().await?;
-    let ask = UserRequest::get(format!("{}?watch=1&timeoutSeconds=3600", field.tenant.requests()));
+async fn watch(context: &AttackContext, watches: &mut JoinSet<()>) -> Result<()> {
+    let line = context.line().await?;
+    let ask = UserRequest::get(format!("{}?watch=1&timeoutSeconds=3600", context.tenant.requests()));
     let opened = (0..WATCHES).map(|_| line.send_again(&ask));
     for answer in try_join_all(opened).await? {
         ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
-        let (field, mut body) = (field.clone(), answer.into_body());
+        let (context, mut body) = (context.clone(), answer.into_body());
         watches.spawn(async move {
             while let Some(Ok(_)) = body.frame().await {
-                field.count("event");
+                context.count("event");
             }
-            field.count("ended");
+            context.count("ended");
         });
     }
     Ok(())
 }
 
 /// One request is rewritten by many at a time until the time is over.
-async fn rewrite(field: &AttackField) {
-    let path = field.tenant.request(&uid(0));
-    field
+async fn rewrite(context: &AttackContext) {
+    let path = context.tenant.request(&uid(0));
+    context
         .ask_storm(LANES, move |lane, round| {
             let annotations =
                 json!({"metadata": {"annotations": {format!("lane-{lane}"): round.to_string()}}});
@@ -90,18 +90,18 @@ async fn rewrite(field: &AttackField) {
         .await;
 }
 
-async fn dry_runs(field: AttackField) -> Findings {
-    let path = field.tenant.requests();
-    field
+async fn dry_runs(context: AttackContext) -> Findings {
+    let path = context.tenant.requests();
+    context
         .ask_storm(LANES, move |_, round| UserRequest::post(format!("{path}?dryRun=All"), &request(round)))
         .await;
     nothing()
 }
 
-async fn collections(field: AttackField) -> Findings {
-    lay_in(&field, 100, 100).await?;
-    let path = field.tenant.requests();
-    field
+async fn collections(context: AttackContext) -> Findings {
+    lay_in(&context, 100, 100).await?;
+    let path = context.tenant.requests();
+    context
         .ask_storm(LANES, move |lane, round| match lane % 2 {
             0 => UserRequest::delete(&path),
             _ => UserRequest::post(&path, &request(lane * 100_000 + round)),
@@ -114,17 +114,17 @@ async fn collections(field: AttackField) -> Findings {
 const BURST: usize = 90;
 
 /// Through the aggregator, whose single connection to us all of its clients share.
-async fn cancelled(field: AttackField) -> Findings {
-    lay_in(&field, 100, 2000).await?;
-    let path = field.tenant.requests();
-    let each = field.clone();
-    field
+async fn cancelled(context: AttackContext) -> Findings {
+    lay_in(&context, 100, 2000).await?;
+    let path = context.tenant.requests();
+    let each = context.clone();
+    context
         .storm(4, move |_, _| {
-            let (field, path) = (each.clone(), path.clone());
+            let (context, path) = (each.clone(), path.clone());
             async move {
-                let line = field.line_through_host().await?;
+                let line = context.line_through_host().await?;
                 for round in 0..20 {
-                    burst(&field, &line, &path, Duration::from_millis(2 * round)).await;
+                    burst(&context, &line, &path, Duration::from_millis(2 * round)).await;
                 }
                 Ok(())
             }
@@ -134,12 +134,12 @@ async fn cancelled(field: AttackField) -> Findings {
 }
 
 /// Sends a burst and cancels it when it is on its way: sooner or later, so that some are met before they are accepted.
-async fn burst(field: &AttackField, line: &UserConnection, path: &str, later: Duration) {
+async fn burst(context: &AttackContext, line: &UserConnection, path: &str, later: Duration) {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..BURST {
         let (line, ask) = (line.clone(), UserRequest::get(path));
         asked.spawn(async move { line.send(&ask).await.map(drop) });
-        field.count("cancelled");
+        context.count("cancelled");
     }
     tokio::time::sleep(later).await;
     asked.shutdown().await;

@@ -32,9 +32,9 @@ pub enum AttackSize {
     Long,
 }
 
-/// The field of one attack; a copy of it is the same field.
+/// The context of one attack; clones share it.
 #[derive(Clone)]
-pub struct AttackField {
+pub struct AttackContext {
     /// Host and Drydock.
     pub setup: Arc<AttackSetup>,
     /// The attacker.
@@ -49,15 +49,15 @@ pub struct AttackField {
     refusal: Arc<OnceLock<String>>,
 }
 
-impl AttackField {
+impl AttackContext {
     /// Of a tenant, for an attack of that length.
     pub fn new(
         setup: Arc<AttackSetup>,
         tenant: Arc<Tenant>,
         size: AttackSize,
         length: Duration,
-    ) -> AttackField {
-        AttackField {
+    ) -> AttackContext {
+        AttackContext {
             setup,
             tenant,
             size,
@@ -70,9 +70,9 @@ impl AttackField {
         }
     }
 
-    /// The same field for another tenant.
-    pub fn of(&self, tenant: Arc<Tenant>) -> AttackField {
-        AttackField { tenant, ..self.clone() }
+    /// The same context for another tenant.
+    pub fn of(&self, tenant: Arc<Tenant>) -> AttackContext {
+        AttackContext { tenant, ..self.clone() }
     }
 
     /// The number for this size.
@@ -192,17 +192,17 @@ impl AttackField {
     {
         let each = Arc::new(each);
         let lanes = (0..lanes).map(|lane| {
-            let (field, each) = (self.clone(), each.clone());
+            let (context, each) = (self.clone(), each.clone());
             tokio::spawn(async move {
                 for round in 0.. {
-                    let done = tokio::time::timeout_at(field.end().into(), each(lane, round)).await;
+                    let done = tokio::time::timeout_at(context.end().into(), each(lane, round)).await;
                     match done {
                         Ok(Ok(())) => {}
                         Ok(Err(_)) => {
-                            field.count("broken");
+                            context.count("broken");
                             tokio::time::sleep(BREATH).await;
                         }
-                        Err(_) => return field.count("unanswered"),
+                        Err(_) => return context.count("unanswered"),
                     }
                 }
             })
@@ -215,19 +215,19 @@ impl AttackField {
     where
         A: Fn(usize, usize) -> UserRequest + Send + Sync + 'static,
     {
-        let (field, ask) = (self.clone(), Arc::new(ask));
+        let (context, ask) = (self.clone(), Arc::new(ask));
         let lines: Arc<Vec<Mutex<Option<UserConnection>>>> =
             Arc::new((0..lanes).map(|_| Mutex::default()).collect());
         self.storm(lanes, move |lane, round| {
-            let (field, ask, lines) = (field.clone(), ask(lane, round), lines.clone());
+            let (context, ask, lines) = (context.clone(), ask(lane, round), lines.clone());
             async move {
                 let open = lines[lane].lock().take().filter(|line| !line.is_closed());
                 let line = match open {
                     Some(open) => open,
-                    None => field.line().await?,
+                    None => context.line().await?,
                 };
                 let answer = line.ask(&ask).await;
-                field.note(&answer);
+                context.note(&answer);
                 if answer.is_ok() {
                     *lines[lane].lock() = Some(line);
                 }
@@ -241,11 +241,11 @@ impl AttackField {
     pub async fn each(&self, asks: Vec<UserRequest>, at_a_time: usize) -> Result<()> {
         let (queue, lanes) = (Arc::new(Mutex::new(asks.into_iter())), at_a_time.max(1));
         let lanes = (0..lanes).map(|_| {
-            let (field, queue) = (self.clone(), queue.clone());
+            let (context, queue) = (self.clone(), queue.clone());
             async move {
-                let line = field.line().await?;
+                let line = context.line().await?;
                 while let Some(ask) = next(&queue) {
-                    field.note(&line.ask_again(&ask).await);
+                    context.note(&line.ask_again(&ask).await);
                 }
                 anyhow::Ok(())
             }
