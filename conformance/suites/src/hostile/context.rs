@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
-use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest, UserResponse, status_of};
+use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest, UserResponse, status_of};
 use crate::setup::{Account, AttackSetup, Tenant};
 
 /// Where attacks come from.
@@ -111,8 +111,8 @@ impl AttackContext {
     }
 
     /// A connection without credentials.
-    pub async fn stranger(&self, door: &ServerDoor, from: Ipv4Addr) -> Result<UserConnection> {
-        UserConnection::open(door, from, None, FlowWindows::USUAL).await
+    pub async fn stranger(&self, endpoint: &ServerEndpoint, from: Ipv4Addr) -> Result<UserConnection> {
+        UserConnection::open(endpoint, from, None, FlowWindows::USUAL).await
     }
 
     /// Counts an answer, or that there was none.

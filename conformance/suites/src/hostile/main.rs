@@ -1,14 +1,14 @@
 //! `hostile` attacks Drydock in a real host with the rights of an ordinary tenant, and judges how the others fared.
 //!
 //! ```text
-//! attacks --> door --> drydock-apiserver, or the host's aggregator before it
+//! attacks --> client --> drydock-apiserver, or the host's aggregator before it
 //! others: probes, system:masters, an observing tenant, a drain      judge --> report
 //! ```
 
 mod attack;
 mod attacks;
+mod client;
 mod context;
-mod door;
 mod judge;
 mod others;
 mod report;

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::stock::{Findings, heavy, lay_in, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{FlowWindows, RawFrames, ServerEndpoint, UserConnection, UserRequest, fields};
 use crate::context::{AttackContext, LAIR};
-use crate::door::{FlowWindows, RawFrames, ServerDoor, UserConnection, UserRequest, fields};
 
 /// Objects, and bytes of each: a list of 8 MB.
 const STOCK: (usize, usize) = (200, 40_000);
@@ -135,13 +135,15 @@ type HeldAnswers = Vec<(UserConnection, Arc<Mutex<Vec<Incoming>>>)>;
 /// Asks a server on so many connections, so many times on each, and reads no answer.
 async fn hold(
     context: &AttackContext,
-    door: &ServerDoor,
+    endpoint: &ServerEndpoint,
     (lines, streams): (usize, usize),
     path: &str,
 ) -> HeldAnswers {
     let mut held = Vec::new();
     for _ in 0..lines {
-        let Ok(line) = context.tenant.account().line(door, LAIR, FlowWindows::NONE).await else { continue };
+        let Ok(line) = context.tenant.account().line(endpoint, LAIR, FlowWindows::NONE).await else {
+            continue;
+        };
         let bodies = Arc::<Mutex<Vec<Incoming>>>::default();
         for _ in 0..streams {
             let (context, line, bodies, ask) =

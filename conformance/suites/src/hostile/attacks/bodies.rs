@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, nothing, request, uid};
 use crate::attack::Attack;
+use crate::client::{StreamedBody, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{StreamedBody, UserRequest};
 
 /// Requests at a time.
 const LANES: usize = 4;

@@ -14,8 +14,8 @@ use prost::Message;
 
 use super::stock::{Findings, lay_in};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
 use crate::context::AttackContext;
-use crate::door::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
 
 const METHOD: &str = "WatchEvictions";
 /// Calls at a time.

@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 use super::stock::{Findings, lay_in, nothing};
 use crate::attack::Attack;
+use crate::client::{RawHttp, UserRequest};
 use crate::context::{AttackContext, LAIR};
-use crate::door::{RawHttp, UserRequest};
 
 /// More than the server has places for, if this process may open so many.
 const SILENT: usize = 17_000;
@@ -65,7 +65,7 @@ async fn silent(context: AttackContext) -> Findings {
                     closed += 1;
                     context.count("closed");
                 }
-                match tokio::time::timeout(BREATH, context.setup.direct.knock(LAIR)).await {
+                match tokio::time::timeout(BREATH, context.setup.direct.connect_tcp(LAIR)).await {
                     Ok(Ok(stream)) => {
                         context.count("open");
                         held.push_back(stream);
@@ -114,8 +114,8 @@ async fn anonymous(context: AttackContext) -> Findings {
         .storm(8, move |lane, _| {
             let (context, paths) = (each.clone(), paths.clone());
             async move {
-                let door = if lane % 2 == 0 { &context.setup.direct } else { &context.setup.host };
-                let line = context.stranger(door, STRANGE).await?;
+                let endpoint = if lane % 2 == 0 { &context.setup.direct } else { &context.setup.host };
+                let line = context.stranger(endpoint, STRANGE).await?;
                 while !line.is_closed() {
                     let asked = paths.clone().map(|path| line_ask(line.clone(), path));
                     for answer in futures::future::join_all(asked).await {
@@ -129,7 +129,7 @@ async fn anonymous(context: AttackContext) -> Findings {
     nothing()
 }
 
-async fn line_ask(line: crate::door::UserConnection, path: String) -> Result<crate::door::UserResponse> {
+async fn line_ask(line: crate::client::UserConnection, path: String) -> Result<crate::client::UserResponse> {
     line.ask(&UserRequest::get(path)).await
 }
 

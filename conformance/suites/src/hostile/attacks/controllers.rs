@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{UserConnection, UserRequest};
 use crate::setup::MemoryGauge;
 use crate::setup::cluster::{Pods, maintenance};
 

@@ -6,8 +6,8 @@ use futures::future::join_all;
 
 use super::stock::{Findings, nothing};
 use crate::attack::Attack;
+use crate::client::{RawFrames, fields};
 use crate::context::{AttackContext, LAIR};
-use crate::door::{RawFrames, fields};
 
 /// Connections at a time.
 const LANES: usize = 8;

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::context::{AttackContext, LAIR};
-use crate::door::{FlowWindows, UserConnection, UserRequest};
 use crate::setup::cluster::maintenance;
 
 /// Requests at a time, by each of two ways: more than the seats of the host's priority level workload-low
@@ -90,12 +90,12 @@ async fn collected(context: &AttackContext, (owner, object): &(String, String)) 
 }
 
 async fn manager_metrics(context: AttackContext) -> Findings {
-    let (door, each) = (context.setup.manager(false)?, context.clone());
+    let (endpoint, each) = (context.setup.manager(false)?, context.clone());
     context
         .storm(16, move |lane, round| {
-            let (door, context) = (door.clone(), each.clone());
+            let (endpoint, context) = (endpoint.clone(), each.clone());
             async move {
-                let line = UserConnection::open(&door, LAIR, None, FlowWindows::USUAL).await?;
+                let line = UserConnection::open(&endpoint, LAIR, None, FlowWindows::USUAL).await?;
                 for turn in 0..50 {
                     let token = format!("Bearer junk-{lane}-{round}-{turn}");
                     context.note(&line.ask(&UserRequest::get("/metrics").with("authorization", token)).await);

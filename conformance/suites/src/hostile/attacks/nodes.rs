@@ -11,8 +11,8 @@ use super::host::allow_maintenances;
 use super::stock::Findings;
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{UserConnection, UserRequest};
 use crate::setup::cluster::maintenance;
 
 const LIMIT: Duration = Duration::from_secs(60);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, heavy, nothing, request, uid};
 use crate::attack::Attack;
+use crate::client::UserRequest;
 use crate::context::AttackContext;
-use crate::door::UserRequest;
 
 /// Requests at a time.
 const LANES: usize = 4;

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, uid};
 use crate::attack::Attack;
+use crate::client::{FlowWindows, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{FlowWindows, UserRequest};
 
 /// Requests at a time.
 const LANES: usize = 8;

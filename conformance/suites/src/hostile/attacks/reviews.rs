@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{FlowWindows, UserConnection, UserRequest};
 
 /// Requests at a time.
 const LANES: usize = 16;

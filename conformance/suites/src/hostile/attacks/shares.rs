@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{UserConnection, UserRequest};
 use crate::context::{AttackContext, LAIR};
-use crate::door::{UserConnection, UserRequest};
 use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.

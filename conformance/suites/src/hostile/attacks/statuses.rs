@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, until};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{UserConnection, UserRequest};
 use crate::setup::cluster::{PATIENT, has_condition};
 
 const IMPERATIVE: &str = "imperative-eviction.k8s.io";

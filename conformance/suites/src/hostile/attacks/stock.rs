@@ -8,8 +8,8 @@ use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
 use crate::attack::AttackFinding;
+use crate::client::UserRequest;
 use crate::context::AttackContext;
-use crate::door::UserRequest;
 
 /// What an attack comes back with.
 pub type Findings = Result<Vec<AttackFinding>>;

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, request, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::UserRequest;
 use crate::context::AttackContext;
-use crate::door::UserRequest;
 use crate::setup::cluster::{has_condition, maintenance};
 
 /// Bytes of an annotation of which an object has nothing but one.

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
 use crate::context::{AttackContext, LAIR};
-use crate::door::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
 
 /// Connections with many streams, and streams on each: together 10,000.
 const MANY: (usize, usize) = (20, 500);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::stock::Findings;
 use crate::attack::{Attack, AttackFinding};
+use crate::client::UserRequest;
 use crate::context::AttackContext;
-use crate::door::UserRequest;
 
 /// The most series that one metric may have, whatever its labels say: tenants choose some of them.
 const SERIES: usize = 20_000;
@@ -108,7 +108,7 @@ async fn event_of_another(context: &AttackContext) -> Result<()> {
     let (pod, uid) = pods.first().context("no pod")?;
     let line = other
         .account()
-        .line(&context.setup.direct, crate::setup::HOME, crate::door::FlowWindows::USUAL)
+        .line(&context.setup.direct, crate::setup::HOME, crate::client::FlowWindows::USUAL)
         .await?;
     line.done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
     let events = format!("/api/v1/namespaces/{}/events", other.namespace);

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, until};
 use crate::attack::{Attack, AttackFinding};
+use crate::client::UserRequest;
 use crate::context::AttackContext;
-use crate::door::UserRequest;
 use crate::setup::Pods;
 use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 

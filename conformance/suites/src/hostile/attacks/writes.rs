@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::Attack;
+use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
-use crate::door::{UserConnection, UserRequest};
 
 /// Requests at a time.
 const LANES: usize = 16;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use crate::door::UserRequest;
+use crate::client::UserRequest;
 use crate::setup::cluster::{has_condition, maintenance};
 use crate::setup::{AttackSetup, Tenant};
 

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
-use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::setup::{AttackSetup, HOME};
 
 const PAUSE: Duration = Duration::from_millis(300);

@@ -10,7 +10,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
-use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::setup::{AttackSetup, HOME, Tenant};
 
 const PAUSE: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
-use crate::door::RawHttp;
+use crate::client::RawHttp;
 use crate::setup::AttackSetup;
 
 const PAUSE: Duration = Duration::from_millis(200);

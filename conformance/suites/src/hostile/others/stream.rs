@@ -6,7 +6,7 @@ use drydock_proto::status::v1alpha1::{Eviction, WatchEvictionsRequest, WatchEvic
 use tokio::sync::watch::Receiver;
 
 use super::observer::{BEAT, TenantObserver};
-use crate::door::{Calls, FlowWindows, call};
+use crate::client::{Calls, FlowWindows, call};
 use crate::setup::HOME;
 
 impl TenantObserver {

@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::{AttackSetup, Tenant};
-use crate::door::UserRequest;
+use crate::client::UserRequest;
 
 /// Pods that are made at a time.
 const AT_A_TIME: usize = 16;

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::{AttackSetup, HOME};
-use crate::door::{FlowWindows, UserConnection, UserRequest};
+use crate::client::{FlowWindows, UserConnection, UserRequest};
 
 /// A server that takes more, in KiB, is killed before it takes the machine with it.
 const TOO_MUCH: u64 = 6 << 20;

@@ -17,7 +17,7 @@ use drydock_testkit::drydock::{Drydock, Options, StorageChoice, program};
 use drydock_testkit::host::Host;
 use serde_json::Value;
 
-use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest};
+use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 
 /// Our API server's process.
 const APISERVER: &str = "drydock-apiserver";
@@ -37,12 +37,12 @@ const ROOM: u64 = 8 << 20;
 pub struct AttackSetup {
     drydock: Drydock,
     /// Our API server, for callers with a token or without credentials.
-    pub direct: ServerDoor,
+    pub direct: ServerEndpoint,
     /// The same for system:masters.
-    pub masters: ServerDoor,
+    pub masters: ServerEndpoint,
     /// The host's API server, and so ours behind its aggregator.
-    pub host: ServerDoor,
-    admin: ServerDoor,
+    pub host: ServerEndpoint,
+    admin: ServerEndpoint,
 }
 
 impl AttackSetup {
@@ -58,11 +58,11 @@ impl AttackSetup {
         let host: &Arc<Host> = &drydock.host;
         let admin = host.pki.client(&host.dir.join("pki"), "hostile-admin", "admin", &["system:masters"])?;
         let (url, ca) = (drydock.url(), drydock.ca());
-        let direct = ServerDoor::new(&url, NAME, &ca, None)?;
-        let masters = ServerDoor::new(&url, NAME, &ca, Some(&admin))?;
+        let direct = ServerEndpoint::new(&url, NAME, &ca, None)?;
+        let masters = ServerEndpoint::new(&url, NAME, &ca, Some(&admin))?;
         let (url, ca) = (host.url.clone(), host.pki.ca.clone());
-        let plain = ServerDoor::new(&url, "127.0.0.1", &ca, None)?;
-        let admin = ServerDoor::new(&url, "127.0.0.1", &ca, Some(&admin))?;
+        let plain = ServerEndpoint::new(&url, "127.0.0.1", &ca, None)?;
+        let admin = ServerEndpoint::new(&url, "127.0.0.1", &ca, Some(&admin))?;
         Ok(AttackSetup { direct, masters, host: plain, admin, drydock })
     }
 
@@ -88,12 +88,12 @@ impl AttackSetup {
     }
 
     /// Our controller manager, for system:masters, or for callers with a token or without credentials.
-    pub fn manager(&self, masters: bool) -> Result<ServerDoor> {
+    pub fn manager(&self, masters: bool) -> Result<ServerEndpoint> {
         let host = &self.drydock.host;
         let admin =
             host.pki.client(&host.dir.join("pki"), "hostile-manager", "admin", &["system:masters"])?;
         let (url, ca) = (self.drydock.manager_url()?, self.drydock.manager_ca()?);
-        ServerDoor::new(&url, "localhost", &ca, masters.then_some(&admin))
+        ServerEndpoint::new(&url, "localhost", &ca, masters.then_some(&admin))
     }
 
     /// Starts our API server anew, with its data.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cluster::PATIENT;
 use super::{AttackSetup, HOME};
-use crate::door::{FlowWindows, ServerDoor, UserConnection, UserRequest};
+use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 
 /// Rights reach the authorizers some time after they are given.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -37,11 +37,11 @@ impl Account {
     /// A connection to a server on which requests are this account's.
     pub async fn line(
         &self,
-        door: &ServerDoor,
+        endpoint: &ServerEndpoint,
         from: Ipv4Addr,
         windows: FlowWindows,
     ) -> Result<UserConnection> {
-        UserConnection::open(door, from, Some(&self.token), windows).await
+        UserConnection::open(endpoint, from, Some(&self.token), windows).await
     }
 }
 

@@ -14,8 +14,8 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
-use super::ask::put_off;
-use super::{ServerDoor, UserRequest, UserResponse};
+use super::request::put_off;
+use super::{ServerEndpoint, UserRequest, UserResponse};
 
 /// A body of a request, whole or made while it is sent.
 pub type StreamedBody = BoxBody<Bytes, Infallible>;
@@ -50,19 +50,19 @@ pub struct UserConnection {
 impl UserConnection {
     /// Opens it from an address of loopback; requests carry the token.
     pub async fn open(
-        door: &ServerDoor,
+        endpoint: &ServerEndpoint,
         from: Ipv4Addr,
         token: Option<&str>,
         windows: FlowWindows,
     ) -> Result<UserConnection> {
-        let stream = door.http2(from).await?;
+        let stream = endpoint.http2(from).await?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(windows.stream)
             .initial_connection_window_size(windows.connection)
             .handshake(TokioIo::new(stream))
             .await?;
         tokio::spawn(connection);
-        Ok(UserConnection { sender, authority: door.authority(), token: token.map(str::to_owned) })
+        Ok(UserConnection { sender, authority: endpoint.authority(), token: token.map(str::to_owned) })
     }
 
     /// Sends a request and returns when its answer begins.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-use super::{DoorStream, ServerDoor};
+use super::{ServerEndpoint, TlsConnection};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
@@ -25,15 +25,19 @@ const FRAME: usize = 16_384;
 
 /// A connection on which frames are written as they are.
 pub struct RawFrames {
-    write: WriteHalf<DoorStream>,
-    read: Option<ReadHalf<DoorStream>>,
+    write: WriteHalf<TlsConnection>,
+    read: Option<ReadHalf<TlsConnection>>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl RawFrames {
     /// Opens it, with the preface and these settings (identifier, value).
-    pub async fn open(door: &ServerDoor, from: Ipv4Addr, settings: &[(u16, u32)]) -> Result<RawFrames> {
-        let (read, write) = tokio::io::split(door.http2(from).await?);
+    pub async fn open(
+        endpoint: &ServerEndpoint,
+        from: Ipv4Addr,
+        settings: &[(u16, u32)],
+    ) -> Result<RawFrames> {
+        let (read, write) = tokio::io::split(endpoint.http2(from).await?);
         let mut frames = RawFrames { write, read: Some(read), reader: None };
         frames.write.write_all(PREFACE).await?;
         let settings =
@@ -121,7 +125,7 @@ impl Drop for RawFrames {
     }
 }
 
-async fn read_all(mut read: ReadHalf<DoorStream>) {
+async fn read_all(mut read: ReadHalf<TlsConnection>) {
     let mut piece = vec![0; 64 << 10];
     while read.read(&mut piece).await.is_ok_and(|count| count > 0) {}
 }

@@ -1,17 +1,17 @@
-//! The ways to a server: a TLS connection from any address of loopback, HTTP/2 on it as a client speaks it, and bytes
+//! Clients of a server: TLS connections from any address of loopback, HTTP/2 on them as clients speak it, and bytes
 //! and frames as no client sends them.
 
-mod ask;
-mod call;
+mod connection;
 mod frames;
-mod line;
+mod grpc;
 mod raw;
+mod request;
 
-pub use ask::{UserRequest, UserResponse};
-pub use call::{Calls, call, frame, status_of};
+pub use connection::{FlowWindows, StreamedBody, UserConnection};
 pub use frames::{RawFrames, call_fields, fields};
-pub use line::{FlowWindows, StreamedBody, UserConnection};
+pub use grpc::{Calls, call, frame, status_of};
 pub use raw::RawHttp;
+pub use request::{UserRequest, UserResponse};
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -28,25 +28,30 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// A TLS connection to a server.
-pub type DoorStream = TlsStream<TcpStream>;
+pub type TlsConnection = TlsStream<TcpStream>;
 
-/// A server's port, and the certificate that is shown there.
+/// A server's port, the name in its certificate, and the caller's own certificate.
 #[derive(Clone)]
-pub struct ServerDoor {
+pub struct ServerEndpoint {
     port: u16,
     name: ServerName<'static>,
     http1: TlsConnector,
     http2: TlsConnector,
 }
 
-impl ServerDoor {
+impl ServerEndpoint {
     /// The port of an URL `https://127.0.0.1:PORT`, of a server that is called `name` and whose certificate
     /// is signed by the CA; a caller with an identity presents its certificate.
-    pub fn new(url: &str, name: &str, ca: &Path, identity: Option<&CertificateFiles>) -> Result<ServerDoor> {
+    pub fn new(
+        url: &str,
+        name: &str,
+        ca: &Path,
+        identity: Option<&CertificateFiles>,
+    ) -> Result<ServerEndpoint> {
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         let config =
             |protocol: &[u8]| anyhow::Ok(TlsConnector::from(Arc::new(config(ca, identity, protocol)?)));
-        Ok(ServerDoor {
+        Ok(ServerEndpoint {
             port: port.with_context(|| format!("no port: {url}"))?,
             name: ServerName::try_from(name.to_owned())?,
             http1: config(b"http/1.1")?,
@@ -54,22 +59,22 @@ impl ServerDoor {
         })
     }
 
-    /// A TCP connection from an address of loopback, and no word on it.
-    pub async fn knock(&self, from: Ipv4Addr) -> Result<TcpStream> {
+    /// Opens a TCP connection from an address of loopback, and sends nothing on it.
+    pub async fn connect_tcp(&self, from: Ipv4Addr) -> Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         socket.set_nodelay(true)?;
         socket.bind(SocketAddr::from((from, 0)))?;
         Ok(socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))).await?)
     }
 
-    /// A connection for HTTP/1.1.
-    pub async fn http1(&self, from: Ipv4Addr) -> Result<DoorStream> {
-        Ok(self.http1.connect(self.name.clone(), self.knock(from).await?).await?)
+    /// Opens a connection for HTTP/1.1.
+    pub async fn http1(&self, from: Ipv4Addr) -> Result<TlsConnection> {
+        Ok(self.http1.connect(self.name.clone(), self.connect_tcp(from).await?).await?)
     }
 
-    /// A connection for HTTP/2.
-    pub async fn http2(&self, from: Ipv4Addr) -> Result<DoorStream> {
-        Ok(self.http2.connect(self.name.clone(), self.knock(from).await?).await?)
+    /// Opens a connection for HTTP/2.
+    pub async fn http2(&self, from: Ipv4Addr) -> Result<TlsConnection> {
+        Ok(self.http2.connect(self.name.clone(), self.connect_tcp(from).await?).await?)
     }
 
     /// `127.0.0.1:PORT`.

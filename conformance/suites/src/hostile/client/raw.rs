@@ -5,20 +5,20 @@ use std::net::Ipv4Addr;
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{DoorStream, ServerDoor};
+use super::{ServerEndpoint, TlsConnection};
 
 /// Most of a head that is read.
 const HEAD: usize = 64 << 10;
 
 /// A connection on which bytes are written as they are.
 pub struct RawHttp {
-    stream: DoorStream,
+    stream: TlsConnection,
 }
 
 impl RawHttp {
     /// Opens it from an address of loopback.
-    pub async fn open(door: &ServerDoor, from: Ipv4Addr) -> Result<RawHttp> {
-        Ok(RawHttp { stream: door.http1(from).await? })
+    pub async fn open(endpoint: &ServerEndpoint, from: Ipv4Addr) -> Result<RawHttp> {
+        Ok(RawHttp { stream: endpoint.http1(from).await? })
     }
 
     /// Writes bytes.
