@@ -95,19 +95,19 @@ impl AttackContext {
         tokio::time::sleep_until(self.end().into()).await;
     }
 
-    /// A connection of the tenant's first account from the lair, straight to our port.
-    pub async fn line(&self) -> Result<UserConnection> {
-        self.line_of(self.tenant.account(), FlowWindows::USUAL).await
+    /// A connection of the tenant's first account from the attacker's address, straight to our port.
+    pub async fn connect(&self) -> Result<UserConnection> {
+        self.connect_as(self.tenant.account(), FlowWindows::USUAL).await
     }
 
     /// The same of any account.
-    pub async fn line_of(&self, account: &Account, windows: FlowWindows) -> Result<UserConnection> {
-        account.line(&self.setup.direct, LAIR, windows).await
+    pub async fn connect_as(&self, account: &Account, windows: FlowWindows) -> Result<UserConnection> {
+        account.connect(&self.setup.direct, LAIR, windows).await
     }
 
     /// The same through the host's aggregator.
-    pub async fn line_through_host(&self) -> Result<UserConnection> {
-        self.tenant.account().line(&self.setup.host, LAIR, FlowWindows::USUAL).await
+    pub async fn connect_through_host(&self) -> Result<UserConnection> {
+        self.tenant.account().connect(&self.setup.host, LAIR, FlowWindows::USUAL).await
     }
 
     /// A connection without credentials.
@@ -216,20 +216,20 @@ impl AttackContext {
         A: Fn(usize, usize) -> UserRequest + Send + Sync + 'static,
     {
         let (context, ask) = (self.clone(), Arc::new(ask));
-        let lines: Arc<Vec<Mutex<Option<UserConnection>>>> =
+        let connections: Arc<Vec<Mutex<Option<UserConnection>>>> =
             Arc::new((0..lanes).map(|_| Mutex::default()).collect());
         self.storm(lanes, move |lane, round| {
-            let (context, ask, lines) = (context.clone(), ask(lane, round), lines.clone());
+            let (context, ask, connections) = (context.clone(), ask(lane, round), connections.clone());
             async move {
-                let open = lines[lane].lock().take().filter(|line| !line.is_closed());
-                let line = match open {
+                let open = connections[lane].lock().take().filter(|connection| !connection.is_closed());
+                let connection = match open {
                     Some(open) => open,
-                    None => context.line().await?,
+                    None => context.connect().await?,
                 };
-                let answer = line.ask(&ask).await;
+                let answer = connection.ask(&ask).await;
                 context.note(&answer);
                 if answer.is_ok() {
-                    *lines[lane].lock() = Some(line);
+                    *connections[lane].lock() = Some(connection);
                 }
                 Ok(())
             }
@@ -243,9 +243,9 @@ impl AttackContext {
         let lanes = (0..lanes).map(|_| {
             let (context, queue) = (self.clone(), queue.clone());
             async move {
-                let line = context.line().await?;
+                let connection = context.connect().await?;
                 while let Some(ask) = next(&queue) {
-                    context.note(&line.ask_again(&ask).await);
+                    context.note(&connection.ask_again(&ask).await);
                 }
                 anyhow::Ok(())
             }

@@ -64,7 +64,7 @@ async fn unread_lists(context: AttackContext) -> Findings {
 }
 
 async fn unread_answers(context: AttackContext) -> Findings {
-    context.line().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000))).await?;
+    context.connect().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000))).await?;
     unread(&context, SMALL, context.tenant.request(&uid(0))).await
 }
 
@@ -97,8 +97,11 @@ async fn unread_through_host(context: AttackContext) -> Findings {
 /// One object is changed until its history is longer than what the server keeps in memory of it.
 async fn resumed_watches(context: AttackContext) -> Findings {
     const CHANGES: usize = 640;
-    let made =
-        context.line().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000))).await?;
+    let made = context
+        .connect()
+        .await?
+        .done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000)))
+        .await?;
     let revision = made["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
     let path = context.tenant.request(&uid(0));
     let change = |at: usize| {
@@ -136,20 +139,20 @@ type HeldAnswers = Vec<(UserConnection, Arc<Mutex<Vec<Incoming>>>)>;
 async fn hold(
     context: &AttackContext,
     endpoint: &ServerEndpoint,
-    (lines, streams): (usize, usize),
+    (connections, streams): (usize, usize),
     path: &str,
 ) -> HeldAnswers {
     let mut held = Vec::new();
     for _ in 0..lines {
-        let Ok(line) = context.tenant.account().line(endpoint, LAIR, FlowWindows::NONE).await else {
+        let Ok(connection) = context.tenant.account().connect(endpoint, LAIR, FlowWindows::NONE).await else {
             continue;
         };
         let bodies = Arc::<Mutex<Vec<Incoming>>>::default();
         for _ in 0..streams {
-            let (context, line, bodies, ask) =
-                (context.clone(), line.clone(), bodies.clone(), UserRequest::get(path));
+            let (context, connection, bodies, ask) =
+                (context.clone(), connection.clone(), bodies.clone(), UserRequest::get(path));
             tokio::spawn(async move {
-                match line.send(&ask).await {
+                match connection.send(&ask).await {
                     Ok(answer) => {
                         context.count(answer.status().as_str());
                         bodies.lock().push(answer.into_body());
@@ -158,7 +161,7 @@ async fn hold(
                 }
             });
         }
-        held.push((line, bodies));
+        held.push((connection, bodies));
     }
     held
 }
@@ -168,7 +171,7 @@ async fn zero_window(context: AttackContext) -> Findings {
     let authorization = format!("Bearer {}", context.tenant.account().token);
     let path = context.tenant.requests();
     let block = fields(&context.setup.direct.authority(), &path, &[("authorization", &authorization)]);
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..16 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
         let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[(4, 0)]).await?.listen();
@@ -177,10 +180,10 @@ async fn zero_window(context: AttackContext) -> Findings {
             context.count("stream");
         }
         frames.flush().await?;
-        lines.push(frames);
+        connections.push(frames);
     }
     while !context.is_over() {
-        for frames in &mut lines {
+        for frames in &mut connections {
             for stream in (1..400).step_by(2) {
                 let _ = frames.window(stream, 1).await;
             }
@@ -233,7 +236,7 @@ async fn read(context: AttackContext, lanes: usize, asks: Vec<UserRequest>) -> F
             let (context, asks) = (each.clone(), asks.clone());
             async move {
                 let ask = &asks[lane % asks.len()];
-                let answer = context.line().await?.send(ask).await?;
+                let answer = context.connect().await?.send(ask).await?;
                 context.count(answer.status().as_str());
                 let mut body = answer.into_body();
                 while let Some(frame) = body.frame().await {

@@ -155,7 +155,7 @@ async fn slow_bodies(context: AttackContext) -> Findings {
         .storm(SLOW, move |_, _| {
             let (context, ask) = (each.clone(), ask.clone());
             async move {
-                let answer = context.line().await?.send_body(&ask, slow()).await?;
+                let answer = context.connect().await?.send_body(&ask, slow()).await?;
                 context.count(answer.status().as_str());
                 Ok(())
             }

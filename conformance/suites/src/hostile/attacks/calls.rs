@@ -45,10 +45,10 @@ async fn garbage(context: AttackContext) -> Findings {
         .storm(LANES, move |lane, _| {
             let (context, asks) = (own.clone(), asks.clone());
             async move {
-                let line = context.line().await?;
+                let connection = context.connect().await?;
                 let mut all = asks.iter().cycle().skip(lane);
-                while let Some(ask) = all.next().filter(|_| !line.is_closed()) {
-                    context.note_call(&line.send(ask).await);
+                while let Some(ask) = all.next().filter(|_| !connection.is_closed()) {
+                    context.note_call(&connection.send(ask).await);
                 }
                 Ok(())
             }
@@ -110,7 +110,7 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
 
 async fn forged(context: AttackContext) -> Findings {
     lay_in(&context, 20, 1000).await?;
-    let token = token(&context, &context.line().await?, &context.tenant.namespace).await?;
+    let token = token(&context, &context.connect().await?, &context.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
     let masters =
         UserConnection::open(&context.setup.masters, crate::context::LAIR, None, FlowWindows::USUAL).await?;
@@ -121,8 +121,8 @@ async fn forged(context: AttackContext) -> Findings {
             let (context, namespace) = (own.clone(), namespace.clone());
             let forged = forge(&token, &others, lane * 1000 + round);
             async move {
-                let line = context.line().await?;
-                let answer = line.send(&call(METHOD, &watch(&namespace, forged))).await;
+                let connection = context.connect().await?;
+                let answer = connection.send(&call(METHOD, &watch(&namespace, forged))).await;
                 context.note_call(&answer);
                 if let Ok(calls) = Calls::of(answer?) {
                     // Nothing may come for long: a heartbeat is seconds away.
@@ -149,8 +149,8 @@ async fn told(context: &AttackContext, mut calls: Calls, namespace: &str) -> Res
 }
 
 /// The token of the first response.
-async fn token(context: &AttackContext, line: &UserConnection, namespace: &str) -> Result<Bytes> {
-    let answer = line.send(&call(METHOD, &watch(namespace, Bytes::new()))).await;
+async fn token(context: &AttackContext, connection: &UserConnection, namespace: &str) -> Result<Bytes> {
+    let answer = connection.send(&call(METHOD, &watch(namespace, Bytes::new()))).await;
     context.note_call(&answer);
     let first: WatchEvictionsResponse = Calls::of(answer?)?.next().await?;
     Ok(first.resume_token)

@@ -115,9 +115,9 @@ async fn anonymous(context: AttackContext) -> Findings {
             let (context, paths) = (each.clone(), paths.clone());
             async move {
                 let endpoint = if lane % 2 == 0 { &context.setup.direct } else { &context.setup.host };
-                let line = context.stranger(endpoint, STRANGE).await?;
-                while !line.is_closed() {
-                    let asked = paths.clone().map(|path| line_ask(line.clone(), path));
+                let connection = context.stranger(endpoint, STRANGE).await?;
+                while !connection.is_closed() {
+                    let asked = paths.clone().map(|path| ask_owned(connection.clone(), path));
                     for answer in futures::future::join_all(asked).await {
                         context.note(&answer);
                     }
@@ -129,8 +129,11 @@ async fn anonymous(context: AttackContext) -> Findings {
     nothing()
 }
 
-async fn line_ask(line: crate::client::UserConnection, path: String) -> Result<crate::client::UserResponse> {
-    line.ask(&UserRequest::get(path)).await
+async fn ask_owned(
+    connection: crate::client::UserConnection,
+    path: String,
+) -> Result<crate::client::UserResponse> {
+    connection.ask(&UserRequest::get(path)).await
 }
 
 async fn slow_heads(context: AttackContext) -> Findings {

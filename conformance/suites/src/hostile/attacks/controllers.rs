@@ -104,12 +104,12 @@ fn name(at: usize) -> String {
 
 /// The tenant asks the host for these, so many at a time.
 async fn on_the_host(context: &AttackContext, asks: Vec<UserRequest>) -> Result<()> {
-    let (line, asks) = (context.line_through_host().await?, Arc::new(asks));
+    let (connection, asks) = (context.connect_through_host().await?, Arc::new(asks));
     let lanes = (0..LANES).map(|lane| {
-        let (line, asks) = (line.clone(), asks.clone());
+        let (connection, asks) = (connection.clone(), asks.clone());
         async move {
             for ask in asks.iter().skip(lane).step_by(LANES) {
-                context.note(&line.ask_again(ask).await);
+                context.note(&connection.ask_again(ask).await);
             }
         }
     });
@@ -124,11 +124,11 @@ async fn flip(context: &AttackContext, path: &str) {
         .storm(LANES, move |lane, _| {
             let (context, path) = (each.clone(), format!("{path}/{}", name(lane)));
             async move {
-                let line = context.line_through_host().await?;
+                let connection = context.connect_through_host().await?;
                 for turn in 0..20 {
                     let labels = if turn % 2 == 0 { json!({"a": "b"}) } else { json!(null) };
                     let change = json!({"spec": {"selector": {"matchLabels": labels}}});
-                    context.note(&line.ask(&UserRequest::merge(&path, &change)).await);
+                    context.note(&connection.ask(&UserRequest::merge(&path, &change)).await);
                 }
                 Ok(())
             }
@@ -163,7 +163,7 @@ async fn withdrawn(context: AttackContext) -> Findings {
     context
         .storm(LANES, move |lane, _| {
             let context = each.clone();
-            async move { withdraw_all(&context, &context.line().await?, lane).await }
+            async move { withdraw_all(&context, &context.connect().await?, lane).await }
         })
         .await;
     let (withdrawn, blocked) =
@@ -196,8 +196,8 @@ async fn asked(context: &AttackContext, count: usize) -> Result<()> {
 
 /// Removes all requesters from the requests that have one and belong to this worker (`lane`), so that no two
 /// workers withdraw the same one.
-async fn withdraw_all(context: &AttackContext, line: &UserConnection, lane: usize) -> Result<()> {
-    let all = line.done(&UserRequest::get(context.tenant.requests())).await?;
+async fn withdraw_all(context: &AttackContext, connection: &UserConnection, lane: usize) -> Result<()> {
+    let all = connection.done(&UserRequest::get(context.tenant.requests())).await?;
     let wanted = |request: &&Value| request["spec"]["requesters"].as_array().is_some_and(|r| !r.is_empty());
     for request in all["items"].as_array().into_iter().flatten().filter(wanted) {
         let meta = &request["metadata"];
@@ -206,7 +206,7 @@ async fn withdraw_all(context: &AttackContext, line: &UserConnection, lane: usiz
             continue;
         }
         let withdrawal = json!({"metadata": {"uid": meta["uid"]}, "spec": {"requesters": []}});
-        let answer = line.ask(&UserRequest::merge(context.tenant.request(name), &withdrawal)).await;
+        let answer = connection.ask(&UserRequest::merge(context.tenant.request(name), &withdrawal)).await;
         if answer.as_ref().is_ok_and(|answer| answer.code.is_success()) {
             context.count("withdrawn");
         }

@@ -51,12 +51,13 @@ async fn host_queues(context: AttackContext) -> Findings {
     let fill = context.storm(2 * LANES, move |lane, round| {
         let (context, path) = (each.clone(), requests.clone());
         async move {
-            let line = if lane < LANES { context.line_through_host().await? } else { context.line().await? };
+            let connection =
+                if lane < LANES { context.connect_through_host().await? } else { context.connect().await? };
             for turn in 0..10 {
                 let fresh = request(1_000_000 + (lane * 1_000 + round) * 100 + turn);
                 let create = UserRequest::post(format!("{path}?dryRun=All"), &fresh);
                 for ask in [create, UserRequest::get(&path)] {
-                    context.note(&line.ask(&ask).await);
+                    context.note(&connection.ask(&ask).await);
                 }
             }
             Ok(())
@@ -95,10 +96,12 @@ async fn manager_metrics(context: AttackContext) -> Findings {
         .storm(16, move |lane, round| {
             let (endpoint, context) = (endpoint.clone(), each.clone());
             async move {
-                let line = UserConnection::open(&endpoint, LAIR, None, FlowWindows::USUAL).await?;
+                let connection = UserConnection::open(&endpoint, LAIR, None, FlowWindows::USUAL).await?;
                 for turn in 0..50 {
                     let token = format!("Bearer junk-{lane}-{round}-{turn}");
-                    context.note(&line.ask(&UserRequest::get("/metrics").with("authorization", token)).await);
+                    context.note(
+                        &connection.ask(&UserRequest::get("/metrics").with("authorization", token)).await,
+                    );
                 }
                 Ok(())
             }
@@ -111,29 +114,33 @@ async fn manager_metrics(context: AttackContext) -> Findings {
 async fn many_maintenances(context: AttackContext) -> Findings {
     allow_maintenances(&context, &[json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]})])
         .await?;
-    let line = context.line().await.context("no connection")?;
+    let connection = context.connect().await.context("no connection")?;
     let nodes: Vec<String> = (0..100).map(|at| format!("nowhere-{at}")).collect();
     let (path, prefix) = (maintenance(""), context.tenant.namespace.clone());
     let path = path.trim_end_matches('/').to_owned();
     retry(
         LIMIT,
         || "no rights".to_owned(),
-        async || Ok(line.ask_again(&UserRequest::get(format!("{path}?limit=1"))).await?.code.is_success()),
+        async || {
+            Ok(connection.ask_again(&UserRequest::get(format!("{path}?limit=1"))).await?.code.is_success())
+        },
     )
     .await?;
     let each = context.clone();
     let made = path.clone();
     context
         .storm(PLANNERS, move |lane, round| {
-            let (context, path, line) = (each.clone(), made.clone(), line.clone());
+            let (context, path, connection) = (each.clone(), made.clone(), connection.clone());
             let name = format!("{prefix}-{lane}-{round}");
             let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
             let object = node_maintenance(&name, "Drain", &nodes);
             async move {
-                context.note(&line.ask_again(&UserRequest::post(&path, &object)).await);
+                context.note(&connection.ask_again(&UserRequest::post(&path, &object)).await);
                 let complete = json!({"spec": {"stage": "Complete"}});
-                context.note(&line.ask_again(&UserRequest::merge(format!("{path}/{name}"), &complete)).await);
-                context.note(&line.ask_again(&UserRequest::delete(format!("{path}/{name}"))).await);
+                context.note(
+                    &connection.ask_again(&UserRequest::merge(format!("{path}/{name}"), &complete)).await,
+                );
+                context.note(&connection.ask_again(&UserRequest::delete(format!("{path}/{name}"))).await);
                 Ok(())
             }
         })

@@ -38,18 +38,19 @@ async fn future_nodes(context: AttackContext) -> Findings {
     let name = context.tenant.namespace.clone();
     let mine = format!("mine-{name}");
     may_maintain(&context, &mine).await?;
-    let line = context.line_through_host().await?;
+    let connection = context.connect_through_host().await?;
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
     context.setup.node(&mine).await?;
-    let own =
-        line.ask_again(&UserRequest::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine]))).await?;
+    let own = connection
+        .ask_again(&UserRequest::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine])))
+        .await?;
     for (at, terms) in selectors(&name).iter().enumerate() {
         let mut wanted = named_node_maintenance(&format!("{name}-{at}"), "Cordon", &[&name]);
         wanted["spec"]["nodeSelector"]["nodeSelectorTerms"] = terms.clone();
-        context.note(&line.ask_again(&UserRequest::post(&path, &wanted)).await);
+        context.note(&connection.ask_again(&UserRequest::post(&path, &wanted)).await);
         // From one that may be made to one that may not.
         let change = json!({"spec": {"nodeSelector": {"nodeSelectorTerms": terms}}});
-        context.note(&line.ask_again(&UserRequest::merge(maintenance(&mine), &change)).await);
+        context.note(&connection.ask_again(&UserRequest::merge(maintenance(&mine), &change)).await);
     }
     context.setup.node(&name).await?;
     // The controllers have seen the node when they have cordoned one that came later.
@@ -94,10 +95,10 @@ async fn may_maintain(context: &AttackContext, node: &str) -> Result<()> {
     let delete =
         json!({"apiGroups": [""], "resources": ["nodes"], "resourceNames": [node], "verbs": ["delete"]});
     allow_maintenances(context, &[delete]).await?;
-    let line: UserConnection = context.line_through_host().await?;
+    let connection: UserConnection = context.connect_through_host().await?;
     let list = UserRequest::get(format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION));
     let late = || "the tenant may not maintain nodes".to_owned();
-    retry(LIMIT, late, async || Ok(line.ask_again(&list).await?.code.is_success())).await
+    retry(LIMIT, late, async || Ok(connection.ask_again(&list).await?.code.is_success())).await
 }
 
 /// The controllers were evicted by their own drain: nothing was drained any more, and nothing said why.

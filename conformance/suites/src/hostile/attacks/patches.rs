@@ -145,6 +145,6 @@ async fn storm(
 
 /// The path of a request that is there.
 async fn path(context: &AttackContext) -> anyhow::Result<String> {
-    context.line().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 1000))).await?;
+    context.connect().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 1000))).await?;
     Ok(context.tenant.request(&uid(0)))
 }

@@ -82,15 +82,15 @@ async fn open_watches(
     paths: Vec<String>,
 ) -> anyhow::Result<tokio::task::JoinSet<()>> {
     let mut watches = tokio::task::JoinSet::new();
-    let mut line = context.line().await?;
+    let mut connection = context.connect().await?;
     for at in 0..count {
         if at % 50 == 0 {
-            line = context.line_of(context.tenant.account(), FlowWindows::USUAL).await?;
+            connection = context.connect_as(context.tenant.account(), FlowWindows::USUAL).await?;
         }
-        let (context, line, ask) =
-            (context.clone(), line.clone(), UserRequest::get(&paths[at % paths.len()]));
+        let (context, connection, ask) =
+            (context.clone(), connection.clone(), UserRequest::get(&paths[at % paths.len()]));
         watches.spawn(async move {
-            let answer = line.ask(&ask).await;
+            let answer = connection.ask(&ask).await;
             context.note(&answer);
         });
     }
@@ -145,7 +145,7 @@ async fn watch_lists(context: AttackContext) -> Findings {
             let context = each.clone();
             async move {
                 let ask = UserRequest::get(format!("{}?{query}", context.tenant.requests()));
-                let answer = context.line().await?.send(&ask).await?;
+                let answer = context.connect().await?.send(&ask).await?;
                 context.count(answer.status().as_str());
                 Ok(())
             }

@@ -76,14 +76,14 @@ async fn tokens(
             let (context, path, token) = (each.clone(), path.clone(), token.clone());
             async move {
                 let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
-                let line =
+                let connection =
                     UserConnection::open(&context.setup.direct, from, None, FlowWindows::USUAL).await?;
-                for turn in (0..).take_while(|_| !line.is_closed()) {
+                for turn in (0..).take_while(|_| !connection.is_closed()) {
                     let fresh = |n| token(lane, (round * 1_000 + turn) * 1_000 + n);
                     let bearer =
                         |n| UserRequest::get(&path).with("authorization", format!("Bearer {}", fresh(n)));
                     let asks: Vec<UserRequest> = (0..at_a_time).map(bearer).collect();
-                    for answer in join_all(asks.iter().map(|ask| line.ask(ask))).await {
+                    for answer in join_all(asks.iter().map(|ask| connection.ask(ask))).await {
                         context.note(&answer);
                     }
                 }
@@ -165,7 +165,7 @@ async fn long_reasons(context: AttackContext) -> Findings {
         .await?;
     let each = path.clone();
     context.ask_storm(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}"))).await;
-    let answer = context.line().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
+    let answer = context.connect().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
     let (code, length) = (answer.code, answer.body.len());
     let told = format!("a denial is {code} in {length} bytes");
     Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])

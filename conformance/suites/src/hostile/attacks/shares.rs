@@ -61,14 +61,14 @@ async fn noise(context: &AttackContext, lane: usize, stop: &CancellationToken) {
     let path = format!("{}?dryRun=All", context.tenant.requests());
     let ask = async {
         for round in 0.. {
-            let line = match context.line().await {
-                Ok(line) => line,
+            let connection = match context.connect().await {
+                Ok(connection) => connection,
                 Err(_) => continue,
             };
             for turn in 0..100 {
                 let object = request((lane * 1_000 + round) * 100 + turn);
                 for ask in [UserRequest::post(&path, &object), UserRequest::get(context.tenant.requests())] {
-                    context.note(&line.ask_again(&ask).await);
+                    context.note(&connection.ask_again(&ask).await);
                 }
             }
         }
@@ -95,9 +95,9 @@ async fn many_accounts(context: AttackContext) -> Findings {
     lay_in(&context, 1, 10_000).await?;
     lay_in(&many, 1, 10_000).await?;
     // The tokens are reviewed first, so that no request has to wait for the host.
-    let line = context.stranger(&context.setup.direct, LAIR).await?;
+    let connection = context.stranger(&context.setup.direct, LAIR).await?;
     for account in &many.tenant.accounts {
-        line.ask_again(&read(&many, account)).await?;
+        connection.ask_again(&read(&many, account)).await?;
     }
     let (one, all) = tokio::join!(reads(&context), reads(&many));
     let (one, all) = (one?, all?);
@@ -109,17 +109,17 @@ async fn many_accounts(context: AttackContext) -> Findings {
 /// The answers that a tenant gets until the time is over.
 async fn reads(context: &AttackContext) -> Result<usize> {
     let count = LANES / STREAMS;
-    let lines = join_all((0..count).map(|_| context.stranger(&context.setup.direct, LAIR))).await;
-    let lines = Arc::new(lines.into_iter().collect::<Result<Vec<UserConnection>>>()?);
+    let connections = join_all((0..count).map(|_| context.stranger(&context.setup.direct, LAIR))).await;
+    let connections = Arc::new(connections.into_iter().collect::<Result<Vec<UserConnection>>>()?);
     let (each, got) = (context.clone(), Arc::new(AtomicUsize::new(0)));
     let total = got.clone();
     context
         .storm(LANES, move |lane, round| {
-            let (context, lines, got) = (each.clone(), lines.clone(), got.clone());
+            let (context, connections, got) = (each.clone(), connections.clone(), got.clone());
             async move {
                 let accounts = &context.tenant.accounts;
                 let ask = read(&context, &accounts[(lane + round) % accounts.len()]);
-                let answer = lines[lane % count].ask(&ask).await;
+                let answer = connections[lane % count].ask(&ask).await;
                 let good = answer.as_ref().is_ok_and(|answer| answer.code.is_success());
                 got.fetch_add(usize::from(good), Ordering::Relaxed);
                 context.note(&answer);

@@ -79,16 +79,16 @@ async fn revived_pods(context: AttackContext) -> Findings {
     context.setup.node(&name).await?;
     let pods = context.setup.pods(&context.tenant, &name, context.pick(10, 100), true).await?;
     context.setup.drain(&name, &name).await?;
-    let line = context.line_through_host().await?;
+    let connection = context.connect_through_host().await?;
     for (pod, uid) in &pods {
         until(&context, uid, is_turn_of(PATIENT)).await?;
         let join = json!([{"op": "add", "path": "/spec/requesters/-", "value": {"name": REQUESTER}}]);
-        line.done(&UserRequest::operations(context.tenant.request(uid), join.to_string())).await?;
+        connection.done(&UserRequest::operations(context.tenant.request(uid), join.to_string())).await?;
         let status = format!("{}/{pod}/status", context.tenant.pods());
         let phase = |phase: &str| UserRequest::merge(&status, &json!({"status": {"phase": phase}}));
-        context.note(&line.ask_again(&phase("Failed")).await);
+        context.note(&connection.ask_again(&phase("Failed")).await);
         until(&context, uid, |request| has_condition(request, "Evicted")).await?;
-        context.note(&line.ask_again(&phase("Running")).await);
+        context.note(&connection.ask_again(&phase("Running")).await);
     }
     let words = ["ended as Evicted while the pod is there"];
     let told = context.setup.blocker(LIMIT, &name, "Other", &words).await;
@@ -138,12 +138,12 @@ async fn stolen_turns(context: AttackContext) -> Findings {
     context.setup.node(&node).await?;
     let pods =
         context.setup.pods(&context.tenant, &node, context.pick(REQUESTS[0], REQUESTS[1]), true).await?;
-    let line = context.line().await?;
+    let connection = context.connect().await?;
     for (pod, uid) in &pods {
         let make = UserRequest::post(context.tenant.requests(), &eviction_request(pod, uid, REQUESTER));
         let take = UserRequest::merge(format!("{}/status", context.tenant.request(uid)), &turn_of_mine());
-        context.note(&line.ask_again(&make).await);
-        context.note(&line.ask_again(&take).await);
+        context.note(&connection.ask_again(&make).await);
+        context.note(&connection.ask_again(&take).await);
     }
     let (_, last) = pods.last().context("no pod")?;
     until(&context, last, |request| request["status"]["targetInterceptors"].is_array()).await?;
@@ -275,8 +275,8 @@ async fn own_namespace(context: &AttackContext) -> Result<()> {
     let binding =
         json!({"metadata": {"name": "owner"}, "roleRef": of, "subjects": [context.tenant.subject()]});
     admin.done(&UserRequest::post(format!("{rbac}/rolebindings"), &binding)).await?;
-    let line: UserConnection = context.line_through_host().await?;
+    let connection: UserConnection = context.connect_through_host().await?;
     let secrets = UserRequest::get(format!("/api/v1/namespaces/{namespace}/secrets"));
     let late = || "the tenant does not own its namespace".to_owned();
-    retry(LIMIT, late, async || Ok(line.ask_again(&secrets).await?.code.is_success())).await
+    retry(LIMIT, late, async || Ok(connection.ask_again(&secrets).await?.code.is_success())).await
 }

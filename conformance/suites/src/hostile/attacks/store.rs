@@ -112,7 +112,7 @@ async fn held(context: AttackContext) -> Findings {
     let release =
         (0..count).map(|at| UserRequest::merge(context.tenant.request(&uid(at)), &release)).collect();
     context.each(release, LANES).await?;
-    let left = context.line().await?.done(&UserRequest::get(&path)).await?;
+    let left = context.connect().await?.done(&UserRequest::get(&path)).await?;
     let left = left["items"].as_array().map_or(0, Vec::len);
     Ok(vec![AttackFinding::new(left == 0, format!("{left} requests could not be released"))])
 }

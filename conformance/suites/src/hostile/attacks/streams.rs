@@ -140,9 +140,9 @@ async fn opened_and_dropped(context: AttackContext) -> Findings {
 
 /// A hundred at a time, each dropped when its answer begins.
 async fn dropped_after_its_head(context: &AttackContext, ask: &UserRequest) -> Result<()> {
-    let line = context.line().await?;
-    while !line.is_closed() {
-        for answer in join_all((0..100).map(|_| line.send(ask))).await {
+    let connection = context.connect().await?;
+    while !connection.is_closed() {
+        for answer in join_all((0..100).map(|_| connection.send(ask))).await {
             context.note_call(&answer);
         }
     }
@@ -157,31 +157,31 @@ fn watch(context: &AttackContext, label_selector: String) -> WatchEvictionsReque
 
 /// Streams that are open and not read.
 struct HeldStreams {
-    _lines: Vec<Option<UserConnection>>,
+    _connections: Vec<Option<UserConnection>>,
     bodies: Vec<Incoming>,
 }
 
 /// Calls on so many connections, so many times on each, one after another, and reads no more than heads.
 async fn hold(
     context: &AttackContext,
-    (lines, streams): (usize, usize),
+    (connections, streams): (usize, usize),
     windows: FlowWindows,
     request: impl Fn(usize) -> WatchEvictionsRequest,
 ) -> HeldStreams {
     let open = async |number: usize| {
         let (mut bodies, account) = (Vec::new(), context.tenant.account());
-        let Ok(line) = context.line_of(account, windows).await else { return (None, bodies) };
+        let Ok(connection) = context.connect_as(account, windows).await else { return (None, bodies) };
         for stream in 0..streams {
-            let answer = line.send(&call(METHOD, &request(number * streams + stream))).await;
+            let answer = connection.send(&call(METHOD, &request(number * streams + stream))).await;
             context.note_call(&answer);
             let open = answer.ok().filter(|answer| status_of(answer.headers()).is_none());
             bodies.extend(open.map(http::Response::into_body));
         }
-        (Some(line), bodies)
+        (Some(connection), bodies)
     };
-    let held = join_all((0..lines).map(open)).await;
-    let (lines, bodies): (Vec<_>, Vec<_>) = held.into_iter().unzip();
-    HeldStreams { _lines: lines, bodies: bodies.into_iter().flatten().collect() }
+    let held = join_all((0..connections).map(open)).await;
+    let (connections, bodies): (Vec<_>, Vec<_>) = held.into_iter().unzip();
+    HeldStreams { _connections: connections, bodies: bodies.into_iter().flatten().collect() }
 }
 
 /// Writes that change what readers see of four requests, until the time is over.

@@ -61,14 +61,14 @@ async fn metric_series(context: AttackContext) -> Findings {
 
 /// A token that counts would have the lower one after it refused, and leave a record of the writer forever.
 async fn fencing_tokens(context: AttackContext) -> Findings {
-    let line = context.line().await?;
+    let connection = context.connect().await?;
     let write = |at: usize, term: &str| {
         UserRequest::post(context.tenant.requests(), &super::stock::request(at))
             .with("drydock-lease-epoch", term)
     };
-    let high = line.ask_again(&write(0, "1000000")).await;
+    let high = connection.ask_again(&write(0, "1000000")).await;
     context.note(&high);
-    let low = line.ask_again(&write(1, "1")).await;
+    let low = connection.ask_again(&write(1, "1")).await;
     context.note(&low);
     let (high, low) = (high?.code, low?.code);
     let counts = high.is_success() && !low.is_success();
@@ -106,11 +106,13 @@ async fn event_of_another(context: &AttackContext) -> Result<()> {
     let bad = json!({format!("{WARNED}patient.example.com"): "no number"});
     let pods = context.setup.annotated_pods(&other, &node, 1, &bad).await?;
     let (pod, uid) = pods.first().context("no pod")?;
-    let line = other
+    let connection = other
         .account()
-        .line(&context.setup.direct, crate::setup::HOME, crate::client::FlowWindows::USUAL)
+        .connect(&context.setup.direct, crate::setup::HOME, crate::client::FlowWindows::USUAL)
         .await?;
-    line.done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
+    connection
+        .done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com")))
+        .await?;
     let events = format!("/api/v1/namespaces/{}/events", other.namespace);
     retry(
         LIMIT,

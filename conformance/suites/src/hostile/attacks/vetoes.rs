@@ -53,23 +53,24 @@ pub fn all() -> Vec<Attack> {
 /// Both controllers ignored a request that is being deleted: no blocker named it, and it was never ended.
 async fn finalizer_veto(context: AttackContext) -> Findings {
     let pods = drained(&context).await?;
-    let line = context.line().await?;
+    let connection = context.connect().await?;
     for (_, uid) in &pods {
         let path = context.tenant.request(uid);
         let hold = json!({"metadata": {"finalizers": [FINALIZER]}});
-        context
-            .note(&line.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
-        context.note(&line.ask_again(&UserRequest::delete(&path)).await);
+        context.note(
+            &connection.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await,
+        );
+        context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
     }
     let told =
         context.setup.blocker(LIMIT, &context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
     let ended = until(&context, first, is_canceled).await;
     let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
-    let joined = line.ask_again(&UserRequest::merge(context.tenant.request(first), &joined)).await?;
-    let held = line.done(&UserRequest::get(context.tenant.request(first))).await?;
+    let joined = connection.ask_again(&UserRequest::merge(context.tenant.request(first), &joined)).await?;
+    let held = connection.done(&UserRequest::get(context.tenant.request(first))).await?;
     let release = json!({"metadata": {"finalizers": null}});
-    context.note(&line.ask_again(&UserRequest::merge(context.tenant.request(first), &release)).await);
+    context.note(&connection.ask_again(&UserRequest::merge(context.tenant.request(first), &release)).await);
     let replaced = until(&context, first, |request| {
         request["metadata"]["uid"] != held["metadata"]["uid"]
             && !request["status"]["activeInterceptors"].is_null()
@@ -93,7 +94,7 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
 /// said so.
 async fn squatted_uids(context: AttackContext) -> Findings {
     let pods = pods_to_drain(&context, 10).await?;
-    let line = context.line().await?;
+    let connection = context.connect().await?;
     // The first are there before the drain begins, and each is made again as soon as its name is free.
     for round in 0..SQUATS {
         for (_, uid) in &pods {
@@ -101,7 +102,7 @@ async fn squatted_uids(context: AttackContext) -> Findings {
                 format!("{}?fieldManager=squatter", context.tenant.requests()),
                 &eviction_request("nowhere", uid, MAINTENANCE),
             );
-            context.note(&line.ask_again(&squat).await);
+            context.note(&connection.ask_again(&squat).await);
         }
         if round == 0 {
             context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
@@ -115,10 +116,10 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     for (_, uid) in &pods {
         let path = context.tenant.request(uid);
         // The drain's own would be missed, and made again with backoff.
-        if line.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
+        if connection.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
             == "nowhere"
         {
-            context.note(&line.ask_again(&UserRequest::delete(&path)).await);
+            context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
         }
     }
     let (pod, first) = pods.first().context("no pod")?;
@@ -193,12 +194,12 @@ async fn endless_pods(context: AttackContext) -> Findings {
         Ok(has_condition(&context.setup.done(&UserRequest::get(maintenance(name))).await?, "Drained"))
     };
     retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
-    let line = context.line_through_host().await?;
+    let connection = context.connect_through_host().await?;
     let words = [name.as_str(), "again and again in namespace"];
     let mut told = false;
     for at in 0..TIMES {
         let pod = pod(&format!("again-{at}"), name, &json!({}));
-        context.note(&line.ask_again(&UserRequest::post(context.tenant.pods(), &pod)).await);
+        context.note(&connection.ask_again(&UserRequest::post(context.tenant.pods(), &pod)).await);
         told = context.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
         if told {
             break;
@@ -230,7 +231,7 @@ async fn report(context: &AttackContext, uid: &str, said: &Value) -> Result<()> 
     let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
                         "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
     let path = format!("{}/status?fieldManager=patient&force=true", context.tenant.request(uid));
-    context.note(&context.line().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
+    context.note(&context.connect().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
     Ok(())
 }
 

@@ -62,9 +62,9 @@ async fn watched_writes(context: AttackContext) -> Findings {
 
 /// Opens the watches of one connection, and reads their events for as long as `watches` lasts.
 async fn watch(context: &AttackContext, watches: &mut JoinSet<()>) -> Result<()> {
-    let line = context.line().await?;
+    let connection = context.connect().await?;
     let ask = UserRequest::get(format!("{}?watch=1&timeoutSeconds=3600", context.tenant.requests()));
-    let opened = (0..WATCHES).map(|_| line.send_again(&ask));
+    let opened = (0..WATCHES).map(|_| connection.send_again(&ask));
     for answer in try_join_all(opened).await? {
         ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
         let (context, mut body) = (context.clone(), answer.into_body());
@@ -122,9 +122,9 @@ async fn cancelled(context: AttackContext) -> Findings {
         .storm(4, move |_, _| {
             let (context, path) = (each.clone(), path.clone());
             async move {
-                let line = context.line_through_host().await?;
+                let connection = context.connect_through_host().await?;
                 for round in 0..20 {
-                    burst(&context, &line, &path, Duration::from_millis(2 * round)).await;
+                    burst(&context, &connection, &path, Duration::from_millis(2 * round)).await;
                 }
                 Ok(())
             }
@@ -134,11 +134,11 @@ async fn cancelled(context: AttackContext) -> Findings {
 }
 
 /// Sends a burst and cancels it when it is on its way: sooner or later, so that some are met before they are accepted.
-async fn burst(context: &AttackContext, line: &UserConnection, path: &str, later: Duration) {
+async fn burst(context: &AttackContext, connection: &UserConnection, path: &str, later: Duration) {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..BURST {
-        let (line, ask) = (line.clone(), UserRequest::get(path));
-        asked.spawn(async move { line.send(&ask).await.map(drop) });
+        let (connection, ask) = (connection.clone(), UserRequest::get(path));
+        asked.spawn(async move { connection.send(&ask).await.map(drop) });
         context.count("cancelled");
     }
     tokio::time::sleep(later).await;

@@ -15,10 +15,10 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// Asks until it is over; nothing is asked twice.
 pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCount {
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
-    let (mut count, mut line) = (RequestCount::default(), None);
+    let (mut count, mut connection) = (RequestCount::default(), None);
     loop {
         let began = Instant::now();
-        let asked = tokio::time::timeout(GUARD, once(&setup, &mut line, &path)).await;
+        let asked = tokio::time::timeout(GUARD, once(&setup, &mut connection, &path)).await;
         let failure = match asked {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(format!("{error:#}")),
@@ -31,13 +31,13 @@ pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCou
     }
 }
 
-async fn once(setup: &AttackSetup, line: &mut Option<UserConnection>, path: &str) -> Result<()> {
-    let open = match line.take().filter(|line| !line.is_closed()) {
+async fn once(setup: &AttackSetup, connection: &mut Option<UserConnection>, path: &str) -> Result<()> {
+    let open = match connection.take().filter(|connection| !connection.is_closed()) {
         Some(open) => open,
         None => UserConnection::open(&setup.masters, HOME, None, FlowWindows::USUAL).await?,
     };
     let answer = open.ask(&UserRequest::get(path)).await?;
-    *line = Some(open);
+    *connection = Some(open);
     ensure!(answer.code.is_success(), "{}", answer.told());
     Ok(())
 }

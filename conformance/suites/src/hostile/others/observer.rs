@@ -59,18 +59,18 @@ impl TenantObserver {
 
     /// Reads and writes until it is over.
     pub async fn ask(self: Arc<Self>, stop: CancellationToken) -> RequestCount {
-        let (mut count, mut line) = (RequestCount::default(), None);
+        let (mut count, mut connection) = (RequestCount::default(), None);
         self.written.send_modify(|written| written.1 = true);
         loop {
             let beat = self.written.borrow().0 + 1;
             let shown = json!([{"name": BEAT, "reason": beat.to_string()}]).to_string();
             let annotations = json!({BEAT: beat.to_string(), MAINTENANCES: shown});
             let write = UserRequest::merge(self.path(), &json!({"metadata": {"annotations": annotations}}));
-            if self.one(&mut line, &write, &mut count).await {
+            if self.one(&mut connection, &write, &mut count).await {
                 self.written.send_modify(|written| written.0 = beat);
             }
             for read in [self.path(), self.tenant.requests()] {
-                self.one(&mut line, &UserRequest::get(read), &mut count).await;
+                self.one(&mut connection, &UserRequest::get(read), &mut count).await;
             }
             if pause(&stop, PAUSE).await {
                 self.written.send_modify(|written| written.1 = false);
@@ -81,15 +81,15 @@ impl TenantObserver {
 
     async fn one(
         &self,
-        line: &mut Option<UserConnection>,
+        connection: &mut Option<UserConnection>,
         ask: &UserRequest,
         count: &mut RequestCount,
     ) -> bool {
         let began = Instant::now();
         let asked = tokio::time::timeout(GUARD, async {
-            let open = self.line(line.take()).await?;
+            let open = self.connect(connection.take()).await?;
             let answer = open.ask_again(ask).await?;
-            *line = Some(open);
+            *connection = Some(open);
             ensure!(answer.code.is_success(), "{}", answer.told());
             Ok(())
         });
@@ -139,14 +139,14 @@ impl TenantObserver {
 
     /// Reads events of one watch; Ok when nothing more will be written and all has been seen.
     async fn follow(&self, seen: &mut WatchSeen, written: &mut Receiver<(u64, bool)>) -> Result<()> {
-        let line = self.line(None).await?;
+        let connection = self.connect(None).await?;
         let from = match seen.revision.take() {
             Some(revision) => revision,
-            None => self.list(&line, seen).await?,
+            None => self.list(&connection, seen).await?,
         };
         let path = format!("{}?watch=1&timeoutSeconds=3600&resourceVersion={from}", self.tenant.requests());
         seen.revision = Some(from);
-        let answer = line.send(&UserRequest::get(path)).await?;
+        let answer = connection.send(&UserRequest::get(path)).await?;
         ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
         let (mut body, mut text) = (answer.into_body(), Vec::new());
         loop {
@@ -165,18 +165,18 @@ impl TenantObserver {
         }
     }
 
-    async fn list(&self, line: &UserConnection, seen: &mut WatchSeen) -> Result<String> {
-        let list = line.done(&UserRequest::get(self.tenant.requests())).await?;
+    async fn list(&self, connection: &UserConnection, seen: &mut WatchSeen) -> Result<String> {
+        let list = connection.done(&UserRequest::get(self.tenant.requests())).await?;
         for object in list["items"].as_array().into_iter().flatten() {
             seen.object(object)?;
         }
         list["metadata"]["resourceVersion"].as_str().map(str::to_owned).context("a list without a revision")
     }
 
-    async fn line(&self, open: Option<UserConnection>) -> Result<UserConnection> {
-        match open.filter(|line| !line.is_closed()) {
+    async fn connect(&self, open: Option<UserConnection>) -> Result<UserConnection> {
+        match open.filter(|connection| !connection.is_closed()) {
             Some(open) => Ok(open),
-            None => self.tenant.account().line(&self.setup.host, HOME, FlowWindows::USUAL).await,
+            None => self.tenant.account().connect(&self.setup.host, HOME, FlowWindows::USUAL).await,
         }
     }
 

@@ -16,10 +16,10 @@ impl TenantObserver {
         seen: &mut u64,
         written: &mut Receiver<(u64, bool)>,
     ) -> Result<()> {
-        let line = self.tenant.account().line(&self.setup.direct, HOME, FlowWindows::USUAL).await?;
+        let connection = self.tenant.account().connect(&self.setup.direct, HOME, FlowWindows::USUAL).await?;
         let namespace = self.tenant.namespace.clone();
         let ask = call("WatchEvictions", &WatchEvictionsRequest { namespace, ..Default::default() });
-        let mut calls = Calls::of(line.send(&ask).await?)?;
+        let mut calls = Calls::of(connection.send(&ask).await?)?;
         loop {
             let (last, more) = *written.borrow_and_update();
             if !more && *seen >= last {

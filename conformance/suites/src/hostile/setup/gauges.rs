@@ -105,8 +105,9 @@ impl AttackSetup {
     /// The metric of our controller manager that has the most series, and how many.
     pub async fn manager_series(&self) -> Result<(String, usize)> {
         let token = self.scraper().await?;
-        let line = UserConnection::open(&self.manager(true)?, HOME, Some(&token), FlowWindows::USUAL).await?;
-        let answer = line.ask(&UserRequest::get("/metrics")).await?;
+        let connection =
+            UserConnection::open(&self.manager(true)?, HOME, Some(&token), FlowWindows::USUAL).await?;
+        let answer = connection.ask(&UserRequest::get("/metrics")).await?;
         ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.told());
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let mut counts = BTreeMap::<&str, usize>::new();

@@ -35,7 +35,7 @@ pub struct Account {
 
 impl Account {
     /// A connection to a server on which requests are this account's.
-    pub async fn line(
+    pub async fn connect(
         &self,
         endpoint: &ServerEndpoint,
         from: Ipv4Addr,
@@ -85,12 +85,12 @@ impl AttackSetup {
         let made = (0..accounts.max(1)).map(|at| account(&admin, namespace, at));
         let accounts = stream::iter(made).buffered(AT_A_TIME).try_collect().await?;
         let tenant = Tenant { namespace: namespace.into(), accounts };
-        let line = tenant.account().line(&self.direct, HOME, FlowWindows::USUAL).await?;
+        let connection = tenant.account().connect(&self.direct, HOME, FlowWindows::USUAL).await?;
         let list = UserRequest::get(format!("{}?limit=1", tenant.requests()));
         retry(
             LIMIT,
             || format!("{namespace} has no rights"),
-            async || Ok(line.ask_again(&list).await?.code.is_success()),
+            async || Ok(connection.ask_again(&list).await?.code.is_success()),
         )
         .await?;
         Ok(tenant)
