@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest, UserResponse, status_of};
 use crate::setup::{Account, AttackSetup, Tenant};
 
-/// Where attacks come from.
-pub const LAIR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// The address of loopback from which attacks come.
+pub const ATTACKER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// After an attempt that broke off, so that a server that is gone is not asked in a busy loop.
-const BREATH: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Characters of the first refusal that are shown.
 const REFUSAL: usize = 120;
@@ -102,12 +102,12 @@ impl AttackContext {
 
     /// The same of any account.
     pub async fn connect_as(&self, account: &Account, windows: FlowWindows) -> Result<UserConnection> {
-        account.connect(&self.setup.direct, LAIR, windows).await
+        account.connect(&self.setup.direct, ATTACKER_ADDRESS, windows).await
     }
 
     /// The same through the host's aggregator.
     pub async fn connect_through_host(&self) -> Result<UserConnection> {
-        self.tenant.account().connect(&self.setup.host, LAIR, FlowWindows::USUAL).await
+        self.tenant.account().connect(&self.setup.host, ATTACKER_ADDRESS, FlowWindows::USUAL).await
     }
 
     /// A connection without credentials.
@@ -200,7 +200,7 @@ impl AttackContext {
                         Ok(Ok(())) => {}
                         Ok(Err(_)) => {
                             context.count("broken");
-                            tokio::time::sleep(BREATH).await;
+                            tokio::time::sleep(RETRY_PAUSE).await;
                         }
                         Err(_) => return context.count("unanswered"),
                     }

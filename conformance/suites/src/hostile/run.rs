@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 use crate::Flags;
 use crate::attack::{Attack, AttackFinding};
-use crate::context::{AttackContext, AttackSize, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext, AttackSize};
 use crate::judge::Happened;
 use crate::others::{Others, SmallDrain, TenantObserver};
 use crate::report;
-use crate::setup::{AttackSetup, HOME, MemoryGauge, Tenant};
+use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
 
 /// An attack that has not ended by then hangs: one of the short form, and one of the long form.
 const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
@@ -73,7 +73,7 @@ impl Scene<'_> {
         let memory = MemoryGauge::of(self.setup.pid().context("our API server does not run")?)?;
         let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
         let panics = self.setup.panics();
-        let others = Others::start(self.setup, self.observer, drain, [HOME, LAIR]);
+        let others = Others::start(self.setup, self.observer, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS]);
         let findings = self.attack(attack, &context).await;
         let attacked = (began.elapsed(), self.setup.reviews().await?);
         let others = others.end().await?;

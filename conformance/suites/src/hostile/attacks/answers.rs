@@ -11,7 +11,7 @@ use serde_json::json;
 use super::stock::{Findings, heavy, lay_in, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, RawFrames, ServerEndpoint, UserConnection, UserRequest, fields};
-use crate::context::{AttackContext, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
 /// Objects, and bytes of each: a list of 8 MB.
 const STOCK: (usize, usize) = (200, 40_000);
@@ -144,7 +144,9 @@ async fn hold(
 ) -> HeldAnswers {
     let mut held = Vec::new();
     for _ in 0..lines {
-        let Ok(connection) = context.tenant.account().connect(endpoint, LAIR, FlowWindows::NONE).await else {
+        let Ok(connection) =
+            context.tenant.account().connect(endpoint, ATTACKER_ADDRESS, FlowWindows::NONE).await
+        else {
             continue;
         };
         let bodies = Arc::<Mutex<Vec<Incoming>>>::default();
@@ -174,7 +176,7 @@ async fn zero_window(context: AttackContext) -> Findings {
     let mut connections = Vec::new();
     for _ in 0..16 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[(4, 0)]).await?.listen();
+        let mut frames = RawFrames::open(&context.setup.direct, ATTACKER_ADDRESS, &[(4, 0)]).await?.listen();
         for stream in (1..400).step_by(2) {
             frames.request(stream, &block).await?;
             context.count("stream");

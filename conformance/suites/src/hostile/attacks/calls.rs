@@ -112,8 +112,13 @@ async fn forged(context: AttackContext) -> Findings {
     lay_in(&context, 20, 1000).await?;
     let token = token(&context, &context.connect().await?, &context.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
-    let masters =
-        UserConnection::open(&context.setup.masters, crate::context::LAIR, None, FlowWindows::USUAL).await?;
+    let masters = UserConnection::open(
+        &context.setup.masters,
+        crate::context::ATTACKER_ADDRESS,
+        None,
+        FlowWindows::USUAL,
+    )
+    .await?;
     let others = token_of_all(&masters).await?;
     let (own, namespace) = (context.clone(), context.tenant.namespace.clone());
     context

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use super::stock::{Findings, lay_in, nothing};
 use crate::attack::Attack;
 use crate::client::{RawHttp, UserRequest};
-use crate::context::{AttackContext, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
 /// More than the server has places for, if this process may open so many.
 const SILENT: usize = 17_000;
@@ -20,11 +20,11 @@ const OPENING: (Duration, Duration) = (Duration::from_secs(8), Duration::from_se
 /// Of each that the server closed again: it has a cap, and more would show nothing.
 const ENOUGH: usize = 50;
 /// For a connection that the kernel does not take yet.
-const BREATH: Duration = Duration::from_millis(50);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// File descriptors that are left for everything else.
 const SPARE: usize = 2_500;
 /// Addresses of strangers that are not the attacker's usual ones.
-const STRANGE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+const STRANGER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
@@ -65,12 +65,14 @@ async fn silent(context: AttackContext) -> Findings {
                     closed += 1;
                     context.count("closed");
                 }
-                match tokio::time::timeout(BREATH, context.setup.direct.connect_tcp(LAIR)).await {
+                match tokio::time::timeout(RETRY_PAUSE, context.setup.direct.connect_tcp(ATTACKER_ADDRESS))
+                    .await
+                {
                     Ok(Ok(stream)) => {
                         context.count("open");
                         held.push_back(stream);
                     }
-                    _ => tokio::time::sleep(BREATH).await,
+                    _ => tokio::time::sleep(RETRY_PAUSE).await,
                 }
             }
             held
@@ -96,7 +98,7 @@ async fn handshakes(context: AttackContext) -> Findings {
         .storm(32, move |_, _| {
             let context = each.clone();
             async move {
-                let stream = context.setup.direct.http2(LAIR).await?;
+                let stream = context.setup.direct.http2(ATTACKER_ADDRESS).await?;
                 context.count("shaken");
                 drop(stream);
                 Ok(())
@@ -115,7 +117,7 @@ async fn anonymous(context: AttackContext) -> Findings {
             let (context, paths) = (each.clone(), paths.clone());
             async move {
                 let endpoint = if lane % 2 == 0 { &context.setup.direct } else { &context.setup.host };
-                let connection = context.stranger(endpoint, STRANGE).await?;
+                let connection = context.stranger(endpoint, STRANGER_ADDRESS).await?;
                 while !connection.is_closed() {
                     let asked = paths.clone().map(|path| ask_owned(connection.clone(), path));
                     for answer in futures::future::join_all(asked).await {
@@ -142,7 +144,7 @@ async fn slow_heads(context: AttackContext) -> Findings {
         .storm(500, move |_, _| {
             let context = each.clone();
             async move {
-                let mut raw = RawHttp::open(&context.setup.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&context.setup.direct, ATTACKER_ADDRESS).await?;
                 context.count("open");
                 for byte in b"GET /apis HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat_n(&b'y', 1000)) {
                     raw.write([*byte]).await?;
@@ -167,7 +169,7 @@ async fn pipelining(context: AttackContext) -> Findings {
         .storm(16, move |_, _| {
             let (context, all) = (each.clone(), all.clone());
             async move {
-                let mut raw = RawHttp::open(&context.setup.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&context.setup.direct, ATTACKER_ADDRESS).await?;
                 context.count("pipeline");
                 raw.write(all).await?;
                 context.wait().await;
@@ -204,7 +206,7 @@ pub async fn half_requests(context: AttackContext) -> Findings {
         .storm(32, move |_, round| {
             let (context, text) = (each.clone(), requests[round % requests.len()].clone());
             async move {
-                let mut raw = RawHttp::open(&context.setup.direct, LAIR).await?;
+                let mut raw = RawHttp::open(&context.setup.direct, ATTACKER_ADDRESS).await?;
                 let _ = raw.write(text).await;
                 match tokio::time::timeout(limit, raw.code()).await {
                     Ok(Ok(code)) => context.count(&code.to_string()),

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use super::stock::{Findings, nothing};
 use crate::attack::Attack;
 use crate::client::{RawFrames, fields};
-use crate::context::{AttackContext, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
 /// Connections at a time.
 const LANES: usize = 8;
@@ -147,7 +147,7 @@ where
 }
 
 async fn open(context: &AttackContext) -> anyhow::Result<RawFrames> {
-    RawFrames::open(&context.setup.direct, LAIR, &[]).await
+    RawFrames::open(&context.setup.direct, ATTACKER_ADDRESS, &[]).await
 }
 
 fn block(context: &AttackContext, more: &[(&str, &str)]) -> Vec<u8> {

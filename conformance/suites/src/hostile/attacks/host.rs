@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
-use crate::context::{AttackContext, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext};
 use crate::setup::cluster::maintenance;
 
 /// Requests at a time, by each of two ways: more than the seats of the host's priority level workload-low
@@ -96,7 +96,8 @@ async fn manager_metrics(context: AttackContext) -> Findings {
         .storm(16, move |lane, round| {
             let (endpoint, context) = (endpoint.clone(), each.clone());
             async move {
-                let connection = UserConnection::open(&endpoint, LAIR, None, FlowWindows::USUAL).await?;
+                let connection =
+                    UserConnection::open(&endpoint, ATTACKER_ADDRESS, None, FlowWindows::USUAL).await?;
                 for turn in 0..50 {
                     let token = format!("Bearer junk-{lane}-{round}-{turn}");
                     context.note(

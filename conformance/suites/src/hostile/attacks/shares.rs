@@ -12,7 +12,7 @@ use super::stock::{Findings, lay_in, nothing, request, uid};
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{UserConnection, UserRequest};
-use crate::context::{AttackContext, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext};
 use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
@@ -95,7 +95,7 @@ async fn many_accounts(context: AttackContext) -> Findings {
     lay_in(&context, 1, 10_000).await?;
     lay_in(&many, 1, 10_000).await?;
     // The tokens are reviewed first, so that no request has to wait for the host.
-    let connection = context.stranger(&context.setup.direct, LAIR).await?;
+    let connection = context.stranger(&context.setup.direct, ATTACKER_ADDRESS).await?;
     for account in &many.tenant.accounts {
         connection.ask_again(&read(&many, account)).await?;
     }
@@ -109,7 +109,8 @@ async fn many_accounts(context: AttackContext) -> Findings {
 /// The answers that a tenant gets until the time is over.
 async fn reads(context: &AttackContext) -> Result<usize> {
     let count = LANES / STREAMS;
-    let connections = join_all((0..count).map(|_| context.stranger(&context.setup.direct, LAIR))).await;
+    let connections =
+        join_all((0..count).map(|_| context.stranger(&context.setup.direct, ATTACKER_ADDRESS))).await;
     let connections = Arc::new(connections.into_iter().collect::<Result<Vec<UserConnection>>>()?);
     let (each, got) = (context.clone(), Arc::new(AtomicUsize::new(0)));
     let total = got.clone();

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::stock::{Findings, lay_in, nothing, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
-use crate::context::{AttackContext, LAIR};
+use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
 /// Connections with many streams, and streams on each: together 10,000.
 const MANY: (usize, usize) = (20, 500);
@@ -87,7 +87,7 @@ async fn unread_connections(context: AttackContext) -> Findings {
     let mut held = Vec::new();
     for _ in 0..UNREAD.0 {
         // SETTINGS_INITIAL_WINDOW_SIZE.
-        let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[(4, LARGEST)]).await?;
+        let mut frames = RawFrames::open(&context.setup.direct, ATTACKER_ADDRESS, &[(4, LARGEST)]).await?;
         frames.window(0, LARGEST - 65_535).await?;
         for stream in (1..).step_by(2).take(UNREAD.1) {
             frames.request_with(stream, &block, &ask.body).await?;
@@ -125,7 +125,8 @@ async fn opened_and_dropped(context: AttackContext) -> Findings {
                 if lane % 2 == 0 {
                     return dropped_after_its_head(&context, &ask).await;
                 }
-                let mut frames = RawFrames::open(&context.setup.direct, LAIR, &[]).await?.listen();
+                let mut frames =
+                    RawFrames::open(&context.setup.direct, ATTACKER_ADDRESS, &[]).await?.listen();
                 for stream in (1..20_001).step_by(2) {
                     frames.request_with(stream, &block, &ask.body).await?;
                     frames.cancel(stream).await?;

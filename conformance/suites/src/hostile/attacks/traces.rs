@@ -108,7 +108,7 @@ async fn event_of_another(context: &AttackContext) -> Result<()> {
     let (pod, uid) = pods.first().context("no pod")?;
     let connection = other
         .account()
-        .connect(&context.setup.direct, crate::setup::HOME, crate::client::FlowWindows::USUAL)
+        .connect(&context.setup.direct, crate::setup::USUAL_ADDRESS, crate::client::FlowWindows::USUAL)
         .await?;
     connection
         .done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com")))

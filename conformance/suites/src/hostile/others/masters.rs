@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
-use crate::setup::{AttackSetup, HOME};
+use crate::setup::{AttackSetup, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -34,7 +34,7 @@ pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCou
 async fn once(setup: &AttackSetup, connection: &mut Option<UserConnection>, path: &str) -> Result<()> {
     let open = match connection.take().filter(|connection| !connection.is_closed()) {
         Some(open) => open,
-        None => UserConnection::open(&setup.masters, HOME, None, FlowWindows::USUAL).await?,
+        None => UserConnection::open(&setup.masters, USUAL_ADDRESS, None, FlowWindows::USUAL).await?,
     };
     let answer = open.ask(&UserRequest::get(path)).await?;
     *connection = Some(open);

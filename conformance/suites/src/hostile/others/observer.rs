@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
-use crate::setup::{AttackSetup, HOME, Tenant};
+use crate::setup::{AttackSetup, Tenant, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(200);
 /// The annotation that each write counts up.
@@ -176,7 +176,7 @@ impl TenantObserver {
     async fn connect(&self, open: Option<UserConnection>) -> Result<UserConnection> {
         match open.filter(|connection| !connection.is_closed()) {
             Some(open) => Ok(open),
-            None => self.tenant.account().connect(&self.setup.host, HOME, FlowWindows::USUAL).await,
+            None => self.tenant.account().connect(&self.setup.host, USUAL_ADDRESS, FlowWindows::USUAL).await,
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch::Receiver;
 
 use super::observer::{BEAT, TenantObserver};
 use crate::client::{Calls, FlowWindows, call};
-use crate::setup::HOME;
+use crate::setup::USUAL_ADDRESS;
 
 impl TenantObserver {
     /// Reads responses of one stream; Ok when nothing more will be written and all has been seen.
@@ -16,7 +16,8 @@ impl TenantObserver {
         seen: &mut u64,
         written: &mut Receiver<(u64, bool)>,
     ) -> Result<()> {
-        let connection = self.tenant.account().connect(&self.setup.direct, HOME, FlowWindows::USUAL).await?;
+        let connection =
+            self.tenant.account().connect(&self.setup.direct, USUAL_ADDRESS, FlowWindows::USUAL).await?;
         let namespace = self.tenant.namespace.clone();
         let ask = call("WatchEvictions", &WatchEvictionsRequest { namespace, ..Default::default() });
         let mut calls = Calls::of(connection.send(&ask).await?)?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::{AttackSetup, HOME};
+use super::{AttackSetup, USUAL_ADDRESS};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
 
 /// A server that takes more, in KiB, is killed before it takes the machine with it.
@@ -106,7 +106,8 @@ impl AttackSetup {
     pub async fn manager_series(&self) -> Result<(String, usize)> {
         let token = self.scraper().await?;
         let connection =
-            UserConnection::open(&self.manager(true)?, HOME, Some(&token), FlowWindows::USUAL).await?;
+            UserConnection::open(&self.manager(true)?, USUAL_ADDRESS, Some(&token), FlowWindows::USUAL)
+                .await?;
         let answer = connection.ask(&UserRequest::get("/metrics")).await?;
         ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.told());
         let text = String::from_utf8_lossy(&answer.body).into_owned();

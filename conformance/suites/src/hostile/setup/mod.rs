@@ -25,7 +25,7 @@ const MANAGER: &str = "drydock-controller-manager";
 /// The name in its certificate.
 const NAME: &str = "drydock-apiserver.drydock-system.svc";
 /// The address of the kubelet and of all clients that do no harm.
-pub const HOME: Ipv4Addr = Ipv4Addr::LOCALHOST;
+pub const USUAL_ADDRESS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Bounds that are lowered so that few connections reach them, where the server has such a flag.
 const LOWERED: [(&str, &str); 1] = [("--max-connections-per-address", "64")];
@@ -68,7 +68,7 @@ impl AttackSetup {
 
     /// The admin's way to the host, and through its aggregator to us.
     pub async fn admin(&self) -> Result<UserConnection> {
-        UserConnection::open(&self.admin, HOME, None, FlowWindows::USUAL).await
+        UserConnection::open(&self.admin, USUAL_ADDRESS, None, FlowWindows::USUAL).await
     }
 
     /// The admin does something that has to succeed.

@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::cluster::PATIENT;
-use super::{AttackSetup, HOME};
+use super::{AttackSetup, USUAL_ADDRESS};
 use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 
 /// Rights reach the authorizers some time after they are given.
@@ -85,7 +85,7 @@ impl AttackSetup {
         let made = (0..accounts.max(1)).map(|at| account(&admin, namespace, at));
         let accounts = stream::iter(made).buffered(AT_A_TIME).try_collect().await?;
         let tenant = Tenant { namespace: namespace.into(), accounts };
-        let connection = tenant.account().connect(&self.direct, HOME, FlowWindows::USUAL).await?;
+        let connection = tenant.account().connect(&self.direct, USUAL_ADDRESS, FlowWindows::USUAL).await?;
         let list = UserRequest::get(format!("{}?limit=1", tenant.requests()));
         retry(
             LIMIT,
