@@ -42,7 +42,7 @@ impl Happened {
         };
         harm.extend((!self.survived).then(|| "our API server died".to_owned()));
         harm.extend(count("probes", &others.probes));
-        harm.extend(count("requests of system:masters", &others.masters));
+        harm.extend(count("requests of system:masters", &others.system_masters));
         harm.extend(count("requests of another tenant", &others.observer));
         for (who, watched) in [("a watch", &others.watch), ("a gRPC stream", &others.stream)] {
             let first = watched.first.as_deref().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Happened {
 
     /// The slowest of what the others asked.
     pub fn slowest(&self) -> Duration {
-        self.others.observer.slowest.max(self.others.masters.slowest)
+        self.others.observer.slowest.max(self.others.system_masters.slowest)
     }
 
     /// Reviews a second.
@@ -127,7 +127,7 @@ mod tests {
             (Happened { fault: Some("500".into()), ..happened() }, "answered 500"),
             (Happened { told: String::new(), ..happened() }, "nothing was attacked"),
             (with(Fared { probes: failed.clone(), ..Fared::default() }), "probes"),
-            (with(Fared { masters: failed.clone(), ..Fared::default() }), "system:masters"),
+            (with(Fared { system_masters: failed.clone(), ..Fared::default() }), "system:masters"),
             (with(Fared { observer: failed, ..Fared::default() }), "another tenant"),
             (with(Fared { watch: broken, ..Fared::default() }), "a watch broke"),
             (with(Fared { watch: missed, ..Fared::default() }), "never told of write 3"),

@@ -57,7 +57,7 @@ fn row(happened: &Happened) -> [String; 12] {
         seconds(others.probes.slowest),
         of(&others.probes),
         format!("{:.0}", happened.review_rate()),
-        format!("{} + {} masters", of(&others.observer), of(&others.masters)),
+        format!("{} + {} masters", of(&others.observer), of(&others.system_masters)),
         seconds(happened.slowest()),
         seconds(others.observer.p99()),
         others.watch.breaks.to_string(),

@@ -112,14 +112,14 @@ async fn forged(context: AttackContext) -> Findings {
     lay_in(&context, 20, 1000).await?;
     let token = token(&context, &context.connect().await?, &context.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
-    let masters = UserConnection::open(
-        &context.setup.masters,
+    let system_masters = UserConnection::open(
+        &context.setup.system_masters,
         crate::context::ATTACKER_ADDRESS,
         None,
         FlowWindows::USUAL,
     )
     .await?;
-    let others = token_of_all(&masters).await?;
+    let others = token_of_all(&system_masters).await?;
     let (own, namespace) = (context.clone(), context.tenant.namespace.clone());
     context
         .storm(LANES, move |lane, round| {
@@ -162,8 +162,8 @@ async fn token(context: &AttackContext, connection: &UserConnection, namespace: 
 }
 
 /// A token of all namespaces.
-async fn token_of_all(masters: &UserConnection) -> Result<Bytes> {
-    let answer = masters.send(&call(METHOD, &WatchEvictionsRequest::default())).await?;
+async fn token_of_all(system_masters: &UserConnection) -> Result<Bytes> {
+    let answer = system_masters.send(&call(METHOD, &WatchEvictionsRequest::default())).await?;
     Ok(Calls::of(answer)?.next::<WatchEvictionsResponse>().await?.resume_token)
 }
 

@@ -2,10 +2,10 @@
 
 mod count;
 mod drain;
-mod masters;
 mod observer;
 mod probes;
 mod stream;
+mod system_masters;
 
 pub use count::RequestCount;
 pub use drain::{SmallDrain, SmallDrainResult};
@@ -29,7 +29,7 @@ const GUARD: Duration = Duration::from_secs(30);
 pub struct Others {
     stop: CancellationToken,
     probes: Vec<JoinHandle<RequestCount>>,
-    masters: JoinHandle<RequestCount>,
+    system_masters: JoinHandle<RequestCount>,
     asks: JoinHandle<RequestCount>,
     watch: JoinHandle<WatchHealth>,
     stream: JoinHandle<WatchHealth>,
@@ -42,7 +42,7 @@ pub struct Fared {
     /// GET of /livez and /readyz.
     pub probes: RequestCount,
     /// Requests of system:masters.
-    pub masters: RequestCount,
+    pub system_masters: RequestCount,
     /// Reads and writes of the observing tenant.
     pub observer: RequestCount,
     /// Its watch.
@@ -64,7 +64,7 @@ impl Others {
         let stop = CancellationToken::new();
         Others {
             probes: from.map(|from| tokio::spawn(probes::probe(setup.clone(), from, stop.clone()))).into(),
-            masters: tokio::spawn(masters::ask(setup.clone(), stop.clone())),
+            system_masters: tokio::spawn(system_masters::ask(setup.clone(), stop.clone())),
             asks: tokio::spawn(observer.clone().ask(stop.clone())),
             watch: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Watch)),
             stream: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Stream)),
@@ -81,9 +81,9 @@ impl Others {
         for some in self.probes {
             probes.join(some.await?);
         }
-        let (masters, observer) = (self.masters.await?, self.asks.await?);
+        let (system_masters, observer) = (self.system_masters.await?, self.asks.await?);
         let (watch, stream) = (self.watch.await?, self.stream.await?);
-        Ok(Fared { probes, masters, observer, watch, stream, drain })
+        Ok(Fared { probes, system_masters, observer, watch, stream, drain })
     }
 }
 

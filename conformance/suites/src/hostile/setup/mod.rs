@@ -38,8 +38,8 @@ pub struct AttackSetup {
     drydock: Drydock,
     /// Our API server, for callers with a token or without credentials.
     pub direct: ServerEndpoint,
-    /// The same for system:masters.
-    pub masters: ServerEndpoint,
+    /// The same for a user of the group system:masters.
+    pub system_masters: ServerEndpoint,
     /// The host's API server, and so ours behind its aggregator.
     pub host: ServerEndpoint,
     admin: ServerEndpoint,
@@ -59,11 +59,11 @@ impl AttackSetup {
         let admin = host.pki.client(&host.dir.join("pki"), "hostile-admin", "admin", &["system:masters"])?;
         let (url, ca) = (drydock.url(), drydock.ca());
         let direct = ServerEndpoint::new(&url, NAME, &ca, None)?;
-        let masters = ServerEndpoint::new(&url, NAME, &ca, Some(&admin))?;
+        let system_masters = ServerEndpoint::new(&url, NAME, &ca, Some(&admin))?;
         let (url, ca) = (host.url.clone(), host.pki.ca.clone());
         let plain = ServerEndpoint::new(&url, "127.0.0.1", &ca, None)?;
         let admin = ServerEndpoint::new(&url, "127.0.0.1", &ca, Some(&admin))?;
-        Ok(AttackSetup { direct, masters, host: plain, admin, drydock })
+        Ok(AttackSetup { direct, system_masters, host: plain, admin, drydock })
     }
 
     /// The admin's way to the host, and through its aggregator to us.
@@ -88,12 +88,12 @@ impl AttackSetup {
     }
 
     /// Our controller manager, for system:masters, or for callers with a token or without credentials.
-    pub fn manager(&self, masters: bool) -> Result<ServerEndpoint> {
+    pub fn manager(&self, is_system_masters: bool) -> Result<ServerEndpoint> {
         let host = &self.drydock.host;
         let admin =
             host.pki.client(&host.dir.join("pki"), "hostile-manager", "admin", &["system:masters"])?;
         let (url, ca) = (self.drydock.manager_url()?, self.drydock.manager_ca()?);
-        ServerEndpoint::new(&url, "localhost", &ca, masters.then_some(&admin))
+        ServerEndpoint::new(&url, "localhost", &ca, is_system_masters.then_some(&admin))
     }
 
     /// Starts our API server anew, with its data.

@@ -1,4 +1,4 @@
-//! system:masters on a connection of their own to our port: never answered with 429.
+//! Requests of a user of the group system:masters on a connection of its own to our port: never answered with 429.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCou
 async fn once(setup: &AttackSetup, connection: &mut Option<UserConnection>, path: &str) -> Result<()> {
     let open = match connection.take().filter(|connection| !connection.is_closed()) {
         Some(open) => open,
-        None => UserConnection::open(&setup.masters, USUAL_ADDRESS, None, FlowWindows::USUAL).await?,
+        None => UserConnection::open(&setup.system_masters, USUAL_ADDRESS, None, FlowWindows::USUAL).await?,
     };
     let answer = open.ask(&UserRequest::get(path)).await?;
     *connection = Some(open);
