@@ -8,13 +8,13 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::stock::{Findings, heavy, lay_in, nothing, uid};
+use super::eviction_requests::{Findings, create_requests, large_request, no_findings, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, RawFrames, ServerEndpoint, UserConnection, UserRequest, fields};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
 /// Objects, and bytes of each: a list of 8 MB.
-const STOCK: (usize, usize) = (200, 40_000);
+const LARGE_REQUESTS: (usize, usize) = (200, 40_000);
 /// Connections whose answers wait, and streams on each.
 const UNREAD: (usize, usize) = (16, 50);
 /// The same through the host, which takes 100 streams on a connection.
@@ -59,28 +59,32 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn unread_lists(context: AttackContext) -> Findings {
-    lay_in(&context, STOCK.0, STOCK.1).await?;
+    create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     unread(&context, UNREAD, context.tenant.requests()).await
 }
 
 async fn unread_answers(context: AttackContext) -> Findings {
-    context.connect().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000))).await?;
+    context
+        .connect()
+        .await?
+        .done(&UserRequest::post(context.tenant.requests(), &large_request(0, 55_000)))
+        .await?;
     unread(&context, SMALL, context.tenant.request(&uid(0))).await
 }
 
 async fn unread_watches(context: AttackContext) -> Findings {
-    lay_in(&context, 20, 1000).await?;
+    create_requests(&context, 20, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", context.tenant.requests());
     let held = hold(&context, &context.setup.direct, UNREAD, &watch).await;
     write(&context, 20_000).await;
     drop(held);
-    nothing()
+    no_findings()
 }
 
 /// The host buffers what its clients do not read; once its connection to us is full, the answers for all of
 /// its clients wait.
 async fn unread_through_host(context: AttackContext) -> Findings {
-    lay_in(&context, 4, 1000).await?;
+    create_requests(&context, 4, 1000).await?;
     let watch = format!("{}?watch=1&timeoutSeconds=600", context.tenant.requests());
     let held = hold(&context, &context.setup.host, THROUGH_HOST, &watch).await;
     let before = context.setup.host_resident();
@@ -100,12 +104,12 @@ async fn resumed_watches(context: AttackContext) -> Findings {
     let made = context
         .connect()
         .await?
-        .done(&UserRequest::post(context.tenant.requests(), &heavy(0, 55_000)))
+        .done(&UserRequest::post(context.tenant.requests(), &large_request(0, 55_000)))
         .await?;
     let revision = made["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
     let path = context.tenant.request(&uid(0));
     let change = |at: usize| {
-        let annotations = json!({"example.com/stock": format!("{at}{}", "x".repeat(55_000))});
+        let annotations = json!({"example.com/padding": format!("{at}{}", "x".repeat(55_000))});
         UserRequest::merge(&path, &json!({"metadata": {"annotations": annotations}}))
     };
     context.each((0..CHANGES).map(change).collect(), 16).await?;
@@ -130,7 +134,7 @@ async fn unread(context: &AttackContext, many: (usize, usize), path: String) -> 
     let held = hold(context, &context.setup.direct, many, &path).await;
     context.wait().await;
     drop(held);
-    nothing()
+    no_findings()
 }
 
 type HeldAnswers = Vec<(UserConnection, Arc<Mutex<Vec<Incoming>>>)>;
@@ -169,7 +173,7 @@ async fn hold(
 }
 
 async fn zero_window(context: AttackContext) -> Findings {
-    lay_in(&context, 20, 20_000).await?;
+    create_requests(&context, 20, 20_000).await?;
     let authorization = format!("Bearer {}", context.tenant.account().token);
     let path = context.tenant.requests();
     let block = fields(&context.setup.direct.authority(), &path, &[("authorization", &authorization)]);
@@ -193,7 +197,7 @@ async fn zero_window(context: AttackContext) -> Findings {
         }
         tokio::task::yield_now().await;
     }
-    nothing()
+    no_findings()
 }
 
 async fn costly_formats(context: AttackContext) -> Findings {
@@ -215,7 +219,7 @@ async fn heavy_formats(context: AttackContext) -> Findings {
         ("?labelSelector=nothing%3Dx", "application/json"),
         ("?watch=1&timeoutSeconds=2&includeObject=None", TABLE),
     ];
-    lay_in(&context, context.pick(300, 1000), 60_000).await?;
+    create_requests(&context, context.pick(300, 1000), 60_000).await?;
     let requests = context.tenant.requests();
     let asks =
         FORMATS.map(|(query, accept)| UserRequest::get(format!("{requests}{query}")).with("accept", accept));
@@ -224,7 +228,7 @@ async fn heavy_formats(context: AttackContext) -> Findings {
 
 /// Lists that are read, with one of these header fields in turn.
 async fn lists(context: AttackContext, headers: &'static [(&'static str, &'static str)]) -> Findings {
-    lay_in(&context, STOCK.0, STOCK.1).await?;
+    create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let path = context.tenant.requests();
     let asks = headers.iter().map(|(name, value)| UserRequest::get(&path).with(name, *value)).collect();
     read(context, 16, asks).await
@@ -248,5 +252,5 @@ async fn read(context: AttackContext, lanes: usize, asks: Vec<UserRequest>) -> F
             }
         })
         .await;
-    nothing()
+    no_findings()
 }

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, nothing, request, uid};
+use super::eviction_requests::{Findings, no_findings, request, uid};
 use crate::attack::Attack;
 use crate::client::{StreamedBody, UserRequest};
 use crate::context::AttackContext;
@@ -81,7 +81,7 @@ async fn processed(context: AttackContext) -> Findings {
     let path = format!("{}/status", context.tenant.request(&name));
     let ask = UserRequest::merge(path, &json!({"status": {"processedInterceptors": names}}));
     context.ask_storm(LANES, move |_, _| ask.clone()).await;
-    nothing()
+    no_findings()
 }
 
 async fn deep_nesting(context: AttackContext) -> Findings {
@@ -95,7 +95,7 @@ async fn deep_nesting(context: AttackContext) -> Findings {
         })
         .collect();
     context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
-    nothing()
+    no_findings()
 }
 
 async fn yaml_aliases(context: AttackContext) -> Findings {
@@ -113,7 +113,7 @@ async fn yaml_aliases(context: AttackContext) -> Findings {
     let applied = format!("{}?fieldManager=hostile", context.tenant.request(&uid(0)));
     asks.extend([body, flat].map(|text| UserRequest::apply(&applied, text)));
     context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
-    nothing()
+    no_findings()
 }
 
 async fn invalid_text(context: AttackContext) -> Findings {
@@ -135,7 +135,7 @@ async fn invalid_text(context: AttackContext) -> Findings {
     ];
     let asks = bodies.map(|(type_, body)| UserRequest::body(Method::POST, &path, type_, body));
     context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
-    nothing()
+    no_findings()
 }
 
 async fn generate_name(context: AttackContext) -> Findings {
@@ -161,7 +161,7 @@ async fn slow_bodies(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 /// All of a body but its last byte, which never comes.
@@ -175,7 +175,7 @@ async fn post(context: &AttackContext, type_: &'static str, bodies: Vec<Bytes>) 
     let asks: Vec<UserRequest> =
         bodies.into_iter().map(|body| UserRequest::body(Method::POST, &path, type_, body)).collect();
     context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
-    nothing()
+    no_findings()
 }
 
 /// A request in which one field of metadata or spec says this.

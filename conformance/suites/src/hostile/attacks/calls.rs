@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 
-use super::stock::{Findings, lay_in};
+use super::eviction_requests::{Findings, create_requests};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
 use crate::context::AttackContext;
@@ -38,7 +38,7 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn garbage(context: AttackContext) -> Findings {
-    lay_in(&context, 1, 1000).await?;
+    create_requests(&context, 1, 1000).await?;
     let asks = Arc::new(broken(&context)?);
     let own = context.clone();
     context
@@ -109,7 +109,7 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 async fn forged(context: AttackContext) -> Findings {
-    lay_in(&context, 20, 1000).await?;
+    create_requests(&context, 20, 1000).await?;
     let token = token(&context, &context.connect().await?, &context.tenant.namespace).await?;
     ensure!(!token.is_empty(), "a response without a token");
     let system_masters = UserConnection::open(

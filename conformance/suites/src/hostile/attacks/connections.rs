@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use tokio::net::TcpStream;
 
-use super::stock::{Findings, lay_in, nothing};
+use super::eviction_requests::{Findings, create_requests, no_findings};
 use crate::attack::Attack;
 use crate::client::{RawHttp, UserRequest};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
@@ -82,7 +82,7 @@ async fn silent(context: AttackContext) -> Findings {
     // As long as an attack lasts, once all are open.
     context.wait().await;
     drop(held);
-    nothing()
+    no_findings()
 }
 
 /// As many as this process may open (proc_pid_limits(5)).
@@ -105,7 +105,7 @@ async fn handshakes(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn anonymous(context: AttackContext) -> Findings {
@@ -128,7 +128,7 @@ async fn anonymous(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn ask_owned(
@@ -154,11 +154,11 @@ async fn slow_heads(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn pipelining(context: AttackContext) -> Findings {
-    lay_in(&context, 50, 10_000).await?;
+    create_requests(&context, 50, 10_000).await?;
     let token = &context.tenant.account().token;
     let one = format!(
         "GET {} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n",
@@ -177,7 +177,7 @@ async fn pipelining(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 /// HTTP/1.1 whose bodies are not what the head says.
@@ -217,5 +217,5 @@ pub async fn half_requests(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }

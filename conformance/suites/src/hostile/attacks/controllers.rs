@@ -9,7 +9,7 @@ use drydock_testkit::wait::retry;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER};
+use super::eviction_requests::{Findings, REQUESTER};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use futures::future::join_all;
 
-use super::stock::{Findings, nothing};
+use super::eviction_requests::{Findings, no_findings};
 use crate::attack::Attack;
 use crate::client::{RawFrames, fields};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
@@ -80,7 +80,7 @@ async fn half_heads(context: AttackContext) -> Findings {
     let more = context.setup.resident().saturating_sub(before);
     context.say(format!("the server took {more} MiB more"));
     drop(held);
-    nothing()
+    no_findings()
 }
 
 async fn from_address(context: &AttackContext, at: u8, whole: &[u8], half: &[u8]) -> Vec<RawFrames> {
@@ -143,7 +143,7 @@ where
 {
     let own = context.clone();
     context.storm(LANES, move |_, _| attack(own.clone())).await;
-    nothing()
+    no_findings()
 }
 
 async fn open(context: &AttackContext) -> anyhow::Result<RawFrames> {

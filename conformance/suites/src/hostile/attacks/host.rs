@@ -8,7 +8,7 @@ use drydock_testkit::wait::retry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, lay_in, nothing, request, uid};
+use super::eviction_requests::{Findings, create_requests, no_findings, request, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
@@ -44,7 +44,7 @@ pub fn all() -> Vec<Attack> {
 
 /// What the garbage collector does goes through the same host to the same server.
 async fn host_queues(context: AttackContext) -> Findings {
-    lay_in(&context, 50, 40_000).await?;
+    create_requests(&context, 50, 40_000).await?;
     let owned = owned(&context).await?;
     let each = context.clone();
     let requests = context.tenant.requests();
@@ -146,7 +146,7 @@ async fn many_maintenances(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 /// Lets the tenant write NodeMaintenances, and what else these rules give.

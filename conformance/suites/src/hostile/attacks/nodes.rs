@@ -7,8 +7,8 @@ use drydock_testkit::kinds::{named_node_maintenance, node_maintenance};
 use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
+use super::eviction_requests::Findings;
 use super::host::allow_maintenances;
-use super::stock::Findings;
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{UserConnection, UserRequest};

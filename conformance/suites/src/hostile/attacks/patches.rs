@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER, heavy, nothing, request, uid};
+use super::eviction_requests::{Findings, REQUESTER, large_request, no_findings, request, uid};
 use crate::attack::Attack;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
@@ -84,7 +84,7 @@ async fn directives(context: AttackContext) -> Findings {
     let path = path(&context).await?;
     let asks = bodies.map(|body| UserRequest::body(Method::PATCH, &path, STRATEGIC, body));
     context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
-    nothing()
+    no_findings()
 }
 
 async fn managers(context: AttackContext) -> Findings {
@@ -101,7 +101,7 @@ async fn managers(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn wide_apply(context: AttackContext) -> Findings {
@@ -123,7 +123,7 @@ async fn conflicts(context: AttackContext) -> Findings {
             UserRequest::apply(format!("{path}?fieldManager=m{lane}&force={force}"), object.to_string())
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn apply(context: &AttackContext, object: Value, manager: &'static str) -> Findings {
@@ -140,11 +140,15 @@ async fn storm(
 ) -> Findings {
     let path = path(context).await?;
     context.ask_storm(LANES, move |_, _| ask(&path)).await;
-    nothing()
+    no_findings()
 }
 
 /// The path of a request that is there.
 async fn path(context: &AttackContext) -> anyhow::Result<String> {
-    context.connect().await?.done(&UserRequest::post(context.tenant.requests(), &heavy(0, 1000))).await?;
+    context
+        .connect()
+        .await?
+        .done(&UserRequest::post(context.tenant.requests(), &large_request(0, 1000)))
+        .await?;
     Ok(context.tenant.request(&uid(0)))
 }

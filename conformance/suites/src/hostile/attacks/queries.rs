@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::json;
 
-use super::stock::{Findings, lay_in, nothing, uid};
+use super::eviction_requests::{Findings, create_requests, no_findings, uid};
 use crate::attack::Attack;
 use crate::client::{FlowWindows, UserRequest};
 use crate::context::AttackContext;
@@ -39,7 +39,7 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn long_selectors(context: AttackContext) -> Findings {
-    lay_in(&context, 500, 10).await?;
+    create_requests(&context, 500, 10).await?;
     let terms: Vec<String> = (0..SELECTOR / 9).map(|at| format!("!k{at}")).collect();
     let values: Vec<String> = (0..SELECTOR / 7).map(|at| format!("v{at}")).collect();
     let selectors = [terms.join(","), format!("k%20notin%20({})", values.join(","))];
@@ -49,16 +49,16 @@ async fn long_selectors(context: AttackContext) -> Findings {
         open_watches(&context, 200, paths.iter().map(|path| format!("{path}&watch=1")).collect()).await?;
     churn(&context, move |_, round| UserRequest::get(&paths[round % paths.len()])).await;
     drop(watches);
-    nothing()
+    no_findings()
 }
 
 async fn label_churn(context: AttackContext) -> Findings {
-    lay_in(&context, LANES, 10).await?;
+    create_requests(&context, LANES, 10).await?;
     let path = |at| format!("{}?watch=1&labelSelector=in%3Dr{at}", context.tenant.requests());
     let watches = open_watches(&context, 400, (0..4).map(path).collect()).await?;
     churn(&context, |_, _| UserRequest::get("/apis")).await;
     drop(watches);
-    nothing()
+    no_findings()
 }
 
 /// Half of the workers write labels, the others list.
@@ -117,11 +117,11 @@ async fn bad_queries(context: AttackContext) -> Findings {
             UserRequest::get(format!("{path}?{}", queries[round % queries.len()]))
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn watch_storm(context: AttackContext) -> Findings {
-    lay_in(&context, 10, 10).await?;
+    create_requests(&context, 10, 10).await?;
     let path = context.tenant.requests();
     // What is no number is answered 500 by kube-apiserver, and so by us.
     let from = ["1", "999999999999", "0", "18446744073709551615", ""];
@@ -133,11 +133,11 @@ async fn watch_storm(context: AttackContext) -> Findings {
             ))
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn watch_lists(context: AttackContext) -> Findings {
-    lay_in(&context, 200, 40_000).await?;
+    create_requests(&context, 200, 40_000).await?;
     let each = context.clone();
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     context
@@ -151,11 +151,11 @@ async fn watch_lists(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn forged_continue(context: AttackContext) -> Findings {
-    lay_in(&context, 10, 10).await?;
+    create_requests(&context, 10, 10).await?;
     let path = context.tenant.requests();
     let token = |rv: i64, start: &str| {
         let text = json!({"v": "meta.k8s.io/v1", "rv": rv, "start": start}).to_string();
@@ -176,5 +176,5 @@ async fn forged_continue(context: AttackContext) -> Findings {
             UserRequest::get(format!("{path}?limit=1&continue={}", tokens[n % tokens.len()]))
         })
         .await;
-    nothing()
+    no_findings()
 }

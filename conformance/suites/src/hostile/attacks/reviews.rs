@@ -12,7 +12,7 @@ use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER, nothing, uid};
+use super::eviction_requests::{Findings, REQUESTER, no_findings, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::context::AttackContext;
@@ -91,7 +91,7 @@ async fn tokens(
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn fresh_names(context: AttackContext) -> Findings {
@@ -103,7 +103,7 @@ async fn fresh_names(context: AttackContext) -> Findings {
             ))
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn fresh_pods(context: AttackContext) -> Findings {
@@ -115,7 +115,7 @@ async fn fresh_pods(context: AttackContext) -> Findings {
             UserRequest::post(format!("{path}?dryRun=All"), &object)
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn impersonation(context: AttackContext) -> Findings {
@@ -130,7 +130,7 @@ async fn impersonation(context: AttackContext) -> Findings {
             ask
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn long_names(context: AttackContext) -> Findings {
@@ -219,5 +219,5 @@ async fn bad_paths(context: AttackContext) -> Findings {
             UserRequest::get(&paths[(lane + round) % paths.len()])
         })
         .await;
-    nothing()
+    no_findings()
 }

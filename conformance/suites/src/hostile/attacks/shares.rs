@@ -8,7 +8,7 @@ use anyhow::Result;
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::stock::{Findings, lay_in, nothing, request, uid};
+use super::eviction_requests::{Findings, create_requests, no_findings, request, uid};
 use super::store::drained;
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{UserConnection, UserRequest};
@@ -53,7 +53,7 @@ async fn noise_beside_a_drain(context: AttackContext) -> Findings {
     let ((), beside) = tokio::join!(noise, drained);
     let pace = |took: Duration| pods as f64 / took.as_secs_f64();
     context.say(format!("{:.1} pods/s without, {:.1} beside it", pace(calm), pace(beside?)));
-    nothing()
+    no_findings()
 }
 
 /// An ordinary client with too much to do: what is put off it asks again when the server says.
@@ -92,8 +92,8 @@ async fn drained_in(context: &AttackContext, tenant: &Tenant, which: &str, pods:
 async fn many_accounts(context: AttackContext) -> Findings {
     let name = format!("{}-many", context.tenant.namespace);
     let many = context.of(Arc::new(context.setup.tenant(&name, context.pick(200, 1_000)).await?));
-    lay_in(&context, 1, 10_000).await?;
-    lay_in(&many, 1, 10_000).await?;
+    create_requests(&context, 1, 10_000).await?;
+    create_requests(&many, 1, 10_000).await?;
     // The tokens are reviewed first, so that no request has to wait for the host.
     let connection = context.stranger(&context.setup.direct, ATTACKER_ADDRESS).await?;
     for account in &many.tenant.accounts {

@@ -10,7 +10,7 @@ use drydock_testkit::wait::retry;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER, until};
+use super::eviction_requests::{Findings, REQUESTER, until};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use drydock_testkit::wait::retry;
 use serde_json::json;
 
-use super::stock::{Findings, lay_in, request, uid};
+use super::eviction_requests::{Findings, create_requests, request, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::UserRequest;
 use crate::context::AttackContext;
@@ -54,12 +54,12 @@ async fn filled(context: AttackContext) -> Findings {
 }
 
 async fn history_flood(context: AttackContext) -> Findings {
-    lay_in(&context, 1, HEAVY).await?;
+    create_requests(&context, 1, HEAVY).await?;
     let path = context.tenant.request(&uid(0));
     context
         .ask_storm(LANES, move |lane, round| {
-            let stock = format!("{lane}-{round}-{}", "x".repeat(HEAVY));
-            UserRequest::merge(&path, &json!({"metadata": {"annotations": {"example.com/stock": stock}}}))
+            let padding = format!("{lane}-{round}-{}", "x".repeat(HEAVY));
+            UserRequest::merge(&path, &json!({"metadata": {"annotations": {"example.com/padding": padding}}}))
         })
         .await;
     let full = context.counted("507");

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::stock::{Findings, lay_in, nothing, uid};
+use super::eviction_requests::{Findings, create_requests, no_findings, uid};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
@@ -20,7 +20,7 @@ const UNREAD: (usize, usize) = (16, 50);
 /// The same of streams whose filters are all different.
 const DIFFERENT: (usize, usize) = (20, 100);
 /// Objects that there are, and bytes of each.
-const STOCK: (usize, usize) = (50, 1000);
+const LARGE_REQUESTS: (usize, usize) = (50, 1000);
 /// Bytes of the annotation that each write of an object brings, of which readers see none.
 const WRITE: usize = 100;
 /// Connections on which streams are opened and dropped.
@@ -54,7 +54,7 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn many(context: AttackContext) -> Findings {
-    lay_in(&context, 1, STOCK.1).await?;
+    create_requests(&context, 1, LARGE_REQUESTS.1).await?;
     let request = watch(&context, String::new());
     let held = hold(&context, MANY, FlowWindows::USUAL, |_| request.clone()).await;
     context.wait().await;
@@ -68,18 +68,18 @@ async fn many(context: AttackContext) -> Findings {
 }
 
 async fn unread_streams(context: AttackContext) -> Findings {
-    lay_in(&context, STOCK.0, STOCK.1).await?;
+    create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let request = watch(&context, String::new());
     let held = hold(&context, UNREAD, FlowWindows::NONE, |_| request.clone()).await;
     write(&context).await;
     drop(held);
-    nothing()
+    no_findings()
 }
 
 /// The server may send as much as it likes on each, and nothing of it is taken from the socket.
 async fn unread_connections(context: AttackContext) -> Findings {
     const LARGEST: u32 = (1 << 31) - 1;
-    lay_in(&context, STOCK.0, STOCK.1).await?;
+    create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let ask = call(METHOD, &watch(&context, String::new()));
     let authorization = format!("Bearer {}", context.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
@@ -98,12 +98,12 @@ async fn unread_connections(context: AttackContext) -> Findings {
     }
     write(&context).await;
     drop(held);
-    nothing()
+    no_findings()
 }
 
 /// Each selector selects every object by so many terms, each of which is asked about each change.
 async fn distinct(context: AttackContext, terms: usize) -> Findings {
-    lay_in(&context, STOCK.0, STOCK.1).await?;
+    create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let selector = |at: usize| (0..terms).map(|term| format!("k{term}!=a{at}")).collect::<Vec<_>>().join(",");
     let held = hold(&context, DIFFERENT, FlowWindows::USUAL, |at| watch(&context, selector(at))).await;
     write(&context).await;
@@ -112,7 +112,7 @@ async fn distinct(context: AttackContext, terms: usize) -> Findings {
 }
 
 async fn opened_and_dropped(context: AttackContext) -> Findings {
-    lay_in(&context, STOCK.0, STOCK.1).await?;
+    create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let ask = call(METHOD, &watch(&context, String::new()));
     let authorization = format!("Bearer {}", context.tenant.account().token);
     let more = [("authorization", authorization.as_str())];
@@ -136,7 +136,7 @@ async fn opened_and_dropped(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 /// A hundred at a time, each dropped when its answer begins.

@@ -7,7 +7,7 @@ use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
-use super::stock::Findings;
+use super::eviction_requests::Findings;
 use crate::attack::{Attack, AttackFinding};
 use crate::client::UserRequest;
 use crate::context::AttackContext;
@@ -63,7 +63,7 @@ async fn metric_series(context: AttackContext) -> Findings {
 async fn fencing_tokens(context: AttackContext) -> Findings {
     let connection = context.connect().await?;
     let write = |at: usize, term: &str| {
-        UserRequest::post(context.tenant.requests(), &super::stock::request(at))
+        UserRequest::post(context.tenant.requests(), &super::eviction_requests::request(at))
             .with("drydock-lease-epoch", term)
     };
     let high = connection.ask_again(&write(0, "1000000")).await;
@@ -75,7 +75,7 @@ async fn fencing_tokens(context: AttackContext) -> Findings {
     let path = context.tenant.requests();
     context
         .ask_storm(8, move |lane, round| {
-            let object = super::stock::request(100 + lane * 100_000 + round);
+            let object = super::eviction_requests::request(100 + lane * 100_000 + round);
             UserRequest::post(&path, &object).with("drydock-lease-epoch", round.to_string())
         })
         .await;

@@ -9,7 +9,7 @@ use drydock_testkit::wait::retry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER, until};
+use super::eviction_requests::{Findings, REQUESTER, until};
 use crate::attack::{Attack, AttackFinding};
 use crate::client::UserRequest;
 use crate::context::AttackContext;

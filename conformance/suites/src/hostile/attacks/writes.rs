@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::stock::{Findings, lay_in, nothing, request, uid};
+use super::eviction_requests::{Findings, create_requests, no_findings, request, uid};
 use crate::attack::Attack;
 use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
@@ -41,14 +41,14 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn hot_object(context: AttackContext) -> Findings {
-    lay_in(&context, 1, 1000).await?;
+    create_requests(&context, 1, 1000).await?;
     rewrite(&context).await;
-    nothing()
+    no_findings()
 }
 
 /// Each write is an event for each of the watches.
 async fn watched_writes(context: AttackContext) -> Findings {
-    lay_in(&context, 1, 1000).await?;
+    create_requests(&context, 1, 1000).await?;
     let mut watches = JoinSet::new();
     for _ in 0..context.pick(WATCHING.0, WATCHING.1) {
         watch(&context, &mut watches).await?;
@@ -57,7 +57,7 @@ async fn watched_writes(context: AttackContext) -> Findings {
     let written = context.counted("200");
     watches.shutdown().await;
     context.say(format!("{written} writes, {} pieces of events read", context.counted("event")));
-    nothing()
+    no_findings()
 }
 
 /// Opens the watches of one connection, and reads their events for as long as `watches` lasts.
@@ -95,11 +95,11 @@ async fn dry_runs(context: AttackContext) -> Findings {
     context
         .ask_storm(LANES, move |_, round| UserRequest::post(format!("{path}?dryRun=All"), &request(round)))
         .await;
-    nothing()
+    no_findings()
 }
 
 async fn collections(context: AttackContext) -> Findings {
-    lay_in(&context, 100, 100).await?;
+    create_requests(&context, 100, 100).await?;
     let path = context.tenant.requests();
     context
         .ask_storm(LANES, move |lane, round| match lane % 2 {
@@ -107,7 +107,7 @@ async fn collections(context: AttackContext) -> Findings {
             _ => UserRequest::post(&path, &request(lane * 100_000 + round)),
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 /// GETs cancelled at a time.
@@ -115,7 +115,7 @@ const BURST: usize = 90;
 
 /// Through the aggregator, whose single connection to us all of its clients share.
 async fn cancelled(context: AttackContext) -> Findings {
-    lay_in(&context, 100, 2000).await?;
+    create_requests(&context, 100, 2000).await?;
     let path = context.tenant.requests();
     let each = context.clone();
     context
@@ -130,7 +130,7 @@ async fn cancelled(context: AttackContext) -> Findings {
             }
         })
         .await;
-    nothing()
+    no_findings()
 }
 
 /// Sends a burst and cancels it when it is on its way: sooner or later, so that some are met before they are accepted.

@@ -1,4 +1,4 @@
-//! What attacks are made with: EvictionRequests for pods that are nowhere, light and heavy; and what they wait for.
+//! EvictionRequests with which attacks are made, small and large, for pods that do not exist; and what attacks wait for.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ pub type Findings = Result<Vec<AttackFinding>>;
 
 /// Requests that are made at a time.
 const AT_A_TIME: usize = 8;
-/// Somebody who asks.
+/// The requester in them.
 pub const REQUESTER: &str = "a.example.com";
 
 /// How long an attack waits for a controller.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// An attack without facts of its own: only the effect on the others is judged.
-pub fn nothing() -> Findings {
+/// The findings of an attack of which only the effect on the others is judged.
+pub fn no_findings() -> Findings {
     Ok(Vec::new())
 }
 
-/// The UID of the pod of that number, which is nowhere.
+/// The UID of the pod of that number, which does not exist.
 pub fn uid(at: usize) -> String {
     format!("00000000-0000-4000-8000-{at:012}")
 }
@@ -38,16 +38,16 @@ pub fn request(at: usize) -> Value {
 }
 
 /// The same with an annotation of so many bytes.
-pub fn heavy(at: usize, bytes: usize) -> Value {
+pub fn large_request(at: usize, bytes: usize) -> Value {
     let mut object = request(at);
-    object["metadata"]["annotations"] = json!({"example.com/stock": "x".repeat(bytes)});
+    object["metadata"]["annotations"] = json!({"example.com/padding": "x".repeat(bytes)});
     object
 }
 
 /// Makes so many requests of so many bytes each.
-pub async fn lay_in(context: &AttackContext, count: usize, bytes: usize) -> Result<()> {
+pub async fn create_requests(context: &AttackContext, count: usize, bytes: usize) -> Result<()> {
     let path = context.tenant.requests();
-    let asks = (0..count).map(|at| UserRequest::post(&path, &heavy(at, bytes))).collect();
+    let asks = (0..count).map(|at| UserRequest::post(&path, &large_request(at, bytes))).collect();
     context.each(asks, AT_A_TIME).await?;
     ensure!(context.counted("201") > 0, "no request could be made: {}", context.told());
     Ok(())
