@@ -185,7 +185,7 @@ impl AttackContext {
     }
 
     /// So many at a time do something again and again until the time is over: `each(lane, round)`.
-    pub async fn storm<F, E>(&self, lanes: usize, each: E)
+    pub async fn repeat<F, E>(&self, lanes: usize, each: E)
     where
         E: Fn(usize, usize) -> F + Send + Sync + 'static,
         F: Future<Output = Result<()>> + Send,
@@ -211,14 +211,14 @@ impl AttackContext {
     }
 
     /// So many connections of the tenant ask until the time is over: `ask(lane, round)`.
-    pub async fn ask_storm<A>(&self, lanes: usize, ask: A)
+    pub async fn repeat_requests<A>(&self, lanes: usize, ask: A)
     where
         A: Fn(usize, usize) -> UserRequest + Send + Sync + 'static,
     {
         let (context, ask) = (self.clone(), Arc::new(ask));
         let connections: Arc<Vec<Mutex<Option<UserConnection>>>> =
             Arc::new((0..lanes).map(|_| Mutex::default()).collect());
-        self.storm(lanes, move |lane, round| {
+        self.repeat(lanes, move |lane, round| {
             let (context, ask, connections) = (context.clone(), ask(lane, round), connections.clone());
             async move {
                 let open = connections[lane].lock().take().filter(|connection| !connection.is_closed());

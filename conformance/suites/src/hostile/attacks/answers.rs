@@ -122,7 +122,7 @@ async fn resumed_watches(context: AttackContext) -> Findings {
 async fn write(context: &AttackContext, bytes: usize) {
     let path = context.tenant.requests();
     context
-        .ask_storm(4, move |lane, round| {
+        .repeat_requests(4, move |lane, round| {
             let metadata = json!({"annotations": {"n": format!("{round}{}", "x".repeat(bytes))}});
             UserRequest::merge(format!("{path}/{}", uid(lane)), &json!({"metadata": metadata}))
         })
@@ -238,7 +238,7 @@ async fn lists(context: AttackContext, headers: &'static [(&'static str, &'stati
 async fn read(context: AttackContext, lanes: usize, asks: Vec<UserRequest>) -> Findings {
     let (each, asks) = (context.clone(), Arc::new(asks));
     context
-        .storm(lanes, move |lane, _| {
+        .repeat(lanes, move |lane, _| {
             let (context, asks) = (each.clone(), asks.clone());
             async move {
                 let ask = &asks[lane % asks.len()];

@@ -80,7 +80,7 @@ async fn processed(context: AttackContext) -> Findings {
     let names: Vec<String> = (0..250_000).map(|at| format!("a{at}.b")).collect();
     let path = format!("{}/status", context.tenant.request(&name));
     let ask = UserRequest::merge(path, &json!({"status": {"processedInterceptors": names}}));
-    context.ask_storm(LANES, move |_, _| ask.clone()).await;
+    context.repeat_requests(LANES, move |_, _| ask.clone()).await;
     no_findings()
 }
 
@@ -94,7 +94,7 @@ async fn deep_nesting(context: AttackContext) -> Findings {
             [JSON, YAML].map(|type_| UserRequest::body(Method::POST, &path, type_, with("unknown", deep)))
         })
         .collect();
-    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.repeat_requests(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     no_findings()
 }
 
@@ -112,7 +112,7 @@ async fn yaml_aliases(context: AttackContext) -> Findings {
         .into();
     let applied = format!("{}?fieldManager=hostile", context.tenant.request(&uid(0)));
     asks.extend([body, flat].map(|text| UserRequest::apply(&applied, text)));
-    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.repeat_requests(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     no_findings()
 }
 
@@ -134,7 +134,7 @@ async fn invalid_text(context: AttackContext) -> Findings {
         ("application/cbor", Bytes::from_static(&[0x9f; 1000])),
     ];
     let asks = bodies.map(|(type_, body)| UserRequest::body(Method::POST, &path, type_, body));
-    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.repeat_requests(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     no_findings()
 }
 
@@ -152,7 +152,7 @@ async fn slow_bodies(context: AttackContext) -> Findings {
     let ask = UserRequest::body(Method::POST, context.tenant.requests(), JSON, "");
     let each = context.clone();
     context
-        .storm(SLOW, move |_, _| {
+        .repeat(SLOW, move |_, _| {
             let (context, ask) = (each.clone(), ask.clone());
             async move {
                 let answer = context.connect().await?.send_body(&ask, slow()).await?;
@@ -174,7 +174,7 @@ async fn post(context: &AttackContext, type_: &'static str, bodies: Vec<Bytes>) 
     let path = context.tenant.requests();
     let asks: Vec<UserRequest> =
         bodies.into_iter().map(|body| UserRequest::body(Method::POST, &path, type_, body)).collect();
-    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.repeat_requests(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     no_findings()
 }
 

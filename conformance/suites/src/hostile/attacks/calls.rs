@@ -42,7 +42,7 @@ async fn garbage(context: AttackContext) -> Findings {
     let asks = Arc::new(broken(&context)?);
     let own = context.clone();
     context
-        .storm(LANES, move |lane, _| {
+        .repeat(LANES, move |lane, _| {
             let (context, asks) = (own.clone(), asks.clone());
             async move {
                 let connection = context.connect().await?;
@@ -122,7 +122,7 @@ async fn forged(context: AttackContext) -> Findings {
     let others = token_of_all(&system_masters).await?;
     let (own, namespace) = (context.clone(), context.tenant.namespace.clone());
     context
-        .storm(LANES, move |lane, round| {
+        .repeat(LANES, move |lane, round| {
             let (context, namespace) = (own.clone(), namespace.clone());
             let forged = forge(&token, &others, lane * 1000 + round);
             async move {

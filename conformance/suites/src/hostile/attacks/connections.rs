@@ -95,7 +95,7 @@ fn descriptors() -> usize {
 async fn handshakes(context: AttackContext) -> Findings {
     let each = context.clone();
     context
-        .storm(32, move |_, _| {
+        .repeat(32, move |_, _| {
             let context = each.clone();
             async move {
                 let stream = context.setup.direct.http2(ATTACKER_ADDRESS).await?;
@@ -113,7 +113,7 @@ async fn anonymous(context: AttackContext) -> Findings {
         [context.tenant.requests(), "/apis".to_owned(), "/metrics".to_owned(), "/openapi/v2".to_owned()];
     let each = context.clone();
     context
-        .storm(8, move |lane, _| {
+        .repeat(8, move |lane, _| {
             let (context, paths) = (each.clone(), paths.clone());
             async move {
                 let endpoint = if lane % 2 == 0 { &context.setup.direct } else { &context.setup.host };
@@ -141,7 +141,7 @@ async fn ask_owned(
 async fn slow_heads(context: AttackContext) -> Findings {
     let each = context.clone();
     context
-        .storm(500, move |_, _| {
+        .repeat(500, move |_, _| {
             let context = each.clone();
             async move {
                 let mut raw = RawHttp::open(&context.setup.direct, ATTACKER_ADDRESS).await?;
@@ -166,7 +166,7 @@ async fn pipelining(context: AttackContext) -> Findings {
     );
     let (each, all) = (context.clone(), one.repeat(2_000));
     context
-        .storm(16, move |_, _| {
+        .repeat(16, move |_, _| {
             let (context, all) = (each.clone(), all.clone());
             async move {
                 let mut raw = RawHttp::open(&context.setup.direct, ATTACKER_ADDRESS).await?;
@@ -203,7 +203,7 @@ pub async fn half_requests(context: AttackContext) -> Findings {
     ];
     let (each, limit) = (context.clone(), Duration::from_millis(500));
     context
-        .storm(32, move |_, round| {
+        .repeat(32, move |_, round| {
             let (context, text) = (each.clone(), requests[round % requests.len()].clone());
             async move {
                 let mut raw = RawHttp::open(&context.setup.direct, ATTACKER_ADDRESS).await?;

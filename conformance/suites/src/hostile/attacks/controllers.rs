@@ -121,7 +121,7 @@ async fn on_the_host(context: &AttackContext, asks: Vec<UserRequest>) -> Result<
 async fn flip(context: &AttackContext, path: &str) {
     let (each, path) = (context.clone(), path.to_owned());
     context
-        .storm(LANES, move |lane, _| {
+        .repeat(LANES, move |lane, _| {
             let (context, path) = (each.clone(), format!("{path}/{}", name(lane)));
             async move {
                 let connection = context.connect_through_host().await?;
@@ -161,7 +161,7 @@ async fn withdrawn(context: AttackContext) -> Findings {
     asked(&context, count).await?;
     let each = context.clone();
     context
-        .storm(LANES, move |lane, _| {
+        .repeat(LANES, move |lane, _| {
             let context = each.clone();
             async move { withdraw_all(&context, &context.connect().await?, lane).await }
         })

@@ -142,7 +142,7 @@ where
     F: Future<Output = anyhow::Result<()>> + Send,
 {
     let own = context.clone();
-    context.storm(LANES, move |_, _| attack(own.clone())).await;
+    context.repeat(LANES, move |_, _| attack(own.clone())).await;
     no_findings()
 }
 

@@ -48,7 +48,7 @@ async fn host_queues(context: AttackContext) -> Findings {
     let owned = owned(&context).await?;
     let each = context.clone();
     let requests = context.tenant.requests();
-    let fill = context.storm(2 * LANES, move |lane, round| {
+    let fill = context.repeat(2 * LANES, move |lane, round| {
         let (context, path) = (each.clone(), requests.clone());
         async move {
             let connection =
@@ -93,7 +93,7 @@ async fn collected(context: &AttackContext, (owner, object): &(String, String)) 
 async fn manager_metrics(context: AttackContext) -> Findings {
     let (endpoint, each) = (context.setup.manager(false)?, context.clone());
     context
-        .storm(16, move |lane, round| {
+        .repeat(16, move |lane, round| {
             let (endpoint, context) = (endpoint.clone(), each.clone());
             async move {
                 let connection =
@@ -130,7 +130,7 @@ async fn many_maintenances(context: AttackContext) -> Findings {
     let each = context.clone();
     let made = path.clone();
     context
-        .storm(PLANNERS, move |lane, round| {
+        .repeat(PLANNERS, move |lane, round| {
             let (context, path, connection) = (each.clone(), made.clone(), connection.clone());
             let name = format!("{prefix}-{lane}-{round}");
             let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();

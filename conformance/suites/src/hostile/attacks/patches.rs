@@ -47,7 +47,7 @@ async fn stalling(context: AttackContext) -> Findings {
     let twice = vec![r#""a":1"#; 80_000].join(",");
     let body = Bytes::from(format!(r#"{{"{}":{{{twice}}}}}"#, "k".repeat(500_000)));
     let merge = "application/merge-patch+json";
-    storm(&context, move |path| UserRequest::body(Method::PATCH, path, merge, body.clone())).await
+    repeat_patch(&context, move |path| UserRequest::body(Method::PATCH, path, merge, body.clone())).await
 }
 
 async fn copied(context: AttackContext) -> Findings {
@@ -66,7 +66,7 @@ async fn doubling(context: AttackContext) -> Findings {
 /// Patches one request with these, again and again.
 async fn operate(context: &AttackContext, operations: Vec<Value>) -> Findings {
     let body = Bytes::from(Value::from(operations).to_string());
-    storm(context, move |path| UserRequest::operations(path, body.clone())).await
+    repeat_patch(context, move |path| UserRequest::operations(path, body.clone())).await
 }
 
 async fn directives(context: AttackContext) -> Findings {
@@ -83,14 +83,14 @@ async fn directives(context: AttackContext) -> Findings {
     let bodies = patches.map(|patch| Bytes::from(patch.to_string()));
     let path = path(&context).await?;
     let asks = bodies.map(|body| UserRequest::body(Method::PATCH, &path, STRATEGIC, body));
-    context.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    context.repeat_requests(LANES, move |_, round| asks[round % asks.len()].clone()).await;
     no_findings()
 }
 
 async fn managers(context: AttackContext) -> Findings {
     let path = path(&context).await?;
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let manager = format!("m{lane}x{round}{}", "y".repeat(100));
             let annotation = json!({"annotations": {format!("example.com/{lane}-{round}"): "z"}, "name": uid(0)});
             let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": annotation});
@@ -115,7 +115,7 @@ async fn wide_apply(context: AttackContext) -> Findings {
 async fn conflicts(context: AttackContext) -> Findings {
     let path = path(&context).await?;
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let mut object = request(0);
             object["metadata"]["annotations"] =
                 (0..500).map(|at| (format!("k{at}"), json!(format!("{lane}-{round}")))).collect();
@@ -128,18 +128,18 @@ async fn conflicts(context: AttackContext) -> Findings {
 
 async fn apply(context: &AttackContext, object: Value, manager: &'static str) -> Findings {
     let body = Bytes::from(object.to_string());
-    storm(context, move |path| {
+    repeat_patch(context, move |path| {
         UserRequest::apply(format!("{path}?fieldManager={manager}&force=true"), body.clone())
     })
     .await
 }
 
-async fn storm(
+async fn repeat_patch(
     context: &AttackContext,
     ask: impl Fn(&str) -> UserRequest + Send + Sync + 'static,
 ) -> Findings {
     let path = path(context).await?;
-    context.ask_storm(LANES, move |_, _| ask(&path)).await;
+    context.repeat_requests(LANES, move |_, _| ask(&path)).await;
     no_findings()
 }
 

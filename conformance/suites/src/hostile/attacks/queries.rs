@@ -65,7 +65,7 @@ async fn label_churn(context: AttackContext) -> Findings {
 async fn churn(context: &AttackContext, ask: impl Fn(usize, usize) -> UserRequest + Send + Sync + 'static) {
     let requests = context.tenant.requests();
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             if lane % 2 == 0 {
                 return ask(lane, round);
             }
@@ -113,7 +113,7 @@ async fn bad_queries(context: AttackContext) -> Findings {
         format!("{}=1", "%00".repeat(10_000)),
     ];
     context
-        .ask_storm(LANES, move |_, round| {
+        .repeat_requests(LANES, move |_, round| {
             UserRequest::get(format!("{path}?{}", queries[round % queries.len()]))
         })
         .await;
@@ -126,7 +126,7 @@ async fn watch_storm(context: AttackContext) -> Findings {
     // What is no number is answered 500 by kube-apiserver, and so by us.
     let from = ["1", "999999999999", "0", "18446744073709551615", ""];
     context
-        .ask_storm(32, move |_, round| {
+        .repeat_requests(32, move |_, round| {
             UserRequest::get(format!(
                 "{path}?watch=1&timeoutSeconds=1&resourceVersion={}",
                 from[round % from.len()]
@@ -141,7 +141,7 @@ async fn watch_lists(context: AttackContext) -> Findings {
     let each = context.clone();
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     context
-        .storm(16, move |_, _| {
+        .repeat(16, move |_, _| {
             let context = each.clone();
             async move {
                 let ask = UserRequest::get(format!("{}?{query}", context.tenant.requests()));
@@ -172,7 +172,7 @@ async fn forged_continue(context: AttackContext) -> Findings {
         BASE64_URL_SAFE_NO_PAD.encode("[".repeat(30_000)),
     ];
     context
-        .ask_storm(LANES, move |_, n| {
+        .repeat_requests(LANES, move |_, n| {
             UserRequest::get(format!("{path}?limit=1&continue={}", tokens[n % tokens.len()]))
         })
         .await;

@@ -72,7 +72,7 @@ async fn tokens(
 ) -> Findings {
     let (path, token, each) = (context.tenant.requests(), Arc::new(token), context.clone());
     context
-        .storm(LANES, move |lane, round| {
+        .repeat(LANES, move |lane, round| {
             let (context, path, token) = (each.clone(), path.clone(), token.clone());
             async move {
                 let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
@@ -97,7 +97,7 @@ async fn tokens(
 async fn fresh_names(context: AttackContext) -> Findings {
     let version = drydock_api::API_VERSION;
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             UserRequest::get(format!(
                 "/apis/{version}/namespaces/n{lane}-{round}/evictionrequests/e{lane}-{round}"
             ))
@@ -109,7 +109,7 @@ async fn fresh_names(context: AttackContext) -> Findings {
 async fn fresh_pods(context: AttackContext) -> Findings {
     let path = context.tenant.requests();
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let object =
                 eviction_request(&format!("p{lane}-{round}"), &uid(lane * 100_000 + round), REQUESTER);
             UserRequest::post(format!("{path}?dryRun=All"), &object)
@@ -121,7 +121,7 @@ async fn fresh_pods(context: AttackContext) -> Findings {
 async fn impersonation(context: AttackContext) -> Findings {
     let path = context.tenant.requests();
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let mut ask = UserRequest::get(&path).with("impersonate-user", format!("u{lane}-{round}"));
             for at in 0..50 {
                 ask = ask.with("impersonate-group", format!("g{lane}-{round}-{at}"));
@@ -137,7 +137,7 @@ async fn long_names(context: AttackContext) -> Findings {
     let (before, began) = (context.setup.reviews().await?, Instant::now());
     let requests = context.tenant.requests();
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let name = format!("n{lane}-{round}-{}", "x".repeat(20_000));
             UserRequest::get(match round % 3 {
                 0 => format!("{requests}/{name}"),
@@ -164,7 +164,9 @@ async fn long_reasons(context: AttackContext) -> Findings {
     retry(PATIENCE, || "the host gives no long reason".to_owned(), async || Ok(reason().await? > 200_000))
         .await?;
     let each = path.clone();
-    context.ask_storm(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}"))).await;
+    context
+        .repeat_requests(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}")))
+        .await;
     let answer = context.connect().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
     let (code, length) = (answer.code, answer.body.len());
     let told = format!("a denial is {code} in {length} bytes");
@@ -209,7 +211,7 @@ async fn bad_paths(context: AttackContext) -> Findings {
         "/debug/pprof/profile".to_owned(),
     ];
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             if round % 20 == 19 {
                 return UserRequest::delete(&paths[round % 3]);
             }

@@ -115,7 +115,7 @@ async fn reads(context: &AttackContext) -> Result<usize> {
     let (each, got) = (context.clone(), Arc::new(AtomicUsize::new(0)));
     let total = got.clone();
     context
-        .storm(LANES, move |lane, round| {
+        .repeat(LANES, move |lane, round| {
             let (context, connections, got) = (each.clone(), connections.clone(), got.clone());
             async move {
                 let accounts = &context.tenant.accounts;

@@ -57,7 +57,7 @@ async fn history_flood(context: AttackContext) -> Findings {
     create_requests(&context, 1, HEAVY).await?;
     let path = context.tenant.request(&uid(0));
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let padding = format!("{lane}-{round}-{}", "x".repeat(HEAVY));
             UserRequest::merge(&path, &json!({"metadata": {"annotations": {"example.com/padding": padding}}}))
         })

@@ -119,7 +119,7 @@ async fn opened_and_dropped(context: AttackContext) -> Findings {
     let block = call_fields(&context.setup.direct.authority(), &ask.path, &more);
     let own = context.clone();
     context
-        .storm(LANES, move |lane, _| {
+        .repeat(LANES, move |lane, _| {
             let (context, block, ask) = (own.clone(), block.clone(), ask.clone());
             async move {
                 if lane % 2 == 0 {
@@ -189,7 +189,7 @@ async fn hold(
 async fn write(context: &AttackContext) {
     let path = context.tenant.requests();
     context
-        .ask_storm(4, move |lane, round| {
+        .repeat_requests(4, move |lane, round| {
             let shown = json!([{"name": "m", "reason": format!("{round}{}", "x".repeat(WRITE))}]).to_string();
             let annotations = json!({"nodemaintenance.k8s.io/maintenances": shown});
             UserRequest::merge(

@@ -74,7 +74,7 @@ async fn fencing_tokens(context: AttackContext) -> Findings {
     let counts = high.is_success() && !low.is_success();
     let path = context.tenant.requests();
     context
-        .ask_storm(8, move |lane, round| {
+        .repeat_requests(8, move |lane, round| {
             let object = super::eviction_requests::request(100 + lane * 100_000 + round);
             UserRequest::post(&path, &object).with("drydock-lease-epoch", round.to_string())
         })

@@ -82,7 +82,7 @@ async fn watch(context: &AttackContext, watches: &mut JoinSet<()>) -> Result<()>
 async fn rewrite(context: &AttackContext) {
     let path = context.tenant.request(&uid(0));
     context
-        .ask_storm(LANES, move |lane, round| {
+        .repeat_requests(LANES, move |lane, round| {
             let annotations =
                 json!({"metadata": {"annotations": {format!("lane-{lane}"): round.to_string()}}});
             UserRequest::merge(&path, &annotations)
@@ -93,7 +93,9 @@ async fn rewrite(context: &AttackContext) {
 async fn dry_runs(context: AttackContext) -> Findings {
     let path = context.tenant.requests();
     context
-        .ask_storm(LANES, move |_, round| UserRequest::post(format!("{path}?dryRun=All"), &request(round)))
+        .repeat_requests(LANES, move |_, round| {
+            UserRequest::post(format!("{path}?dryRun=All"), &request(round))
+        })
         .await;
     no_findings()
 }
@@ -102,7 +104,7 @@ async fn collections(context: AttackContext) -> Findings {
     create_requests(&context, 100, 100).await?;
     let path = context.tenant.requests();
     context
-        .ask_storm(LANES, move |lane, round| match lane % 2 {
+        .repeat_requests(LANES, move |lane, round| match lane % 2 {
             0 => UserRequest::delete(&path),
             _ => UserRequest::post(&path, &request(lane * 100_000 + round)),
         })
@@ -119,7 +121,7 @@ async fn cancelled(context: AttackContext) -> Findings {
     let path = context.tenant.requests();
     let each = context.clone();
     context
-        .storm(4, move |_, _| {
+        .repeat(4, move |_, _| {
             let (context, path) = (each.clone(), path.clone());
             async move {
                 let connection = context.connect_through_host().await?;
