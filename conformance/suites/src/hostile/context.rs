@@ -121,10 +121,10 @@ impl AttackContext {
             Ok(answer) => {
                 self.count(answer.code.as_str());
                 if !answer.code.is_success() {
-                    self.refusal.get_or_init(|| answer.told().chars().take(REFUSAL).collect());
+                    self.refusal.get_or_init(|| answer.summary().chars().take(REFUSAL).collect());
                 }
                 if answer.code == StatusCode::INTERNAL_SERVER_ERROR {
-                    self.fault.get_or_init(|| answer.told());
+                    self.fault.get_or_init(|| answer.summary());
                 }
             }
             Err(_) => self.count("broken"),
@@ -135,9 +135,9 @@ impl AttackContext {
     pub fn note_call(&self, answer: &Result<Response<Incoming>>) {
         match answer {
             Ok(answer) => {
-                let told = answer.headers().get("grpc-message").and_then(|told| told.to_str().ok());
-                if let Some(told) = told {
-                    self.refusal.get_or_init(|| told.chars().take(REFUSAL).collect());
+                let message = answer.headers().get("grpc-message").and_then(|message| message.to_str().ok());
+                if let Some(message) = message {
+                    self.refusal.get_or_init(|| message.chars().take(REFUSAL).collect());
                 }
                 self.count_call(status_of(answer.headers()), answer.status());
             }
@@ -168,9 +168,9 @@ impl AttackContext {
     }
 
     /// What was counted and noted, and the first refusal: `200x5 422x7 (422 ...)`.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let counted = self.answers.lock().iter().map(|(what, n)| format!("{what}x{n}")).collect::<Vec<_>>();
-        let refusal = self.refusal.get().map(|told| format!("({told})")).into_iter().collect();
+        let refusal = self.refusal.get().map(|message| format!("({message})")).into_iter().collect();
         [counted, self.notes.lock().clone(), refusal].concat().join(" ").replace('\n', " ")
     }
 

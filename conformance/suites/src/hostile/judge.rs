@@ -25,7 +25,7 @@ pub struct Happened {
     /// How the others fared.
     pub others: Fared,
     /// What the attack counted.
-    pub told: String,
+    pub summary: String,
     /// The first answer with a fault of ours (500).
     pub fault: Option<String>,
     /// What is wrong with it, in words; nothing if it did no harm.
@@ -49,7 +49,7 @@ impl Happened {
             harm.extend(
                 (watched.breaks > 0).then(|| format!("{who} broke {} times: {first}", watched.breaks)),
             );
-            harm.extend(watched.missed.map(|beat| format!("{who} was never told of write {beat}")));
+            harm.extend(watched.missed.map(|beat| format!("{who} never delivered write {beat}")));
         }
         harm.extend(
             (self.panics > 0).then(|| format!("{} panics in the log of our API server", self.panics)),
@@ -60,9 +60,9 @@ impl Happened {
         let allowed = attack.reviews.map(|rate| rate * (self.length.as_secs() + 1) + REVIEWS_BESIDE);
         let exceeded = allowed.filter(|allowed| self.reviews > *allowed);
         harm.extend(exceeded.map(|allowed| format!("{} reviews, more than {allowed}", self.reviews)));
-        harm.extend(self.fault.as_ref().map(|told| format!("answered {told}")));
+        harm.extend(self.fault.as_ref().map(|fault| format!("answered {fault}")));
         harm.extend(findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.text));
-        harm.extend(self.told.is_empty().then(|| "nothing was attacked".to_owned()));
+        harm.extend(self.summary.is_empty().then(|| "nothing was attacked".to_owned()));
         self.harm = harm;
         self
     }
@@ -95,7 +95,7 @@ mod tests {
             reviews: 10_000,
             length: Duration::from_secs(4),
             others: Fared::default(),
-            told: "200x1".into(),
+            summary: "200x1".into(),
             fault: None,
             harm: Vec::new(),
         }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_harm_is_told() {
+    fn each_harm_is_reported() {
         let failed =
             RequestCount { asked: 2, failed: 1, first: Some("429".into()), ..RequestCount::default() };
         let with = |others| Happened { others, ..happened() };
@@ -125,12 +125,12 @@ mod tests {
             (Happened { survived: false, ..happened() }, "died"),
             (Happened { peak: 4_000, ..happened() }, "4000 MiB"),
             (Happened { fault: Some("500".into()), ..happened() }, "answered 500"),
-            (Happened { told: String::new(), ..happened() }, "nothing was attacked"),
+            (Happened { summary: String::new(), ..happened() }, "nothing was attacked"),
             (with(Fared { probes: failed.clone(), ..Fared::default() }), "probes"),
             (with(Fared { system_masters: failed.clone(), ..Fared::default() }), "system:masters"),
             (with(Fared { observer: failed, ..Fared::default() }), "another tenant"),
             (with(Fared { watch: broken, ..Fared::default() }), "a watch broke"),
-            (with(Fared { watch: missed, ..Fared::default() }), "never told of write 3"),
+            (with(Fared { watch: missed, ..Fared::default() }), "never delivered write 3"),
             (with(Fared { stream: broken_stream, ..Fared::default() }), "a gRPC stream broke 2 times"),
             (Happened { panics: 1, ..happened() }, "1 panics"),
             (with(Fared { drain, ..Fared::default() }), "the drain: late"),

@@ -23,14 +23,14 @@ const HEAD: [&str; 12] = [
     "harm",
 ];
 
-/// Says how an attack went.
-pub fn told(happened: &Happened) {
+/// Prints how an attack went.
+pub fn print(happened: &Happened) {
     let verdict = if happened.harm.is_empty() { "no harm" } else { "HARM" };
     let [_, peak, probe, refused, reviews, failed, served, p99, broken, stream, drain, _] = row(happened);
     println!(
         "{:<24} {verdict:<8} {peak} MiB, probe {probe}, refused {refused}, {reviews} reviews/s, \
          others failed {failed}, served in {served}, p99 {p99}, watch broken {broken}, stream broken {stream}, drain {drain}; {}",
-        happened.name, happened.told
+        happened.name, happened.summary
     );
     happened.harm.iter().for_each(|harm| println!("    {harm}"));
 }

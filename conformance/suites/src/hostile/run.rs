@@ -34,7 +34,7 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<
         for attack in [&CALM].into_iter().chain(attacks) {
             let scene = Scene { setup: &setup, observer: &observer, drained: &drained, size, length, round };
             let happened = scene.play(attack).await.with_context(|| setup.last_words())?;
-            report::told(&happened);
+            report::print(&happened);
             all.push(happened);
         }
         if Instant::now() >= until {
@@ -86,7 +86,7 @@ impl Scene<'_> {
             reviews: attacked.1 - reviews,
             length: attacked.0,
             others,
-            told: context.told(),
+            summary: context.summary(),
             fault: context.fault(),
             harm: Vec::new(),
         };

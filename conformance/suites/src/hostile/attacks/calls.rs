@@ -131,7 +131,7 @@ async fn forged(context: AttackContext) -> Findings {
                 context.note_call(&answer);
                 if let Ok(calls) = Calls::of(answer?) {
                     // Nothing may come for long: a heartbeat is seconds away.
-                    let _ = tokio::time::timeout(LISTEN, told(&context, calls, &namespace)).await;
+                    let _ = tokio::time::timeout(LISTEN, count_objects(&context, calls, &namespace)).await;
                 }
                 Ok(())
             }
@@ -141,7 +141,7 @@ async fn forged(context: AttackContext) -> Findings {
 }
 
 /// Counts the objects of its own namespace and of others that a stream delivers.
-async fn told(context: &AttackContext, mut calls: Calls, namespace: &str) -> Result<()> {
+async fn count_objects(context: &AttackContext, mut calls: Calls, namespace: &str) -> Result<()> {
     loop {
         let response: WatchEvictionsResponse = calls.next().await?;
         let of = match &response.event {

@@ -49,12 +49,12 @@ async fn many_budgets(context: AttackContext) -> Findings {
         UserRequest::post(context.tenant.requests(), &eviction_request(pod, uid, REQUESTER))
     });
     context.each(ask.collect(), LANES).await?;
-    let (_, told) = tokio::join!(flip(&context, &path), told(&context, &pods));
+    let (_, reported) = tokio::join!(flip(&context, &path), reported_last(&context, &pods));
     let (peak, _) = memory.peak();
     context.say(format!("{peak} MiB in the controller manager"));
     empty(&context, &path).await?;
     Ok(vec![
-        AttackFinding::new(told.is_ok(), format!("what is told of the last pod: {told:?}")),
+        AttackFinding::new(reported.is_ok(), format!("what is reported of the last pod: {reported:?}")),
         AttackFinding::new(
             peak <= MEMORY,
             format!("{peak} MiB in the controller manager, more than {MEMORY}"),
@@ -137,7 +137,7 @@ async fn flip(context: &AttackContext, path: &str) {
 }
 
 /// The reports were too long to be taken.
-async fn told(context: &AttackContext, pods: &Pods) -> Result<()> {
+async fn reported_last(context: &AttackContext, pods: &Pods) -> Result<()> {
     let last = pods.last().map(|(_, uid)| context.tenant.request(uid)).context("no pod")?;
     retry(
         LIMIT,
@@ -172,9 +172,9 @@ async fn withdrawn(context: AttackContext) -> Findings {
         .setup
         .done(&UserRequest::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}})))
         .await?;
-    let told = format!("{withdrawn} requests of {count} pods could be withdrawn");
+    let text = format!("{withdrawn} requests of {count} pods could be withdrawn");
     Ok(vec![
-        AttackFinding::new(withdrawn <= count, told),
+        AttackFinding::new(withdrawn <= count, text),
         AttackFinding::new(withdrawn > 0, "no request could be withdrawn"),
         AttackFinding::new(blocked.is_ok(), format!("a blocker that says why: {blocked:?}")),
     ])

@@ -49,7 +49,7 @@ pub async fn create_requests(context: &AttackContext, count: usize, bytes: usize
     let path = context.tenant.requests();
     let asks = (0..count).map(|at| UserRequest::post(&path, &large_request(at, bytes))).collect();
     context.each(asks, AT_A_TIME).await?;
-    ensure!(context.counted("201") > 0, "no request could be made: {}", context.told());
+    ensure!(context.counted("201") > 0, "no request could be made: {}", context.summary());
     Ok(())
 }
 

@@ -64,7 +64,7 @@ async fn future_nodes(context: AttackContext) -> Findings {
     let names = all["items"].as_array().into_iter().flatten().map(|m| m["metadata"]["name"].as_str());
     let foreign = names.flatten().filter(|found| found.starts_with(&format!("{name}-"))).count();
     Ok(vec![
-        AttackFinding::new(own.code.is_success(), format!("their own node: {}", own.told())),
+        AttackFinding::new(own.code.is_success(), format!("their own node: {}", own.summary())),
         AttackFinding::new(
             foreign == 1,
             format!("{} maintenances of others' nodes were made", foreign.saturating_sub(1)),
@@ -127,15 +127,15 @@ async fn own_nodes(context: AttackContext) -> Findings {
 /// Drains the node on which Drydock's pod is while no other takes it.
 async fn kept(context: &AttackContext, name: &str, uid: &str) -> Findings {
     context.setup.drain(name, name).await?;
-    let told = context.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
+    let blocker = context.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
     let request =
         format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
     let asked = context.setup.admin().await?.ask_again(&UserRequest::get(&request)).await?;
     Ok(vec![
-        AttackFinding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
+        AttackFinding::new(blocker.is_ok(), format!("a blocker that says why the pod stays: {blocker:?}")),
         AttackFinding::new(
             asked.code == http::StatusCode::NOT_FOUND,
-            format!("the eviction of Drydock itself: {}", asked.told()),
+            format!("the eviction of Drydock itself: {}", asked.summary()),
         ),
     ])
 }

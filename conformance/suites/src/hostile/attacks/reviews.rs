@@ -169,8 +169,8 @@ async fn long_reasons(context: AttackContext) -> Findings {
         .await;
     let answer = context.connect().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
     let (code, length) = (answer.code, answer.body.len());
-    let told = format!("a denial is {code} in {length} bytes");
-    Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])
+    let text = format!("a denial is {code} in {length} bytes");
+    Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, text)])
 }
 
 /// Binds all users to a role that does not exist.

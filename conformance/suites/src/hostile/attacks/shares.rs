@@ -102,8 +102,8 @@ async fn many_accounts(context: AttackContext) -> Findings {
     let (one, all) = tokio::join!(reads(&context), reads(&many));
     let (one, all) = (one?, all?);
     context.say(format!("one account got {one} reads, many got {all}"));
-    let told = format!("one account got {one} reads, many accounts of one tenant {all}");
-    Ok(vec![AttackFinding::new(all <= 2 * one, told)])
+    let text = format!("one account got {one} reads, many accounts of one tenant {all}");
+    Ok(vec![AttackFinding::new(all <= 2 * one, text)])
 }
 
 /// The answers that a tenant gets until the time is over.

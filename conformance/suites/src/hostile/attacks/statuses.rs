@@ -91,8 +91,11 @@ async fn revived_pods(context: AttackContext) -> Findings {
         context.note(&connection.ask_again(&phase("Running")).await);
     }
     let words = ["ended as Evicted while the pod is there"];
-    let told = context.setup.blocker(LIMIT, &name, "Other", &words).await;
-    Ok(vec![AttackFinding::new(told.is_ok(), format!("a blocker of a pod that is there still: {told:?}"))])
+    let blocker = context.setup.blocker(LIMIT, &name, "Other", &words).await;
+    Ok(vec![AttackFinding::new(
+        blocker.is_ok(),
+        format!("a blocker of a pod that is there still: {blocker:?}"),
+    )])
 }
 
 async fn owned_fields(context: AttackContext) -> Findings {

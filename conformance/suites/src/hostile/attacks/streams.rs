@@ -59,9 +59,9 @@ async fn many(context: AttackContext) -> Findings {
     let held = hold(&context, MANY, FlowWindows::USUAL, |_| request.clone()).await;
     context.wait().await;
     let open = held.bodies.len();
-    let told = format!("{open} streams of one user were open, more than {MOST}");
+    let text = format!("{open} streams of one user were open, more than {MOST}");
     Ok(vec![
-        AttackFinding::new(open <= MOST, told),
+        AttackFinding::new(open <= MOST, text),
         AttackFinding::new(open > 0, "no stream was opened"),
         AttackFinding::new(context.counted("grpc-status 8") > 0, "no stream was refused"),
     ])

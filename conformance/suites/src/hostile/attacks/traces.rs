@@ -94,8 +94,8 @@ async fn event_flood(context: AttackContext) -> Findings {
     let asks =
         pods.iter().map(|(pod, uid)| UserRequest::post(&path, &eviction_request(pod, uid, "a.example.com")));
     context.each(asks.collect(), 8).await?;
-    let told = event_of_another(&context).await;
-    Ok(vec![AttackFinding::new(told.is_ok(), format!("another tenant's event: {told:?}"))])
+    let warned = event_of_another(&context).await;
+    Ok(vec![AttackFinding::new(warned.is_ok(), format!("another tenant's event: {warned:?}"))])
 }
 
 /// The warning of a pod of somebody else comes through.

@@ -62,7 +62,7 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
         );
         context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
     }
-    let told =
+    let blocker =
         context.setup.blocker(LIMIT, &context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
     let ended = until(&context, first, is_canceled).await;
@@ -77,11 +77,14 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
     });
     let replaced = replaced.await;
     Ok(vec![
-        AttackFinding::new(told.is_ok(), format!("a blocker that names the finalizer: {}", whether(&told))),
+        AttackFinding::new(
+            blocker.is_ok(),
+            format!("a blocker that names the finalizer: {}", whether(&blocker)),
+        ),
         AttackFinding::new(ended.is_ok(), format!("the end of a request that is held: {}", whether(&ended))),
         AttackFinding::new(
             joined.code == StatusCode::UNPROCESSABLE_ENTITY,
-            format!("a requester of a request that is being deleted: {}", joined.told()),
+            format!("a requester of a request that is being deleted: {}", joined.summary()),
         ),
         AttackFinding::new(
             replaced.is_ok(),
@@ -108,7 +111,7 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
         }
     }
-    let told = context
+    let blocker = context
         .setup
         .blocker(LIMIT, &context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"])
         .await;
@@ -127,8 +130,8 @@ async fn squatted_uids(context: AttackContext) -> Findings {
         until(&context, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
     Ok(vec![
         AttackFinding::new(
-            told.is_ok(),
-            format!("a blocker that names who made the request: {}", whether(&told)),
+            blocker.is_ok(),
+            format!("a blocker that names who made the request: {}", whether(&blocker)),
         ),
         AttackFinding::new(
             made <= most,
@@ -149,13 +152,16 @@ async fn endless_turn(context: AttackContext) -> Findings {
         report(&context, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
     }
     let words = [PATIENT, "nearly there", "expected to finish"];
-    let told = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &words).await;
+    let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &words).await;
     Ok(vec![
         AttackFinding::new(
             context.counted("200") == pods.len(),
             "the interceptor could not report".to_owned(),
         ),
-        AttackFinding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
+        AttackFinding::new(
+            blocker.is_ok(),
+            format!("a blocker that names the interceptor: {}", whether(&blocker)),
+        ),
     ])
 }
 
@@ -168,7 +174,7 @@ async fn borrowed_words(context: AttackContext) -> Findings {
         report(&context, uid, &json!({"message": lie, "blocked": blocked})).await?;
     }
     let words = format!("{PATIENT} says: \"{lie}\"");
-    let told = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &[&words]).await;
+    let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &[&words]).await;
     let maintenance = context.setup.done(&UserRequest::get(maintenance(&context.tenant.namespace))).await?;
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
     let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
@@ -178,8 +184,8 @@ async fn borrowed_words(context: AttackContext) -> Findings {
             "the interceptor could not report".to_owned(),
         ),
         AttackFinding::new(
-            told.is_ok(),
-            format!("a blocker that says whose words these are: {}", whether(&told)),
+            blocker.is_ok(),
+            format!("a blocker that says whose words these are: {}", whether(&blocker)),
         ),
         AttackFinding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
     ])
@@ -196,18 +202,18 @@ async fn endless_pods(context: AttackContext) -> Findings {
     retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
     let connection = context.connect_through_host().await?;
     let words = [name.as_str(), "again and again in namespace"];
-    let mut told = false;
+    let mut has_blocker = false;
     for at in 0..TIMES {
         let pod = pod(&format!("again-{at}"), name, &json!({}));
         context.note(&connection.ask_again(&UserRequest::post(context.tenant.pods(), &pod)).await);
-        told = context.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
-        if told {
+        has_blocker = context.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        if has_blocker {
             break;
         }
     }
     let ended = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
     Ok(vec![
-        AttackFinding::new(told, format!("no blocker names the namespace after {TIMES} pods")),
+        AttackFinding::new(has_blocker, format!("no blocker names the namespace after {TIMES} pods")),
         AttackFinding::new(
             ended.is_ok(),
             format!("the end of the drain, when no more come: {}", whether(&ended)),

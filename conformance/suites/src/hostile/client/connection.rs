@@ -111,7 +111,7 @@ impl UserConnection {
     /// Sends a request that has to succeed, and returns what it says.
     pub async fn done(&self, ask: &UserRequest) -> Result<Value> {
         let answer = self.ask_again(ask).await.with_context(|| format!("{} {}", ask.method, ask.path))?;
-        ensure!(answer.code.is_success(), "{} {}: {}", ask.method, ask.path, answer.told());
+        ensure!(answer.code.is_success(), "{} {}: {}", ask.method, ask.path, answer.summary());
         Ok(answer.json())
     }
 

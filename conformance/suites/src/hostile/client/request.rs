@@ -92,7 +92,7 @@ impl UserResponse {
     }
 
     /// The code and the start of what it says.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let message = self.json()["message"].as_str().map(str::to_owned);
         let text = message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
         format!("{}: {}", self.code, text.chars().take(200).collect::<String>())

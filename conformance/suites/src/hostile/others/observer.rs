@@ -90,7 +90,7 @@ impl TenantObserver {
             let open = self.connect(connection.take()).await?;
             let answer = open.ask_again(ask).await?;
             *connection = Some(open);
-            ensure!(answer.code.is_success(), "{}", answer.told());
+            ensure!(answer.code.is_success(), "{}", answer.summary());
             Ok(())
         });
         let failure = match asked.await {
@@ -197,7 +197,7 @@ impl WatchSeen {
         let object = &event["object"];
         if event["type"] == "ERROR" {
             self.revision = None;
-            anyhow::bail!("it told of an error: {}", object["message"]);
+            anyhow::bail!("the watch delivered an error: {}", object["message"]);
         }
         self.revision = object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
         self.object(object)

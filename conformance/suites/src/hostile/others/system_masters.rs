@@ -38,6 +38,6 @@ async fn once(setup: &AttackSetup, connection: &mut Option<UserConnection>, path
     };
     let answer = open.ask(&UserRequest::get(path)).await?;
     *connection = Some(open);
-    ensure!(answer.code.is_success(), "{}", answer.told());
+    ensure!(answer.code.is_success(), "{}", answer.summary());
     Ok(())
 }

@@ -109,7 +109,7 @@ impl AttackSetup {
             UserConnection::open(&self.manager(true)?, USUAL_ADDRESS, Some(&token), FlowWindows::USUAL)
                 .await?;
         let answer = connection.ask(&UserRequest::get("/metrics")).await?;
-        ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.told());
+        ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.summary());
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let mut counts = BTreeMap::<&str, usize>::new();
         for name in text.lines().filter_map(|line| line.split_once('{')).map(|(name, _)| name) {
