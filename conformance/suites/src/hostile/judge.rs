@@ -9,7 +9,7 @@ use crate::others::Fared;
 const REVIEWS_BESIDE: u64 = 400;
 
 /// What happened.
-pub struct Happened {
+pub struct AttackResult {
     /// Name of the attack.
     pub name: &'static str,
     /// Peak of our API server's resident memory, in MiB.
@@ -32,9 +32,9 @@ pub struct Happened {
     pub harm: Vec<String>,
 }
 
-impl Happened {
+impl AttackResult {
     /// Judges: by counts, codes and bytes, never by time.
-    pub fn judge(mut self, attack: &Attack, findings: Vec<AttackFinding>) -> Happened {
+    pub fn judge(mut self, attack: &Attack, findings: Vec<AttackFinding>) -> AttackResult {
         let (others, mut harm) = (&self.others, Vec::new());
         let count = |who: &str, count: &crate::others::RequestCount| {
             let first = count.first.as_deref().unwrap_or_default();
@@ -86,8 +86,8 @@ mod tests {
 
     const ATTACK: Attack = Attack::new("a", "does this", |_| Box::pin(async { Ok(Vec::new()) }));
 
-    fn happened() -> Happened {
-        Happened {
+    fn result() -> AttackResult {
+        AttackResult {
             name: "a",
             peak: 100,
             survived: true,
@@ -101,42 +101,42 @@ mod tests {
         }
     }
 
-    fn harm(happened: Happened, attack: &Attack) -> Vec<String> {
-        happened.judge(attack, vec![AttackFinding::new(true, "all is well")]).harm
+    fn harm(result: AttackResult, attack: &Attack) -> Vec<String> {
+        result.judge(attack, vec![AttackFinding::new(true, "all is well")]).harm
     }
 
     #[test]
     fn slow_answers_and_reviews_that_are_not_judged_are_no_harm() {
         let slow = RequestCount { asked: 1, slowest: Duration::from_secs(20), ..RequestCount::default() };
         let others = Fared { probes: slow, ..Fared::default() };
-        assert_eq!(harm(Happened { others, ..happened() }, &ATTACK), Vec::<String>::new());
+        assert_eq!(harm(AttackResult { others, ..result() }, &ATTACK), Vec::<String>::new());
     }
 
     #[test]
     fn each_harm_is_reported() {
         let failed =
             RequestCount { asked: 2, failed: 1, first: Some("429".into()), ..RequestCount::default() };
-        let with = |others| Happened { others, ..happened() };
+        let with = |others| AttackResult { others, ..result() };
         let broken_stream = WatchHealth { breaks: 2, ..WatchHealth::default() };
         let broken = WatchHealth { breaks: 1, ..WatchHealth::default() };
         let missed = WatchHealth { missed: Some(3), ..WatchHealth::default() };
         let drain = crate::others::SmallDrainResult { failure: Some("late".into()), ..Default::default() };
         let cases = [
-            (Happened { survived: false, ..happened() }, "died"),
-            (Happened { peak: 4_000, ..happened() }, "4000 MiB"),
-            (Happened { fault: Some("500".into()), ..happened() }, "answered 500"),
-            (Happened { summary: String::new(), ..happened() }, "nothing was attacked"),
+            (AttackResult { survived: false, ..result() }, "died"),
+            (AttackResult { peak: 4_000, ..result() }, "4000 MiB"),
+            (AttackResult { fault: Some("500".into()), ..result() }, "answered 500"),
+            (AttackResult { summary: String::new(), ..result() }, "nothing was attacked"),
             (with(Fared { probes: failed.clone(), ..Fared::default() }), "probes"),
             (with(Fared { system_masters: failed.clone(), ..Fared::default() }), "system:masters"),
             (with(Fared { observer: failed, ..Fared::default() }), "another tenant"),
             (with(Fared { watch: broken, ..Fared::default() }), "a watch broke"),
             (with(Fared { watch: missed, ..Fared::default() }), "never delivered write 3"),
             (with(Fared { stream: broken_stream, ..Fared::default() }), "a gRPC stream broke 2 times"),
-            (Happened { panics: 1, ..happened() }, "1 panics"),
+            (AttackResult { panics: 1, ..result() }, "1 panics"),
             (with(Fared { drain, ..Fared::default() }), "the drain: late"),
         ];
-        for (happened, words) in cases {
-            let harm = harm(happened, &ATTACK);
+        for (result, words) in cases {
+            let harm = harm(result, &ATTACK);
             assert!(harm.len() == 1 && harm[0].contains(words), "{words}: {harm:?}");
         }
     }
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn reviews_are_bounded_by_the_second() {
         let strangers = ATTACK.by_strangers();
-        assert!(harm(happened(), &strangers)[0].contains("10000 reviews, more than 1400"));
-        assert!(harm(Happened { reviews: 1_400, ..happened() }, &strangers).is_empty());
+        assert!(harm(result(), &strangers)[0].contains("10000 reviews, more than 1400"));
+        assert!(harm(AttackResult { reviews: 1_400, ..result() }, &strangers).is_empty());
         let tenant = ATTACK.by_new_questions();
-        assert!(harm(Happened { reviews: 1_400, ..happened() }, &tenant)[0].contains("more than 900"));
-        let bad = happened().judge(&ATTACK, vec![AttackFinding::new(false, "a fact")]);
+        assert!(harm(AttackResult { reviews: 1_400, ..result() }, &tenant)[0].contains("more than 900"));
+        let bad = result().judge(&ATTACK, vec![AttackFinding::new(false, "a fact")]);
         assert_eq!(bad.harm, ["a fact"]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use drydock_testkit::host::repository;
 
-use crate::judge::Happened;
+use crate::judge::AttackResult;
 
 const HEAD: [&str; 12] = [
     "attack",
@@ -24,46 +24,46 @@ const HEAD: [&str; 12] = [
 ];
 
 /// Prints how an attack went.
-pub fn print(happened: &Happened) {
-    let verdict = if happened.harm.is_empty() { "no harm" } else { "HARM" };
-    let [_, peak, probe, refused, reviews, failed, served, p99, broken, stream, drain, _] = row(happened);
+pub fn print(result: &AttackResult) {
+    let verdict = if result.harm.is_empty() { "no harm" } else { "HARM" };
+    let [_, peak, probe, refused, reviews, failed, served, p99, broken, stream, drain, _] = row(result);
     println!(
         "{:<24} {verdict:<8} {peak} MiB, probe {probe}, refused {refused}, {reviews} reviews/s, \
          others failed {failed}, served in {served}, p99 {p99}, watch broken {broken}, stream broken {stream}, drain {drain}; {}",
-        happened.name, happened.summary
+        result.name, result.summary
     );
-    happened.harm.iter().for_each(|harm| println!("    {harm}"));
+    result.harm.iter().for_each(|harm| println!("    {harm}"));
 }
 
 /// Prints the table, writes it to conformance/out/hostile.md, and returns whether nothing did harm.
-pub fn table(all: &[Happened]) -> Result<bool> {
+pub fn table(all: &[AttackResult]) -> Result<bool> {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let mut text = line(&HEAD.map(str::to_owned));
     text += &line(&HEAD.map(|_| "---".to_owned()));
-    all.iter().for_each(|happened| text += &line(&row(happened)));
+    all.iter().for_each(|result| text += &line(&row(result)));
     let path = out()?.join("hostile.md");
     std::fs::write(&path, &text)?;
-    let bad = all.iter().filter(|happened| !happened.harm.is_empty()).count();
+    let bad = all.iter().filter(|result| !result.harm.is_empty()).count();
     println!("\n{text}\n{} attacks, {bad} did harm; the table is in {}", all.len(), path.display());
     Ok(bad == 0)
 }
 
-fn row(happened: &Happened) -> [String; 12] {
-    let others = &happened.others;
+fn row(result: &AttackResult) -> [String; 12] {
+    let others = &result.others;
     let of = |count: &crate::others::RequestCount| format!("{}/{}", count.failed, count.asked);
     [
-        happened.name.to_owned(),
-        happened.peak.to_string(),
+        result.name.to_owned(),
+        result.peak.to_string(),
         seconds(others.probes.slowest),
         of(&others.probes),
-        format!("{:.0}", happened.review_rate()),
+        format!("{:.0}", result.review_rate()),
         format!("{} + {} masters", of(&others.observer), of(&others.system_masters)),
-        seconds(happened.slowest()),
+        seconds(result.slowest()),
         seconds(others.observer.p99()),
         others.watch.breaks.to_string(),
         others.stream.breaks.to_string(),
         others.drain.failure.as_ref().map_or_else(|| seconds(others.drain.took), |_| "never".to_owned()),
-        happened.harm.join("; ").replace(['|', '\n'], " "),
+        result.harm.join("; ").replace(['|', '\n'], " "),
     ]
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::Flags;
 use crate::attack::{Attack, AttackFinding};
 use crate::context::{ATTACKER_ADDRESS, AttackContext, AttackSize};
-use crate::judge::Happened;
+use crate::judge::AttackResult;
 use crate::others::{Others, SmallDrain, TenantObserver};
 use crate::report;
 use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
@@ -33,9 +33,9 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<
     for round in 0.. {
         for attack in [&CALM].into_iter().chain(attacks) {
             let scene = Scene { setup: &setup, observer: &observer, drained: &drained, size, length, round };
-            let happened = scene.play(attack).await.with_context(|| setup.last_words())?;
-            report::print(&happened);
-            all.push(happened);
+            let result = scene.play(attack).await.with_context(|| setup.last_words())?;
+            report::print(&result);
+            all.push(result);
         }
         if Instant::now() >= until {
             break;
@@ -61,7 +61,7 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    async fn play(&self, attack: &Attack) -> Result<Happened> {
+    async fn play(&self, attack: &Attack) -> Result<AttackResult> {
         let name = format!("{}-{}", attack.name, self.round);
         if attack.small_store {
             self.setup.restart_with_room().await?;
@@ -78,7 +78,7 @@ impl Scene<'_> {
         let attacked = (began.elapsed(), self.setup.reviews().await?);
         let others = others.end().await?;
         let (peak, killed) = memory.peak();
-        let happened = Happened {
+        let result = AttackResult {
             name: attack.name,
             peak,
             panics: self.setup.panics().saturating_sub(panics),
@@ -90,9 +90,9 @@ impl Scene<'_> {
             fault: context.fault(),
             harm: Vec::new(),
         };
-        let happened = happened.judge(attack, findings);
-        self.tidy(attack, &happened).await?;
-        Ok(happened)
+        let result = result.judge(attack, findings);
+        self.tidy(attack, &result).await?;
+        Ok(result)
     }
 
     async fn attack(&self, attack: &Attack, context: &AttackContext) -> Vec<AttackFinding> {
@@ -107,8 +107,8 @@ impl Scene<'_> {
     }
 
     /// A server that was harmed is started anew too: the next attack is judged by itself.
-    async fn tidy(&self, attack: &Attack, happened: &Happened) -> Result<()> {
-        if attack.small_store || !happened.harm.is_empty() || self.setup.resident() > HEAVY {
+    async fn tidy(&self, attack: &Attack, result: &AttackResult) -> Result<()> {
+        if attack.small_store || !result.harm.is_empty() || self.setup.resident() > HEAVY {
             self.setup.restart().await?;
         }
         Ok(())
