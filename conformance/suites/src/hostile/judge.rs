@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::attack::{Attack, AttackFinding};
-use crate::others::Fared;
+use crate::bystanders::BystanderResults;
 
-/// Reviews beside those that an attack may cause: bursts, and those that the others cause.
+/// Reviews beside those that an attack may cause: bursts, and those that bystanders cause.
 const REVIEWS_BESIDE: u64 = 400;
 
 /// What happened.
@@ -22,8 +22,8 @@ pub struct AttackResult {
     pub reviews: u64,
     /// Within this.
     pub length: Duration,
-    /// How the others fared.
-    pub others: Fared,
+    /// What the bystanders got.
+    pub bystanders: BystanderResults,
     /// What the attack counted.
     pub summary: String,
     /// The first answer with a fault of ours (500).
@@ -35,16 +35,16 @@ pub struct AttackResult {
 impl AttackResult {
     /// Judges: by counts, codes and bytes, never by time.
     pub fn judge(mut self, attack: &Attack, findings: Vec<AttackFinding>) -> AttackResult {
-        let (others, mut harm) = (&self.others, Vec::new());
-        let count = |who: &str, count: &crate::others::RequestCount| {
+        let (bystanders, mut harm) = (&self.bystanders, Vec::new());
+        let count = |who: &str, count: &crate::bystanders::RequestCount| {
             let first = count.first.as_deref().unwrap_or_default();
             (count.failed > 0).then(|| format!("{} of {} {who} failed: {first}", count.failed, count.asked))
         };
         harm.extend((!self.survived).then(|| "our API server died".to_owned()));
-        harm.extend(count("probes", &others.probes));
-        harm.extend(count("requests of system:masters", &others.system_masters));
-        harm.extend(count("requests of another tenant", &others.observer));
-        for (who, watched) in [("a watch", &others.watch), ("a gRPC stream", &others.stream)] {
+        harm.extend(count("probes", &bystanders.probes));
+        harm.extend(count("requests of system:masters", &bystanders.system_masters));
+        harm.extend(count("requests of another tenant", &bystanders.observer));
+        for (who, watched) in [("a watch", &bystanders.watch), ("a gRPC stream", &bystanders.stream)] {
             let first = watched.first.as_deref().unwrap_or_default();
             harm.extend(
                 (watched.breaks > 0).then(|| format!("{who} broke {} times: {first}", watched.breaks)),
@@ -54,7 +54,7 @@ impl AttackResult {
         harm.extend(
             (self.panics > 0).then(|| format!("{} panics in the log of our API server", self.panics)),
         );
-        harm.extend(others.drain.failure.as_ref().map(|why| format!("the drain: {why}")));
+        harm.extend(bystanders.drain.failure.as_ref().map(|why| format!("the drain: {why}")));
         let most = attack.memory;
         harm.extend((self.peak > most).then(|| format!("{} MiB of memory, more than {most}", self.peak)));
         let allowed = attack.reviews.map(|rate| rate * (self.length.as_secs() + 1) + REVIEWS_BESIDE);
@@ -67,9 +67,9 @@ impl AttackResult {
         self
     }
 
-    /// The slowest of what the others asked.
+    /// The slowest answer to a bystander.
     pub fn slowest(&self) -> Duration {
-        self.others.observer.slowest.max(self.others.system_masters.slowest)
+        self.bystanders.observer.slowest.max(self.bystanders.system_masters.slowest)
     }
 
     /// Reviews a second.
@@ -82,7 +82,7 @@ impl AttackResult {
 mod tests {
     use super::*;
     use crate::attack::Attack;
-    use crate::others::{RequestCount, WatchHealth};
+    use crate::bystanders::{RequestCount, WatchHealth};
 
     const ATTACK: Attack = Attack::new("a", "does this", |_| Box::pin(async { Ok(Vec::new()) }));
 
@@ -94,7 +94,7 @@ mod tests {
             panics: 0,
             reviews: 10_000,
             length: Duration::from_secs(4),
-            others: Fared::default(),
+            bystanders: BystanderResults::default(),
             summary: "200x1".into(),
             fault: None,
             harm: Vec::new(),
@@ -108,32 +108,42 @@ mod tests {
     #[test]
     fn slow_answers_and_reviews_that_are_not_judged_are_no_harm() {
         let slow = RequestCount { asked: 1, slowest: Duration::from_secs(20), ..RequestCount::default() };
-        let others = Fared { probes: slow, ..Fared::default() };
-        assert_eq!(harm(AttackResult { others, ..result() }, &ATTACK), Vec::<String>::new());
+        let bystanders = BystanderResults { probes: slow, ..BystanderResults::default() };
+        assert_eq!(harm(AttackResult { bystanders, ..result() }, &ATTACK), Vec::<String>::new());
     }
 
     #[test]
     fn each_harm_is_reported() {
         let failed =
             RequestCount { asked: 2, failed: 1, first: Some("429".into()), ..RequestCount::default() };
-        let with = |others| AttackResult { others, ..result() };
+        let with = |bystanders| AttackResult { bystanders, ..result() };
         let broken_stream = WatchHealth { breaks: 2, ..WatchHealth::default() };
         let broken = WatchHealth { breaks: 1, ..WatchHealth::default() };
         let missed = WatchHealth { missed: Some(3), ..WatchHealth::default() };
-        let drain = crate::others::SmallDrainResult { failure: Some("late".into()), ..Default::default() };
+        let drain =
+            crate::bystanders::SmallDrainResult { failure: Some("late".into()), ..Default::default() };
         let cases = [
             (AttackResult { survived: false, ..result() }, "died"),
             (AttackResult { peak: 4_000, ..result() }, "4000 MiB"),
             (AttackResult { fault: Some("500".into()), ..result() }, "answered 500"),
             (AttackResult { summary: String::new(), ..result() }, "nothing was attacked"),
-            (with(Fared { probes: failed.clone(), ..Fared::default() }), "probes"),
-            (with(Fared { system_masters: failed.clone(), ..Fared::default() }), "system:masters"),
-            (with(Fared { observer: failed, ..Fared::default() }), "another tenant"),
-            (with(Fared { watch: broken, ..Fared::default() }), "a watch broke"),
-            (with(Fared { watch: missed, ..Fared::default() }), "never delivered write 3"),
-            (with(Fared { stream: broken_stream, ..Fared::default() }), "a gRPC stream broke 2 times"),
+            (with(BystanderResults { probes: failed.clone(), ..BystanderResults::default() }), "probes"),
+            (
+                with(BystanderResults { system_masters: failed.clone(), ..BystanderResults::default() }),
+                "system:masters",
+            ),
+            (with(BystanderResults { observer: failed, ..BystanderResults::default() }), "another tenant"),
+            (with(BystanderResults { watch: broken, ..BystanderResults::default() }), "a watch broke"),
+            (
+                with(BystanderResults { watch: missed, ..BystanderResults::default() }),
+                "never delivered write 3",
+            ),
+            (
+                with(BystanderResults { stream: broken_stream, ..BystanderResults::default() }),
+                "a gRPC stream broke 2 times",
+            ),
             (AttackResult { panics: 1, ..result() }, "1 panics"),
-            (with(Fared { drain, ..Fared::default() }), "the drain: late"),
+            (with(BystanderResults { drain, ..BystanderResults::default() }), "the drain: late"),
         ];
         for (result, words) in cases {
             let harm = harm(result, &ATTACK);

@@ -1,16 +1,16 @@
-//! `hostile` attacks Drydock in a real host with the rights of an ordinary tenant, and judges how the others fared.
+//! `hostile` attacks Drydock in a real host with the rights of an ordinary tenant, and judges whether bystanders were harmed.
 //!
 //! ```text
 //! attacks --> client --> drydock-apiserver, or the host's aggregator before it
-//! others: probes, system:masters, an observing tenant, a drain      judge --> report
+//! bystanders: probes, system:masters, an observing tenant, a drain      judge --> report
 //! ```
 
 mod attack;
 mod attacks;
+mod bystanders;
 mod client;
 mod context;
 mod judge;
-mod others;
 mod report;
 mod run;
 mod setup;
@@ -24,7 +24,7 @@ use drydock_testkit::drydock::StorageChoice;
 use crate::attack::Attack;
 use crate::context::AttackSize;
 
-/// Attacks Drydock as an ordinary tenant would, one attack after the other, beside others who must not be harmed.
+/// Attacks Drydock as an ordinary tenant would, one attack after the other, beside bystanders who must not be harmed.
 #[derive(Parser)]
 #[command(
     after_help = "DRYDOCK_BIN names the folder of the programs that are attacked; those beside this one if unset.\n\

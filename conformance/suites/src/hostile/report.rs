@@ -49,20 +49,24 @@ pub fn table(all: &[AttackResult]) -> Result<bool> {
 }
 
 fn row(result: &AttackResult) -> [String; 12] {
-    let others = &result.others;
-    let of = |count: &crate::others::RequestCount| format!("{}/{}", count.failed, count.asked);
+    let bystanders = &result.bystanders;
+    let of = |count: &crate::bystanders::RequestCount| format!("{}/{}", count.failed, count.asked);
     [
         result.name.to_owned(),
         result.peak.to_string(),
-        seconds(others.probes.slowest),
-        of(&others.probes),
+        seconds(bystanders.probes.slowest),
+        of(&bystanders.probes),
         format!("{:.0}", result.review_rate()),
-        format!("{} + {} masters", of(&others.observer), of(&others.system_masters)),
+        format!("{} + {} masters", of(&bystanders.observer), of(&bystanders.system_masters)),
         seconds(result.slowest()),
-        seconds(others.observer.p99()),
-        others.watch.breaks.to_string(),
-        others.stream.breaks.to_string(),
-        others.drain.failure.as_ref().map_or_else(|| seconds(others.drain.took), |_| "never".to_owned()),
+        seconds(bystanders.observer.p99()),
+        bystanders.watch.breaks.to_string(),
+        bystanders.stream.breaks.to_string(),
+        bystanders
+            .drain
+            .failure
+            .as_ref()
+            .map_or_else(|| seconds(bystanders.drain.took), |_| "never".to_owned()),
         result.harm.join("; ").replace(['|', '\n'], " "),
     ]
 }

@@ -1,4 +1,4 @@
-//! One attack after the other, each with a tenant of its own and the others beside it.
+//! One attack after the other, each with a tenant of its own and the same bystanders.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 
 use crate::Flags;
 use crate::attack::{Attack, AttackFinding};
+use crate::bystanders::{Bystanders, SmallDrain, TenantObserver};
 use crate::context::{ATTACKER_ADDRESS, AttackContext, AttackSize};
 use crate::judge::AttackResult;
-use crate::others::{Others, SmallDrain, TenantObserver};
 use crate::report;
 use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
 
@@ -17,7 +17,7 @@ use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
 const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
 /// MiB at rest from which on a server is started anew: what an attack left behind is not the next one's.
 const HEAVY: u64 = 200;
-/// Before all attacks: what the figures of the others beside them are to be compared with.
+/// Runs before all attacks: the figures of the bystanders to compare with.
 const CALM: Attack = Attack::new("calm", "nothing", |context| Box::pin(calm(context)));
 
 /// Runs them, and returns whether none did harm.
@@ -73,10 +73,11 @@ impl Scene<'_> {
         let memory = MemoryGauge::of(self.setup.pid().context("our API server does not run")?)?;
         let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
         let panics = self.setup.panics();
-        let others = Others::start(self.setup, self.observer, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS]);
+        let bystanders =
+            Bystanders::start(self.setup, self.observer, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS]);
         let findings = self.attack(attack, &context).await;
         let attacked = (began.elapsed(), self.setup.reviews().await?);
-        let others = others.end().await?;
+        let bystanders = bystanders.end().await?;
         let (peak, killed) = memory.peak();
         let result = AttackResult {
             name: attack.name,
@@ -85,7 +86,7 @@ impl Scene<'_> {
             survived: !killed && self.setup.pid().is_some(),
             reviews: attacked.1 - reviews,
             length: attacked.0,
-            others,
+            bystanders,
             summary: context.summary(),
             fault: context.fault(),
             harm: Vec::new(),

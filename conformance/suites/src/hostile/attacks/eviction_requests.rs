@@ -22,7 +22,7 @@ pub const REQUESTER: &str = "a.example.com";
 /// How long an attack waits for a controller.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The findings of an attack of which only the effect on the others is judged.
+/// The findings of an attack of which only the effect on bystanders is judged.
 pub fn no_findings() -> Findings {
     Ok(Vec::new())
 }

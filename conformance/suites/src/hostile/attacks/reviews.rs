@@ -19,7 +19,7 @@ use crate::context::AttackContext;
 
 /// Requests at a time.
 const LANES: usize = 16;
-/// Reviews in a second that the others cause, and a few in whatever time.
+/// Reviews in a second that bystanders cause, and a few in any time.
 const BESIDE: (u64, u64) = (60, 100);
 
 /// Until the host's authorizer has seen what was made.

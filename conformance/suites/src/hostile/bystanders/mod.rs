@@ -25,8 +25,8 @@ use observer::ObserverWay;
 /// A request that waits longer than this counts as one that waits for ever.
 const GUARD: Duration = Duration::from_secs(30);
 
-/// The others while they are at work.
-pub struct Others {
+/// The running bystanders.
+pub struct Bystanders {
     stop: CancellationToken,
     probes: Vec<JoinHandle<RequestCount>>,
     system_masters: JoinHandle<RequestCount>,
@@ -36,9 +36,9 @@ pub struct Others {
     drain: JoinHandle<Result<SmallDrainResult>>,
 }
 
-/// How the others fared.
+/// What the bystanders got.
 #[derive(Clone, Debug, Default)]
-pub struct Fared {
+pub struct BystanderResults {
     /// GET of /livez and /readyz.
     pub probes: RequestCount,
     /// Requests of system:masters.
@@ -53,16 +53,16 @@ pub struct Fared {
     pub drain: SmallDrainResult,
 }
 
-impl Others {
-    /// They begin. Kubelets probe from addresses of their own and from that of the attack alike.
+impl Bystanders {
+    /// Starts them. Kubelets probe from an address of their own, and from that of the attack.
     pub fn start(
         setup: &Arc<AttackSetup>,
         observer: &Arc<TenantObserver>,
         drain: SmallDrain,
         from: [Ipv4Addr; 2],
-    ) -> Others {
+    ) -> Bystanders {
         let stop = CancellationToken::new();
-        Others {
+        Bystanders {
             probes: from.map(|from| tokio::spawn(probes::probe(setup.clone(), from, stop.clone()))).into(),
             system_masters: tokio::spawn(system_masters::ask(setup.clone(), stop.clone())),
             asks: tokio::spawn(observer.clone().ask(stop.clone())),
@@ -73,8 +73,8 @@ impl Others {
         }
     }
 
-    /// They end when what they began is answered.
-    pub async fn end(self) -> Result<Fared> {
+    /// Ends them when what they asked is answered.
+    pub async fn end(self) -> Result<BystanderResults> {
         let drain = self.drain.await?.unwrap_or_else(|error| SmallDrainResult::failed(&error));
         self.stop.cancel();
         let mut probes = RequestCount::default();
@@ -83,7 +83,7 @@ impl Others {
         }
         let (system_masters, observer) = (self.system_masters.await?, self.asks.await?);
         let (watch, stream) = (self.watch.await?, self.stream.await?);
-        Ok(Fared { probes, system_masters, observer, watch, stream, drain })
+        Ok(BystanderResults { probes, system_masters, observer, watch, stream, drain })
     }
 }
 

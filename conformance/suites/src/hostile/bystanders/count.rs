@@ -36,7 +36,7 @@ impl RequestCount {
         times.get(at.saturating_sub(1)).copied().unwrap_or_default()
     }
 
-    /// Adds others.
+    /// Adds those of another count.
     pub fn join(&mut self, other: RequestCount) {
         self.asked += other.asked;
         self.failed += other.failed;
