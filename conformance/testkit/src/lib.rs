@@ -17,6 +17,7 @@ pub mod go_client;
 pub mod kinds;
 pub mod kubectl;
 pub mod link;
+pub mod proc;
 pub mod wait;
 
 pub mod finding;

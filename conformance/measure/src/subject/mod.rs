@@ -24,12 +24,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use drydock_testkit::host::Host;
+use drydock_testkit::proc;
 use drydock_testkit::wait::https_answers;
 use serde::Serialize;
 
 use crate::client::{ConnectionWindows, Credentials, EtcdClient, HttpClient, SubjectClient};
+use crate::machine;
 use crate::object::{self, ObjectApi};
-use crate::{machine, proc};
 use start::ServerCommand;
 pub use start::Settings;
 
