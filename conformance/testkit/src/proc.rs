@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// User and system time of a process, all threads, dead ones too.
+/// Returns user and system time of a process, of all its threads, ended ones too.
 pub fn cpu(pid: u32) -> Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .context("CPU time is read from /proc: run this on Linux")?;
-    // The name may hold anything; fields 14 and 15 are counted from behind it.
-    let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: u64 = behind.split_whitespace().skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum();
-    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+    Ok(Duration::from_secs_f64(ticks(&stat) as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// Fields 14 and 15. They are counted from behind the name, which may contain spaces and brackets.
+fn ticks(stat: &str) -> u64 {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 /// Resident memory of a process in KiB, now and at its peak.
@@ -24,16 +27,31 @@ pub struct ResidentMemory {
 }
 
 /// The memory of a process.
+///
+/// # Errors
+/// The process has ended.
 pub fn memory(pid: u32) -> Result<ResidentMemory> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or_default()
+        line?.split_whitespace().next()?.parse().ok()
     };
-    Ok(ResidentMemory { resident: field("VmRSS:"), peak: field("VmHWM:") })
+    let resident = field("VmRSS:").with_context(|| format!("process {pid} has ended"))?;
+    Ok(ResidentMemory { resident, peak: field("VmHWM:").unwrap_or_default() })
 }
 
-/// Starts the peak anew.
+/// Resets the peak of resident memory (proc_pid_clear_refs(5)).
 pub fn forget_peak(pid: u32) -> Result<()> {
-    Ok(std::fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5")
+        .context("the peak of memory is reset by /proc: run this on Linux")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_brackets_does_not_move_the_fields() {
+        assert_eq!(ticks("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 30 12 99 99"), 42);
+    }
 }

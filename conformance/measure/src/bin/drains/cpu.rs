@@ -1,10 +1,11 @@
-//! CPU time of the host's processes and of ours (proc_pid_stat(5)).
+//! CPU time of the host's processes and of ours.
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use drydock_testkit::drydock::PROGRAMS;
 use drydock_testkit::host::Host;
+use drydock_testkit::proc;
 use serde::Serialize;
 
 /// The host's processes. The last plays the kubelets, for all subjects alike.
@@ -20,7 +21,7 @@ impl Cpu {
     pub fn now(host: &Host) -> Result<Cpu> {
         let names = HOSTS.into_iter().chain(PROGRAMS);
         let pids = names.filter_map(|name| Some((name, host.processes.pid(name)?)));
-        pids.map(|(name, pid)| Ok((name, seconds(pid)?))).collect::<Result<_>>().map(Cpu)
+        pids.map(|(name, pid)| Ok((name, proc::cpu(pid)?.as_secs_f64()))).collect::<Result<_>>().map(Cpu)
     }
 
     /// What came since then.
@@ -46,30 +47,12 @@ impl Cpu {
     }
 }
 
-/// User and system time of a process, all threads, dead ones too.
-fn seconds(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .context("CPU time is read from /proc: run this on Linux")?;
-    Ok(ticks(&stat) as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
-/// Fields 14 and 15, counted from behind the name, which may hold anything.
-fn ticks(stat: &str) -> u64 {
-    let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    behind.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_spaces_and_brackets_does_not_move_the_fields() {
-        assert_eq!(ticks("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 30 12 99 99"), 42);
-    }
-
-    #[test]
-    fn what_came_since_is_told_by_whose_process_it_is() {
+    fn time_since_then_is_split_by_whose_process_it_is() {
         let at = |etcd, ours| Cpu(BTreeMap::from([("etcd", etcd), (PROGRAMS[0], ours)]));
         let spent = at(3.0, 1.5).since(&at(1.0, 1.0));
         assert_eq!((spent.hosts(), spent.ours()), (2.0, 0.5));

@@ -1,11 +1,12 @@
-//! What is read off the servers: memory of ours, reviews that the host was asked for.
+//! Figures of the servers: memory of ours, reviews that the host was asked for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use drydock_testkit::proc;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -14,8 +15,8 @@ use crate::client::{FlowWindows, UserConnection, UserRequest};
 
 /// A server that takes more, in KiB, is killed before it takes the machine with it.
 const TOO_MUCH: u64 = 6 << 20;
-/// Between two looks at the memory.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the memory is read.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// What Rust's panic hook writes.
 const PANIC: &[u8] = b" panicked at ";
 /// The host's API server.
@@ -24,26 +25,25 @@ const SCRAPER: &str = "scraper";
 const ACCOUNTS: &str = "/api/v1/namespaces/kube-system/serviceaccounts";
 const REVIEWS: [&str; 2] = ["resource=\"subjectaccessreviews\"", "resource=\"tokenreviews\""];
 
-/// The resident memory of a process while it is looked at.
+/// The resident memory of a process while it is sampled.
 pub struct MemoryGauge {
-    seen: Arc<SeenReviews>,
-    looker: JoinHandle<()>,
+    seen: Arc<PeakMemory>,
+    sampler: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct SeenReviews {
+struct PeakMemory {
     peak: AtomicU64,
     killed: AtomicBool,
 }
 
 impl MemoryGauge {
-    /// Starts to look; the peak so far is forgotten.
+    /// Starts to sample; the peak so far is forgotten.
     pub fn of(pid: u32) -> Result<MemoryGauge> {
-        // proc_pid_clear_refs(5): 5 resets the peak of resident memory.
-        std::fs::write(format!("/proc/{pid}/clear_refs"), "5").context("run this on Linux")?;
-        let seen = Arc::<SeenReviews>::default();
-        let looker = tokio::spawn(look(pid, seen.clone()));
-        Ok(MemoryGauge { seen, looker })
+        proc::forget_peak(pid)?;
+        let seen = Arc::<PeakMemory>::default();
+        let sampler = tokio::spawn(sample(pid, seen.clone()));
+        Ok(MemoryGauge { seen, sampler })
     }
 
     /// The peak in MiB, and whether the process had to be killed for it.
@@ -54,32 +54,30 @@ impl MemoryGauge {
 
 impl Drop for MemoryGauge {
     fn drop(&mut self) {
-        self.looker.abort();
+        self.sampler.abort();
     }
 }
 
-async fn look(pid: u32, seen: Arc<SeenReviews>) {
-    let mut ticks = tokio::time::interval(LOOK);
-    while let Some(now) = field(pid, "VmRSS:") {
-        let peak = field(pid, "VmHWM:").unwrap_or_default();
-        seen.peak.fetch_max(peak, Ordering::Relaxed);
-        if now > TOO_MUCH && !seen.killed.swap(true, Ordering::Relaxed) {
+async fn sample(pid: u32, seen: Arc<PeakMemory>) {
+    let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
+    while let Ok(memory) = proc::memory(pid) {
+        seen.peak.fetch_max(memory.peak, Ordering::Relaxed);
+        if memory.resident > TOO_MUCH && !seen.killed.swap(true, Ordering::Relaxed) {
             let _ = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
         }
         ticks.tick().await;
     }
 }
 
-/// A line of proc_pid_status(5), in KiB.
-fn field(pid: u32, name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+/// Resident memory of a process in MiB; 0 if it does not run.
+fn resident(pid: Option<u32>) -> u64 {
+    pid.and_then(|pid| proc::memory(pid).ok()).unwrap_or_default().resident / 1024
 }
 
 impl AttackSetup {
     /// Resident memory of our API server, in MiB.
     pub fn resident(&self) -> u64 {
-        self.pid().and_then(|pid| field(pid, "VmRSS:")).unwrap_or_default() / 1024
+        resident(self.pid())
     }
 
     /// Panics in the log of our API server.
@@ -91,8 +89,7 @@ impl AttackSetup {
 
     /// Resident memory of the host's API server, in MiB.
     pub fn host_resident(&self) -> u64 {
-        let pid = self.drydock.host.processes.pid(HOST);
-        pid.and_then(|pid| field(pid, "VmRSS:")).unwrap_or_default() / 1024
+        resident(self.drydock.host.processes.pid(HOST))
     }
 
     /// Bytes in the files of the embedded store; 0 where there is none.
