@@ -31,7 +31,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Figure",
     "Flow",
     "Format",
-    "Host",
     "Key",
     "Kind",
     "LabelSelector",
@@ -62,7 +61,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 38;
+const MOST_NOT_YET_RENAMED: usize = 37;
 
 #[test]
 fn a_type_name_has_one_meaning() {

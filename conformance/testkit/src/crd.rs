@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use crate::host::Host;
+use crate::host::TestHost;
 
 /// The names of a custom resource; the kind is that of the schema.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub fn definition(names: &CustomNames, document: &Value) -> Result<Value> {
 }
 
 /// Creates a definition and waits until it is served.
-pub fn install(host: &Host, definition: &Value) -> Result<()> {
+pub fn install(host: &TestHost, definition: &Value) -> Result<()> {
     let name = definition["metadata"]["name"].as_str().context("a definition without a name")?;
     let file = host.dir.join(format!("{name}.json"));
     std::fs::write(&file, definition.to_string())?;

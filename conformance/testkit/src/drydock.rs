@@ -15,7 +15,7 @@ use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use crate::host::{Host, free_ports, repository};
+use crate::host::{TestHost, free_ports, repository};
 use crate::wait::{api_available, server_ready};
 
 const APISERVER: &str = "drydock-apiserver";
@@ -55,14 +55,14 @@ pub struct Options {
 /// A running Drydock. It ends with its host.
 pub struct Drydock {
     /// Where it runs.
-    pub host: Arc<Host>,
+    pub host: Arc<TestHost>,
     options: Options,
     port: u16,
 }
 
 impl Drydock {
     /// Starts both programs and waits until the host serves our API.
-    pub async fn start(host: Arc<Host>, options: Options) -> Result<Drydock> {
+    pub async fn start(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
         let drydock = Self::start_without_controllers(host, options).await?;
         for name in drydock.managers() {
             drydock.start_manager_as(name)?;
@@ -71,7 +71,7 @@ impl Drydock {
     }
 
     /// Starts the API server and nothing that acts on objects, and waits until the host serves our API.
-    pub async fn start_without_controllers(host: Arc<Host>, options: Options) -> Result<Drydock> {
+    pub async fn start_without_controllers(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
         let port = free_ports(1)?.first().copied().context("no free port")?;
         let drydock = Drydock { host, options, port };
         grant(&drydock.host)?;
@@ -230,20 +230,20 @@ impl Drydock {
 
 /// Creates namespace, service accounts, roles and flow schemas, as deploy/ has them: the programs run under no other
 /// rights.
-pub fn grant(host: &Host) -> Result<()> {
+pub fn grant(host: &TestHost) -> Result<()> {
     let of_base = ["namespace", "rbac-apiserver", "rbac-controller-manager", "flow-schemas"];
     apply(host, &of_base.map(|name| format!("base/{name}.yaml")))
 }
 
 /// Creates what deploy/ has for people: roles, and the policy that warns of wrong annotations.
-pub fn open_to_users(host: &Host) -> Result<()> {
+pub fn open_to_users(host: &TestHost) -> Result<()> {
     let files =
         ["base/rbac-users.yaml", "base/interceptor-annotations.yaml", "components/monitoring/rbac.yaml"];
     apply(host, &files.map(str::to_owned))
 }
 
 /// Applies files of deploy/.
-fn apply(host: &Host, files: &[String]) -> Result<()> {
+fn apply(host: &TestHost, files: &[String]) -> Result<()> {
     for file in files {
         let path = repository().join("deploy").join(file);
         host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::host::Host;
+use crate::host::TestHost;
 
 /// No kubectl of ours has to wait longer.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -43,7 +43,7 @@ pub struct FollowedKubectl {
 
 impl Kubectl {
     /// As the admin, in the namespace `default`.
-    pub fn new(host: &Host) -> Kubectl {
+    pub fn new(host: &TestHost) -> Kubectl {
         Kubectl {
             program: host.bin.join("kubectl"),
             home: host.dir.clone(),

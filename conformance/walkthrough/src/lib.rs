@@ -25,7 +25,7 @@ use anyhow::{Context, Result};
 use drydock_testkit::cluster;
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, open_to_users};
 use drydock_testkit::finding::{self, VerdictFinding};
-use drydock_testkit::host::{Host, client_of};
+use drydock_testkit::host::{TestHost, client_of};
 use drydock_testkit::observer::ObserverProcess;
 
 use crate::faults::{Chaos, ServerFaults};
@@ -125,7 +125,7 @@ async fn drain_in_chaos(
 
 async fn start(arguments: &Arguments) -> Result<Drydock> {
     say("starting etcd, kube-apiserver, controller manager, scheduler and kwok");
-    let host = Host::start().await?;
+    let host = TestHost::start().await?;
     say(&format!("starting Drydock on {:?}; logs are in {}/logs", arguments.storage, host.dir.display()));
     let options =
         Options { storage: arguments.storage, standby: arguments.chaos.is_some(), ..Options::default() };
@@ -134,7 +134,7 @@ async fn start(arguments: &Arguments) -> Result<Drydock> {
     Ok(drydock)
 }
 
-async fn cluster_with_work(host: &Host, nodes: u16) -> Result<Vec<String>> {
+async fn cluster_with_work(host: &TestHost, nodes: u16) -> Result<Vec<String>> {
     say(&format!("creating {nodes} nodes and their workloads"));
     let names = cluster::create_nodes(&host.client().await?, "node", nodes.into()).await?;
     workload::create(host).with_context(|| host.processes.obituaries())?;

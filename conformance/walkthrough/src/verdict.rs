@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use drydock_testkit::cluster::is_schedulable;
 use drydock_testkit::finding::VerdictFinding;
-use drydock_testkit::host::{Host, audit};
+use drydock_testkit::host::{TestHost, audit};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
@@ -17,7 +17,7 @@ use super::{evictions, history, order, workload};
 
 /// Drained=True means what it says, and evicted pods are back elsewhere.
 pub async fn after_drain(
-    host: &Host,
+    host: &TestHost,
     client: &Client,
     maintenance: &Maintenance,
 ) -> Result<Vec<VerdictFinding>> {
@@ -41,7 +41,7 @@ pub async fn after_drain(
 
 /// The way there: what the host logged while the maintenance drained.
 pub async fn of_the_way(
-    host: &Host,
+    host: &TestHost,
     maintenance: &Maintenance,
     seen: &SeenStatus,
     interceptor: &PlaygroundInterceptor,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::finding::VerdictFinding;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::wait::until;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
@@ -34,7 +34,7 @@ const MARK: &str = "example.com/rack=1:PreferNoSchedule";
 const MANIFEST: &str = include_str!("../manifests/playground.yaml");
 
 /// Creates the workloads and waits until every pod is ready.
-pub fn create(host: &Host) -> Result<()> {
+pub fn create(host: &TestHost) -> Result<()> {
     let path = host.dir.join("playground.yaml");
     std::fs::write(&path, MANIFEST)?;
     host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
@@ -42,7 +42,7 @@ pub fn create(host: &Host) -> Result<()> {
 }
 
 /// Waits until every workload has all of its pods.
-pub fn wait_ready(host: &Host) -> Result<()> {
+pub fn wait_ready(host: &TestHost) -> Result<()> {
     for rollout in ROLLOUTS {
         host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"])?;
     }
@@ -56,7 +56,7 @@ pub async fn places(client: &Client) -> Result<BTreeMap<String, String>> {
 }
 
 /// Puts a taint on nodes that is none of Drydock's business.
-pub fn mark(host: &Host, nodes: &[String]) -> Result<()> {
+pub fn mark(host: &TestHost, nodes: &[String]) -> Result<()> {
     let mut args = vec!["taint", "nodes", MARK];
     args.splice(2..2, nodes.iter().map(String::as_str));
     host.kubectl(&args).map(drop)
@@ -84,7 +84,7 @@ pub async fn agents_return(client: &Client) -> Result<VerdictFinding> {
 }
 
 /// Deletes two pods of an application at once, past its budget of one.
-pub fn inject_violation(host: &Host, app: &str) -> Result<()> {
+pub fn inject_violation(host: &TestHost, app: &str) -> Result<()> {
     let selector = format!("app={app}");
     let pods = host.kubectl(&["get", "pods", "-n", NAMESPACE, "-l", &selector, "-o", "name"])?;
     let mut names = pods.lines();

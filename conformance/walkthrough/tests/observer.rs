@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use drydock_testkit::cluster;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::observer::ObserverProcess;
 use drydock_walkthrough::workload;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_injected_violation_is_observed_and_quiet_times_are_not() -> Result<()> {
-    let host = Host::start().await?;
+    let host = TestHost::start().await?;
     cluster::create_nodes(&host.client().await?, "observed", 12).await?;
     workload::create(&host)?;
     let observe = || {

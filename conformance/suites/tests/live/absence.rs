@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{api_available, api_unavailable};
 use serde_json::json;
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_host_recovers_within_a_minute_of_our_return() -> Result<()> {
-    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let (host, client) = (&drydock.host, drydock.host.client().await?);
     let kubectl = Kubectl::new(host);
     prepare(&kubectl).await?;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::grant;
-use drydock_testkit::host::{Host, repository};
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::wait::allowed;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
@@ -43,7 +43,7 @@ const WRITES: &str = "evictionrequests: get list watch create update patch delet
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_gives_what_its_table_says() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     grant(&host)?;
     let users = repository().join("deploy/base/rbac-users.yaml");
     host.kubectl(&["apply", "--server-side", "-f", &users.to_string_lossy()])?;
@@ -141,7 +141,7 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
 }
 
 /// A user of the role's own name.
-fn bind(host: &Host, kind: &str, role: &str) -> Result<()> {
+fn bind(host: &TestHost, kind: &str, role: &str) -> Result<()> {
     let (name, role_flag, user) = (
         format!("can-i-{}", role.replace(':', "-")),
         format!("--clusterrole={role}"),
@@ -151,7 +151,7 @@ fn bind(host: &Host, kind: &str, role: &str) -> Result<()> {
 }
 
 /// A file with the Role and the bindings that deploy/README.md tells interceptors to copy, for this namespace.
-fn interceptor_of_the_manual(host: &Host) -> Result<String> {
+fn interceptor_of_the_manual(host: &TestHost) -> Result<String> {
     let manual = std::fs::read_to_string(repository().join("deploy/README.md"))?;
     let blocks = manual.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let block = blocks.into_iter().find(|block| block.contains("evictionrequests/interceptor"));

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{PROGRAMS, grant};
-use drydock_testkit::host::{Host, client_of, repository};
+use drydock_testkit::host::{TestHost, client_of, repository};
 use drydock_testkit::wait::until_some;
 use http::Request;
 
@@ -15,7 +15,7 @@ const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_takes_every_installation() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     // A dry run makes no namespace for what stands in it.
     grant(&host)?;
     for folder in [".", "overlays/sqlite", "overlays/etcd"] {
@@ -32,7 +32,7 @@ async fn a_host_takes_every_installation() -> Result<()> {
 /// writes, which are made in terms of their lease, were all forbidden.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let flags = |folder: &str| -> Result<Vec<String>> {
         let made = host.kubectl(&["kustomize", &deploy().join(folder).display().to_string()])?;
         let is_server = |document: &&str| {
@@ -77,7 +77,7 @@ async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()
 /// fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_components_go_with_every_installation() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let deploy = from_root(&deploy())?;
     for overlay in ["sqlite", "etcd"] {
         let folder = host.dir.join(format!("with-components-{overlay}"));
@@ -111,7 +111,7 @@ async fn the_components_go_with_every_installation() -> Result<()> {
 /// On a host of its own: the others of this process have their server's certificate in the APIService.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_certificate_that_is_made_is_the_one_that_the_aggregator_expects() -> Result<()> {
-    let host = Host::start().await?;
+    let host = TestHost::start().await?;
     host.kubectl(&["apply", "-k", &deploy().display().to_string()])?;
     certificates(&host)?;
     let first = bundle(&host)?;
@@ -155,7 +155,7 @@ fn from_root(path: &Path) -> Result<PathBuf> {
     Ok(path.canonicalize()?.strip_prefix("/")?.to_owned())
 }
 
-fn certificates(host: &Host) -> Result<()> {
+fn certificates(host: &TestHost) -> Result<()> {
     let path = std::env::var("PATH").unwrap_or_default();
     let made = Command::new(deploy().join("certificates"))
         .env("KUBECONFIG", host.admin())
@@ -165,13 +165,13 @@ fn certificates(host: &Host) -> Result<()> {
     Ok(())
 }
 
-fn bundle(host: &Host) -> Result<String> {
+fn bundle(host: &TestHost) -> Result<String> {
     let encoded = host.kubectl(&["get", "apiservice", API_SERVICE, "-o", "jsonpath={.spec.caBundle}"])?;
     decode(&encoded)
 }
 
 /// Whether the certificates in the Secrets are for the names that their clients ask for, by the APIService's CAs.
-fn verify(host: &Host) -> Result<()> {
+fn verify(host: &TestHost) -> Result<()> {
     let (ca, certificate) = (host.dir.join("bundle.crt"), host.dir.join("serving.crt"));
     std::fs::write(&ca, bundle(host)?)?;
     for program in PROGRAMS {

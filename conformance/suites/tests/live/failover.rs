@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::{Host, client_of};
+use drydock_testkit::host::{TestHost, client_of};
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
 use drydock_testkit::wait::until;
 use futures::StreamExt;
@@ -20,7 +20,7 @@ async fn create(api: &Api<DynamicObject>, name: &str) -> Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_sigterm_a_watch_ends_in_order_and_goes_on_where_it_was() -> Result<()> {
-    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     // No controller writes in between.
     drydock.kill_manager()?;
     let api = node_maintenances(&drydock.direct().await?);
@@ -50,7 +50,7 @@ async fn at_sigterm_a_watch_ends_in_order_and_goes_on_where_it_was() -> Result<(
 /// The user is the leader itself: no other user can end its terms.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_write_of_an_older_leader_is_refused_through_the_aggregator() -> Result<()> {
-    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let admin = node_maintenances(&drydock.host.client().await?);
     create(&admin, "one").await?;
     let told =

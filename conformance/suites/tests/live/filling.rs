@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::{Host, client_of};
+use drydock_testkit::host::{TestHost, client_of};
 use drydock_testkit::kinds::{eviction_request, eviction_requests, node_maintenance, node_maintenances};
 use drydock_testkit::wait::{allowed, until};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -27,7 +27,7 @@ const LANES: usize = 16;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_is_drained_while_its_tenant_fills_it() -> Result<()> {
-    let host = Host::start().await?;
+    let host = TestHost::start().await?;
     let drydock = Drydock::start_without_controllers(host, Options::default()).await?;
     let admin = drydock.host.client().await?;
     let tenant = tenant(&drydock, &admin).await?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::go_client::{Informer, InformerWay, program};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::host::audit::AUDITED;
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
 use drydock_testkit::wait::{api_available, api_unavailable};
@@ -21,7 +21,7 @@ const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn informers_are_told_of_what_was_written_once_and_in_order() -> Result<()> {
-    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let host = &drydock.host;
     let maintenances = node_maintenances(&host.client().await?);
     create(&maintenances, "go-before", "go").await?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::{Host, repository};
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::schema_served;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::shared::LIMIT;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_examples_of_the_guide_work_as_they_stand_there() -> Result<()> {
-    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     schema_served(&drydock.host.client().await?, drydock_api::API_VERSION, LIMIT).await?;
     let kubectl = Kubectl::new(&drydock.host);
     cluster_of_the_guide(&kubectl).await?;

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use drydock_testkit::cluster;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn host_comes_up_and_serves_nodes() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let client = host.client().await?;
     let created = cluster::create_nodes(&client, "up", 3).await?;
     let nodes: Api<Node> = Api::all(client);
@@ -24,7 +24,7 @@ async fn host_comes_up_and_serves_nodes() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_host_leaves_no_process_and_no_folder() -> Result<()> {
-    let host = Host::start().await?;
+    let host = TestHost::start().await?;
     let pid = host.processes.pid("etcd").map(|pid| pid.to_string()).unwrap_or_default();
     let dir = host.dir.clone();
     drop(host);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use drydock_testkit::host::{CertificateFiles, Host, Pki, kubeconfig};
+use drydock_testkit::host::{CertificateFiles, Pki, TestHost, kubeconfig};
 use drydock_testkit::wait::{allowed, until_some};
 use http::{Request, header};
 use http_body_util::BodyExt;
@@ -171,7 +171,7 @@ async fn code(shared: &Shared, token: &str) -> Result<[u16; 2]> {
 }
 
 /// A token of the admins' namespace that the host signed with its own key, and whose time is over.
-fn expired_token(host: &Host) -> Result<String> {
+fn expired_token(host: &TestHost) -> Result<String> {
     let claims = json!({
         "iss": "https://kubernetes.default.svc", "aud": ["https://kubernetes.default.svc"],
         "sub": "system:serviceaccount:default:default", "iat": 1_700_000_000, "exp": 1_700_003_600,
@@ -271,13 +271,13 @@ async fn port(shared: &Shared, stranger: &Stranger<'_>) -> Result<Client> {
 }
 
 /// The stranger's client to the host's.
-async fn hosts(host: &Host, stranger: &Stranger<'_>) -> Result<Client> {
+async fn hosts(host: &TestHost, stranger: &Stranger<'_>) -> Result<Client> {
     let file = shows(host, stranger)?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     Client::try_from(config).context("a client to the host")
 }
 
-fn shows(host: &Host, stranger: &Stranger<'_>) -> Result<Kubeconfig> {
+fn shows(host: &TestHost, stranger: &Stranger<'_>) -> Result<Kubeconfig> {
     let shown = stranger.identity.unwrap_or(&host.pki.front_proxy);
     let mut file = Kubeconfig::from_yaml(&kubeconfig(&host.url, &host.pki.ca, shown))?;
     if stranger.identity.is_none() {

@@ -5,7 +5,7 @@ use std::process::Output;
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::{Host, repository};
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::kinds::named_node_maintenance;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{schema_served, until};
@@ -56,7 +56,7 @@ struct Site {
 
 impl Site {
     async fn start() -> Result<Site> {
-        let host = Host::start().await?;
+        let host = TestHost::start().await?;
         let deploy = repository().join("deploy").display().to_string();
         host.kubectl(&["apply", "--server-side", "-k", &deploy])?;
         let client = host.client().await?;
@@ -118,7 +118,7 @@ impl Site {
     }
 }
 
-async fn remove(host: &Host, arguments: &[&str]) -> Result<String> {
+async fn remove(host: &TestHost, arguments: &[&str]) -> Result<String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let Output { status, stdout, stderr } = Command::new(repository().join("deploy/remove"))
         .args(arguments)

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use drydock_testkit::drydock::grant;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Client;
 use kube::api::{Api, PostParams};
@@ -17,7 +17,7 @@ type Asked =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_grants_what_the_programs_need() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     grant(&host)?;
     let needed: [Asked; 11] = [
         (APISERVER, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""),
@@ -40,7 +40,7 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_grants_no_more() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     grant(&host)?;
     let denied: [Asked; 11] = [
         (APISERVER, "delete", "", "pods", "", "default", "a"),

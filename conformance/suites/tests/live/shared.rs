@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{schema_served, until};
 use drydock_testkit::{cluster, kinds};
@@ -47,7 +47,7 @@ pub async fn shared() -> Result<&'static Shared> {
 }
 
 async fn start() -> Result<Shared> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let kubectl = Kubectl::new(&host);
     let before = Before::look(&kubectl).await?;
     let drydock = Drydock::start(host, Options::default()).await?;

@@ -22,7 +22,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// A running control plane. Dropping it stops every process that it started.
-pub struct Host {
+pub struct TestHost {
     /// Where everything of this host lives: certificates, data, logs.
     pub dir: PathBuf,
     /// The folder of etcd, kube-apiserver, kubectl and the others.
@@ -41,35 +41,35 @@ pub struct Host {
     port: u16,
 }
 
-impl Host {
+impl TestHost {
     /// Starts a host and waits until it serves.
-    pub async fn start() -> Result<Arc<Host>> {
-        Host::start_with(false).await
+    pub async fn start() -> Result<Arc<TestHost>> {
+        TestHost::start_with(false).await
     }
 
     /// Starts a host whose audit log has all requests of our programs, and waits until it serves.
-    pub async fn start_auditing_programs() -> Result<Arc<Host>> {
-        Host::start_with(true).await
+    pub async fn start_auditing_programs() -> Result<Arc<TestHost>> {
+        TestHost::start_with(true).await
     }
 
-    async fn start_with(audits_programs: bool) -> Result<Arc<Host>> {
+    async fn start_with(audits_programs: bool) -> Result<Arc<TestHost>> {
         let ports = free_ports(6)?;
-        let mut host = Host::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        let mut host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
         host.audits_programs |= audits_programs;
         programs::start_all(&host, &ports).await?;
         Ok(Arc::new(host))
     }
 
     /// Starts an etcd and a kube-apiserver and nothing that acts on objects: what a client writes stays as it is.
-    pub async fn start_without_controllers() -> Result<Arc<Host>> {
+    pub async fn start_without_controllers() -> Result<Arc<TestHost>> {
         let ports = free_ports(3)?;
-        let host = Host::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        let host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
         programs::start_api(&host, [ports[0], ports[1], ports[2]]).await?;
         Ok(Arc::new(host))
     }
 
     /// Folder and certificates of a host whose kube-apiserver gets this port; nothing runs yet.
-    pub fn lay_out(port: u16, etcd: String) -> Result<Host> {
+    pub fn lay_out(port: u16, etcd: String) -> Result<TestHost> {
         let bin = binaries()?;
         let dir = tempfile::Builder::new().prefix("drydock-").tempdir()?.keep();
         let processes = Processes::new(&dir)?;
@@ -78,13 +78,13 @@ impl Host {
         let kept = std::env::var_os("DRYDOCK_AUDIT_LOGS").map(PathBuf::from);
         let name = dir.file_name().unwrap_or_default().to_owned();
         let audit_log = kept.as_ref().map_or_else(|| dir.join("audit.log"), |kept| kept.join(name));
-        Ok(Host { dir, bin, pki, url, etcd, processes, audit_log, audits_programs: kept.is_some(), port })
+        Ok(TestHost { dir, bin, pki, url, etcd, processes, audit_log, audits_programs: kept.is_some(), port })
     }
 
     /// The one host that all tests of a process share; it is stopped when the process ends, however it ends.
-    pub async fn shared() -> Result<Arc<Host>> {
-        static SHARED: tokio::sync::OnceCell<Arc<Host>> = tokio::sync::OnceCell::const_new();
-        SHARED.get_or_try_init(Host::start).await.cloned()
+    pub async fn shared() -> Result<Arc<TestHost>> {
+        static SHARED: tokio::sync::OnceCell<Arc<TestHost>> = tokio::sync::OnceCell::const_new();
+        SHARED.get_or_try_init(TestHost::start).await.cloned()
     }
 
     /// Kills the kube-apiserver on the spot.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Host, audit, repository};
+use super::{TestHost, audit, repository};
 use crate::wait::{http_ready, https_ready, server_ready};
 
 /// The host's API server.
@@ -22,7 +22,7 @@ const READY: Duration = Duration::from_secs(120);
 const KUBELETS: &str = "kwok";
 
 /// Starts etcd and the API server.
-pub(super) async fn start_api(host: &Host, ports: [u16; 3]) -> Result<()> {
+pub(super) async fn start_api(host: &TestHost, ports: [u16; 3]) -> Result<()> {
     let [etcd, peer, secure] = ports;
     write_files(host)?;
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
@@ -32,7 +32,7 @@ pub(super) async fn start_api(host: &Host, ports: [u16; 3]) -> Result<()> {
 
 /// Starts etcd, the API server, and then those who talk to it, and waits until each of them serves: without one of them
 /// nothing would ever become ready, without a word why.
-pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
+pub(super) async fn start_all(host: &TestHost, ports: &[u16]) -> Result<()> {
     let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
     start_api(host, [etcd, peer, secure]).await?;
     let admin = host.admin();
@@ -51,21 +51,21 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
 }
 
 /// Starts the API server, again if it was killed, and waits until it serves.
-pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
+pub(super) async fn start_apiserver(host: &TestHost, port: u16) -> Result<()> {
     let mut flags = apiserver_flags(host, port);
     flags.extend(audit_flags(host));
     host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
     server_ready(&host.client().await?, &host.processes, APISERVER, READY).await
 }
 
-fn write_files(host: &Host) -> Result<()> {
+fn write_files(host: &TestHost) -> Result<()> {
     let made = host.kubeconfig("admin", &["system:masters"])?;
     debug_assert_eq!(made, host.admin());
     let policy = audit::policy(host.audits_programs);
     Ok(std::fs::write(host.dir.join("audit-policy.json"), policy.to_string())?)
 }
 
-fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
+fn etcd_flags(host: &TestHost, client: u16, peer: u16) -> Vec<String> {
     let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     vec![
         format!("--data-dir={}", host.dir.join("etcd").display()),
@@ -81,7 +81,7 @@ fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
 }
 
 /// Flags of a kube-apiserver on a port, but for what is only of the tests' interest.
-pub fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
+pub fn apiserver_flags(host: &TestHost, port: u16) -> Vec<String> {
     let pki = &host.pki;
     vec![
         format!("--etcd-servers={}", host.etcd),
@@ -110,7 +110,7 @@ pub fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
     ]
 }
 
-fn audit_flags(host: &Host) -> [String; 2] {
+fn audit_flags(host: &TestHost) -> [String; 2] {
     [
         file("audit-policy-file", &host.dir.join("audit-policy.json")),
         file("audit-log-path", &host.audit_log()),
@@ -121,7 +121,7 @@ fn file(flag: &str, path: &Path) -> String {
     format!("--{flag}={}", path.display())
 }
 
-fn manager_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
+fn manager_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     let mut flags = controller_flags(host, admin, port);
     flags.push(format!("--service-account-private-key-file={}", host.pki.service_accounts.key.display()));
     flags.push(format!("--root-ca-file={}", host.pki.ca.display()));
@@ -135,11 +135,11 @@ fn manager_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
     flags
 }
 
-fn scheduler_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
+fn scheduler_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     controller_flags(host, admin, port)
 }
 
-fn controller_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
+fn controller_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     let admin = admin.display();
     vec![
         format!("--kubeconfig={admin}"),

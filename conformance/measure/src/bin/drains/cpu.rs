@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use drydock_testkit::drydock::PROGRAMS;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::proc;
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Cpu(BTreeMap<&'static str, f64>);
 
 impl Cpu {
     /// Since their start, of those that were started.
-    pub fn now(host: &Host) -> Result<Cpu> {
+    pub fn now(host: &TestHost) -> Result<Cpu> {
         let names = HOSTS.into_iter().chain(PROGRAMS);
         let pids = names.filter_map(|name| Some((name, host.processes.pid(name)?)));
         pids.map(|(name, pid)| Ok((name, proc::cpu(pid)?.as_secs_f64()))).collect::<Result<_>>().map(Cpu)

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use drydock_testkit::host::{Host, config_of};
+use drydock_testkit::host::{TestHost, config_of};
 use drydock_testkit::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
 use drydock_testkit::wait::{retry, until};
 use futures::future::try_join_all;
@@ -48,7 +48,7 @@ impl DrainSubject {
 
     /// The client that it drains with. The loop has one of its own that returns each refusal at once: the
     /// usual client would wait for as long as the host advises, and keep its slot for the same pod.
-    pub async fn client(self, host: &Host) -> Result<Client> {
+    pub async fn client(self, host: &TestHost) -> Result<Client> {
         let mut config = config_of(&host.admin()).await?;
         config.default_retry = self == Self::Drydock;
         Ok(Client::try_from(config)?)

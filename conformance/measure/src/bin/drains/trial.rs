@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::{Host, audit};
+use drydock_testkit::host::{TestHost, audit};
 use drydock_testkit::observer::ObserverProcess;
 use drydock_testkit::wait::retry;
 use jiff::Timestamp;
@@ -61,7 +61,7 @@ struct DrainedTrial {
 
 /// Starts a host, and Drydock if it is the subject, and lets it drain.
 pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments) -> Result<Trial> {
-    let host = Host::start_auditing_programs().await?;
+    let host = TestHost::start_auditing_programs().await?;
     let drydock = match subject {
         DrainSubject::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
         DrainSubject::Loop => None,
@@ -98,7 +98,7 @@ pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments)
 }
 
 /// Without budgets there is nothing to observe.
-fn observe(host: &Host, form: BudgetForm) -> Result<Option<ObserverProcess>> {
+fn observe(host: &TestHost, form: BudgetForm) -> Result<Option<ObserverProcess>> {
     if form == BudgetForm::None {
         return Ok(None);
     }
@@ -109,7 +109,7 @@ fn observe(host: &Host, form: BudgetForm) -> Result<Option<ObserverProcess>> {
 /// The host's clock and ours are one: both run on this machine.
 async fn drain(
     subject: DrainSubject,
-    host: &Host,
+    host: &TestHost,
     client: &Client,
     workload: &Workload,
 ) -> Result<DrainedTrial> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::wait::{retry, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -57,7 +57,7 @@ pub struct DrainedPod {
 
 impl Workload {
     /// Creates everything and waits until each pod is ready and each budget knows it.
-    pub async fn create(host: &Host, form: BudgetForm, size: WorkloadSize) -> Result<Workload> {
+    pub async fn create(host: &TestHost, form: BudgetForm, size: WorkloadSize) -> Result<Workload> {
         let client = host.client().await?;
         let nodes = create_nodes(&client, "drained", size.nodes).await?;
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests(form, size)});

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, program};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use serde_json::Value;
 
 use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
@@ -48,14 +48,14 @@ pub struct AttackSetup {
 impl AttackSetup {
     /// Starts everything and waits until it serves.
     pub async fn start(storage: StorageChoice) -> Result<AttackSetup> {
-        let host = Host::start().await?;
+        let host = TestHost::start().await?;
         let apiserver_flags = lowered()?;
         let options = Options { storage, apiserver_flags, ..Options::default() };
         AttackSetup::of(Drydock::start(host, options).await?)
     }
 
     fn of(drydock: Drydock) -> Result<AttackSetup> {
-        let host: &Arc<Host> = &drydock.host;
+        let host: &Arc<TestHost> = &drydock.host;
         let admin = host.pki.client(&host.dir.join("pki"), "hostile-admin", "admin", &["system:masters"])?;
         let (url, ca) = (drydock.url(), drydock.ca());
         let direct = ServerEndpoint::new(&url, NAME, &ca, None)?;

@@ -1,7 +1,7 @@
 //! Whose tokens our programs believe, with audiences of their own: the host decides for which audience a token is.
 
 use anyhow::{Context, Result};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{https_ready, until_some};
 use http::{Request, header};
@@ -18,7 +18,7 @@ const UNAUTHORIZED: u16 = 401;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_must_be_for_one_of_our_audiences() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let issuer = issuer(&host.client().await?).await?;
     let [ours, other] = [OURS, "https://another.service.svc"].map(|audience| token(&host, Some(audience)));
     let (ours, other, hosts) = (ours.await?, other.await?, token(&host, None).await?);
@@ -48,14 +48,14 @@ async fn a_token_must_be_for_one_of_our_audiences() -> Result<()> {
 /// What a program of ours is shown gives nothing away.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_for_us_is_no_good_at_the_host() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     assert_eq!(code(&host.url, &token(&host, Some(OURS)).await?).await?, UNAUTHORIZED);
     assert_eq!(code(&host.url, &token(&host, None).await?).await?, FORBIDDEN);
     Ok(())
 }
 
 /// A token of a service account without rights, for this audience or else the host's own.
-pub async fn token(host: &Host, audience: Option<&str>) -> Result<String> {
+pub async fn token(host: &TestHost, audience: Option<&str>) -> Result<String> {
     let audience = audience.map(|audience| format!("--audience={audience}"));
     let words = [&["create", "token", "default"], audience.as_deref().as_slice()].concat();
     let kubectl = Kubectl::new(host);

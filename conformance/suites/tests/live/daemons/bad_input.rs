@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use drydock_testkit::daemon::ProgramEnd;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 
 use super::programs::{APISERVER, BOTH, Program};
 
@@ -10,7 +10,7 @@ const NO_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIF
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_flag_is_named_and_the_exit_code_is_2() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     for name in BOTH {
         let program = Program::new(&host, "unknown-flag", name, &host.url).await?;
         let ended = program.start(&["--secure-prot=1".into()])?.ended().await?;
@@ -23,7 +23,7 @@ async fn an_unknown_flag_is_named_and_the_exit_code_is_2() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_that_is_none_is_named_with_its_flag() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     for name in BOTH {
         let program = Program::new(&host, "bad-value", name, &host.url).await?;
         let ended = program.start(&["--heartbeat-deadline=soon".into()])?.ended().await?;
@@ -35,7 +35,7 @@ async fn a_value_that_is_none_is_named_with_its_flag() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_certificate_is_named_with_its_flag() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     for name in BOTH {
         let program = Program::new(&host, "malformed-certificate", name, &host.url).await?;
         std::fs::write(program.dir.join("tls.crt"), NO_CERTIFICATE)?;
@@ -55,7 +55,7 @@ async fn a_malformed_certificate_is_named_with_its_flag() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubeconfig_that_is_none_is_named() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     for name in BOTH {
         let program = Program::new(&host, "bad-kubeconfig", name, &host.url).await?;
         std::fs::write(program.dir.join("kubeconfig"), "clusters: [")?;

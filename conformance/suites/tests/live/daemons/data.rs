@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::daemon::{Daemon, ProgramEnd};
 use drydock_testkit::drydock::program;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
 use drydock_testkit::kubectl::Kubectl;
 use futures::StreamExt;
@@ -29,7 +29,7 @@ struct Moving {
 }
 
 impl Moving {
-    async fn new(host: &Host) -> Result<Moving> {
+    async fn new(host: &TestHost) -> Result<Moving> {
         let mut program = Program::new(host, "moving", APISERVER, &host.url).await?;
         program.flags.retain(|flag| !flag.starts_with("--data-dir"));
         let kubectl = Kubectl::new(host).with_kubeconfig(&program.admin_kubeconfig(host)?);
@@ -125,7 +125,7 @@ fn versions(list: &Value) -> Result<Vec<(String, u64)>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_move_to_etcd_and_back_under_kubectls_eyes() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let moving = Moving::new(&host).await?;
     let running = moving.start(&["--data-dir=data".into()]).await?;
     let mut informer = informer(&moving.program.admin(&host).await?);

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drydock_testkit::daemon::folder;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::wait::https_ready;
 
 use super::programs::{APISERVER, Program};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_ours_is_refused_and_left_as_it_is() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let program = Program::new(&host, "foreign-file", APISERVER, &host.url).await?;
     let file = folder(&program.dir, "data")?.join("drydock.db");
     let mut others = b"SQLite format 3\0".to_vec();
@@ -36,7 +36,7 @@ async fn a_file_that_is_not_ours_is_refused_and_left_as_it_is() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_in_use_is_refused_to_a_second_process_and_the_first_goes_on() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let limit = Duration::from_secs(60);
     let first = Program::new(&host, "file-in-use", APISERVER, &host.url).await?;
     let mut running = first.start(&[])?;

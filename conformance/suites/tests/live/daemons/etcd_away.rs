@@ -1,7 +1,7 @@
 //! A replica that is cut off from etcd, while the host and its other replicas have it.
 
 use anyhow::Result;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::link::Link;
 use drydock_testkit::wait::{https_answers, https_ready};
 use http::Request;
@@ -17,7 +17,7 @@ const LINES: usize = 16;
 /// It was ready, kept its share of the traffic and failed it; and wrote 223 lines about that in 24 s.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let mut etcd = Link::new(&host.etcd)?;
     etcd.mend().await?;
     let mut program = Program::new(&host, "etcd-away", APISERVER, &host.url).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
 use drydock_testkit::wait::https_ready;
 use futures::future::join_all;
@@ -39,7 +39,7 @@ const PATH: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances";
 /// not end it, and what was written elsewhere must not be missing from the first answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_was_frozen_answers_nothing_stale_and_breaks_nothing() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let (frozen, other) = (replica(&host, "frozen").await?, replica(&host, "not-frozen").await?);
     let more = [format!("--etcd-servers={}", host.etcd), "--etcd-prefix=/frozen".to_owned()];
     let (process, _beside) = (frozen.start(&more)?, other.start(&more)?);
@@ -68,7 +68,7 @@ async fn a_replica_that_was_frozen_answers_nothing_stale_and_breaks_nothing() ->
     https_ready(frozen.port, "/readyz", LIMIT).await
 }
 
-async fn replica(host: &Host, test: &str) -> Result<Program> {
+async fn replica(host: &TestHost, test: &str) -> Result<Program> {
     let mut program = Program::new(host, test, APISERVER, &host.url).await?;
     program.flags.retain(|flag| !flag.starts_with("--data-dir"));
     Ok(program)
@@ -142,7 +142,7 @@ impl Watch {
 }
 
 /// A connection as the aggregator's, whose requests are an administrator's.
-async fn proxy(host: &Host, port: u16) -> Result<SendRequest<Empty<Bytes>>> {
+async fn proxy(host: &TestHost, port: u16) -> Result<SendRequest<Empty<Bytes>>> {
     let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse()?);
     config.accept_invalid_certs = true;
     let identity = &host.pki.front_proxy;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::link::Link;
 use drydock_testkit::wait::{https_answers, https_ready};
 
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_waits_for_its_host_and_outlives_its_absence() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let mut link = Link::new(&host.url)?;
     let program = Program::new(&host, "host-away", APISERVER, &link.url).await?;
     let mut server = program.start(&[])?;
@@ -59,7 +59,7 @@ async fn the_controller_manager_waits_for_its_host_and_goes_on() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_manager_that_loses_its_lease_ends_and_says_so() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let mut link = Link::new(&host.url)?;
     link.mend().await?;
     let program = Program::new(&host, "manager-loses", MANAGER, &link.url).await?;

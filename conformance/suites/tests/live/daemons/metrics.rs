@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::node_maintenance;
 use http::Request;
 use http_body_util::BodyExt;
@@ -41,7 +41,7 @@ const STEPS: [(&str, &str, &str, &str); 14] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_requests_are_counted_as_in_the_host() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     let program = Program::new(&host, "metrics", APISERVER, &host.url).await?;
     let _server = program.start_ready(&[]).await?;
     let (ours, hosts) = (program.admin(&host).await?, host.client().await?);

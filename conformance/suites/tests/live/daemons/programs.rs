@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use drydock_testkit::daemon::{Daemon, folder};
 use drydock_testkit::drydock::{grant, program};
-use drydock_testkit::host::{Host, free_ports, kubeconfig};
+use drydock_testkit::host::{TestHost, free_ports, kubeconfig};
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::https_ready;
 use kube::Client;
@@ -31,7 +31,7 @@ pub struct Program {
 
 impl Program {
     /// That reaches the host at an address; `test` names its folder.
-    pub async fn new(host: &Host, test: &str, name: &'static str, url: &str) -> Result<Program> {
+    pub async fn new(host: &TestHost, test: &str, name: &'static str, url: &str) -> Result<Program> {
         static GRANTED: OnceCell<()> = OnceCell::const_new();
         GRANTED.get_or_try_init(async || grant_leases(host).await).await?;
         let dir = folder(&host.dir, &format!("{test}-{name}"))?;
@@ -67,20 +67,20 @@ impl Program {
     }
 
     /// The admin's kubeconfig for its port, in a file.
-    pub fn admin_kubeconfig(&self, host: &Host) -> Result<PathBuf> {
+    pub fn admin_kubeconfig(&self, host: &TestHost) -> Result<PathBuf> {
         let path = self.dir.join("admin.kubeconfig");
         std::fs::write(&path, serde_json::to_vec(&self.admin_config(host)?)?)?;
         Ok(path)
     }
 
     /// The admin's client to its port.
-    pub async fn admin(&self, host: &Host) -> Result<Client> {
+    pub async fn admin(&self, host: &TestHost) -> Result<Client> {
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(self.admin_config(host)?, &options).await?;
         Ok(Client::try_from(config)?)
     }
 
-    fn admin_config(&self, host: &Host) -> Result<Kubeconfig> {
+    fn admin_config(&self, host: &TestHost) -> Result<Kubeconfig> {
         let mut file = Kubeconfig::read_from(host.admin())?;
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(format!("https://127.0.0.1:{}", self.port));
@@ -92,7 +92,7 @@ impl Program {
 }
 
 /// The rights of deploy/, and beside them any lease in a namespace of its own: that of deploy/ is taken.
-async fn grant_leases(host: &Host) -> Result<()> {
+async fn grant_leases(host: &TestHost) -> Result<()> {
     grant(host)?;
     let kubectl = Kubectl::new(host).in_namespace(NAMESPACE);
     kubectl.ok(&["create", "namespace", NAMESPACE]).await?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use drydock_proto::status::v1alpha1::status_service_client::StatusServiceClient;
 use drydock_proto::status::v1alpha1::watch_maintenances_response::Event;
 use drydock_proto::status::v1alpha1::{WatchMaintenancesRequest, WatchMaintenancesResponse, WatchOptions};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::named_node_maintenance;
 use drydock_testkit::kubectl::Kubectl;
 use serde_json::json;
@@ -43,7 +43,7 @@ impl Kept {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_a_server_that_was_killed_goes_on_where_it_was() -> Result<()> {
-    let host = Host::shared().await?;
+    let host = TestHost::shared().await?;
     grant(&host).await?;
     let bearer = token(&host, None).await?;
     let etcd = [format!("--etcd-servers={}", host.etcd), "--etcd-prefix=/stream-restart".to_owned()];
@@ -89,7 +89,7 @@ async fn watch(
 }
 
 /// Lets the service account that the token is of watch all maintenances.
-async fn grant(host: &Host) -> Result<()> {
+async fn grant(host: &TestHost) -> Result<()> {
     let kubectl = Kubectl::new(host);
     let rule =
         json!({"apiGroups": ["coordination.k8s.io"], "resources": ["nodemaintenances"], "verbs": ["watch"]});

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::named_node_maintenance;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{schema_served, until};
@@ -25,7 +25,7 @@ const OF_LEVELS: [&str; 4] = [" drydock_eviction::", " writes: ", " requests: ",
 #[tokio::test(flavor = "multi_thread")]
 async fn the_highest_level_shows_all_but_tokens_and_the_default_none_of_it() -> Result<()> {
     let drydock =
-        Drydock::start(Host::start().await?, Options { verbosity: 8, ..Options::default() }).await?;
+        Drydock::start(TestHost::start().await?, Options { verbosity: 8, ..Options::default() }).await?;
     let client = drydock.host.client().await?;
     schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
     let node = create_nodes(&client, "verbose", 1).await?.remove(0);

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_requests, node_maintenances};
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{until, until_some};
@@ -24,7 +24,7 @@ const TIERS: [(&str, i32); 3] = [("p400", 400), ("p900", 900), ("p4000", 4000)];
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_holds_although_the_manager_is_killed_in_every_tier() -> Result<()> {
     let options = Options { standby: true, ..Options::default() };
-    let drydock = Drydock::start(Host::start().await?, options).await?;
+    let drydock = Drydock::start(TestHost::start().await?, options).await?;
     let drain = Drain::begin(&drydock).await?;
     for (tier, (name, _)) in TIERS.iter().enumerate() {
         drain.asked(name).await?;

@@ -2,7 +2,7 @@
 //! static ones.
 
 use anyhow::{Context, Result, ensure};
-use drydock_testkit::host::Host;
+use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{named_node_maintenance, node_maintenances};
 use drydock_testkit::wait::until;
 use futures::TryStreamExt;
@@ -110,7 +110,7 @@ async fn advice(client: &Client, maintenance: &str) -> Result<String> {
 }
 
 /// Runs a command line as an admin would, who pastes it.
-async fn run(host: &Host, line: &str) -> Result<()> {
+async fn run(host: &TestHost, line: &str) -> Result<()> {
     let path = format!("{}:{}", host.bin.display(), std::env::var("PATH")?);
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).env("PATH", path).env("KUBECONFIG", host.admin()).env("HOME", &host.dir);

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::host::{Host, repository};
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::kinds::named_node_maintenance;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{allowed, retry, schema_served, until};
@@ -68,7 +68,7 @@ async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: b
 /// forgotten at a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_restart_too() -> Result<()> {
-    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let client = drydock.host.client().await?;
     schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
     let node = create_nodes(&client, "again", 1).await?.remove(0);
@@ -102,7 +102,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
 async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_next_blocker_says_it()
 -> Result<()> {
     let options = Options { heartbeat_deadline: Some("15s".into()), ..Options::default() };
-    let drydock = Drydock::start(Host::start().await?, options).await?;
+    let drydock = Drydock::start(TestHost::start().await?, options).await?;
     let client = drydock.host.client().await?;
     schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
     let node = create_nodes(&client, "late", 1).await?.remove(0);
