@@ -2,22 +2,22 @@
 
 /// Something that was checked.
 #[derive(Clone, Debug)]
-pub struct VerdictFinding {
+pub struct Finding {
     /// Is it as it should be?
     pub good: bool,
     /// What it is.
     pub what: String,
 }
 
-impl VerdictFinding {
+impl Finding {
     /// A finding.
-    pub fn new(good: bool, what: impl Into<String>) -> VerdictFinding {
-        VerdictFinding { good, what: what.into() }
+    pub fn new(good: bool, what: impl Into<String>) -> Finding {
+        Finding { good, what: what.into() }
     }
 }
 
 /// Prints all findings and returns how many are bad.
-pub fn print(findings: &[VerdictFinding]) -> usize {
+pub fn print(findings: &[Finding]) -> usize {
     for finding in findings {
         eprintln!("    {} {}", if finding.good { "ok  " } else { "FAIL" }, finding.what);
     }

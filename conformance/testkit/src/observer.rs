@@ -19,7 +19,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, ResourceExt};
 
-use crate::finding::VerdictFinding;
+use crate::finding::Finding;
 use crate::host::client_of;
 
 /// The observer, as seen from the process that started it.
@@ -49,14 +49,14 @@ impl ObserverProcess {
     }
 
     /// Ends it; what it says is a finding.
-    pub fn finish(mut self) -> Result<Vec<VerdictFinding>> {
+    pub fn finish(mut self) -> Result<Vec<Finding>> {
         drop(self.child.stdin.take());
         let mut said = String::new();
         if let Some(stdout) = self.child.stdout.as_mut() {
             stdout.read_to_string(&mut said)?;
         }
         let held = self.child.wait()?.success();
-        Ok(vec![VerdictFinding::new(held, format!("observer: {}", said.trim()))])
+        Ok(vec![Finding::new(held, format!("observer: {}", said.trim()))])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::host::audit::LoggedRequest;
 
 use super::history::Departures;
@@ -19,7 +19,7 @@ pub fn once_and_there(
     before: &BTreeMap<String, String>,
     departures: &Departures,
     accepted: &BTreeMap<String, usize>,
-) -> Vec<VerdictFinding> {
+) -> Vec<Finding> {
     let name = |uid: &String| departures.get(uid).map_or(uid, |departure| &departure.pod).clone();
     let twice: Vec<_> = accepted.iter().filter(|(_, times)| **times > 1).map(|(uid, _)| name(uid)).collect();
     let node =
@@ -27,16 +27,16 @@ pub fn once_and_there(
     let there = |uid: &String| node(uid).is_some_and(|node| nodes.contains(node));
     let elsewhere: Vec<_> = accepted.keys().filter(|uid| !there(uid)).map(name).collect();
     vec![
-        VerdictFinding::new(
+        Finding::new(
             twice.is_empty() && !accepted.is_empty(),
             format!("{} pods were evicted, more than once: {twice:?}", accepted.len()),
         ),
-        VerdictFinding::new(elsewhere.is_empty(), format!("evicted from other nodes: {elsewhere:?}")),
+        Finding::new(elsewhere.is_empty(), format!("evicted from other nodes: {elsewhere:?}")),
     ]
 }
 
 /// A budget that refused nothing was not tested.
-pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> VerdictFinding {
+pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> Finding {
     let pods = departures.values().filter(|departure| departure.app == budget);
     let by_host: usize = pods.map(|departure| departure.refused).sum();
     let explained = seen.blockers.get("PodDisruptionBudget").into_iter().flatten();
@@ -44,7 +44,7 @@ pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> Verdict
     let what = format!(
         "budget {budget}: the host refused {by_host} evictions, the status told {by_us} states of it"
     );
-    VerdictFinding::new(by_host > 0, what)
+    Finding::new(by_host > 0, what)
 }
 
 /// How many SubjectAccessReviews the host was asked while pods were evicted, and how many that is for a pod.
@@ -60,7 +60,7 @@ pub fn intercepted(
     nodes: &[String],
     departures: &Departures,
     reports: &BTreeMap<String, AcceptedReport>,
-) -> Vec<VerdictFinding> {
+) -> Vec<Finding> {
     let theirs = departures.iter().filter(|(_, d)| d.app == INTERCEPTED && nodes.contains(&d.node));
     let theirs: Vec<_> = theirs.collect();
     let bypassed = theirs.iter().filter(|(uid, departure)| {
@@ -72,11 +72,11 @@ pub fn intercepted(
     let heartbeats: usize = reports.values().map(|report| report.heartbeats.len()).sum();
     let most = reports.values().map(|report| report.heartbeats.len()).max().unwrap_or_default();
     vec![
-        VerdictFinding::new(
+        Finding::new(
             bypassed.is_empty() && !theirs.is_empty(),
             format!("{} pods left by their interceptor's hand, by another's: {bypassed:?}", theirs.len()),
         ),
-        VerdictFinding::new(
+        Finding::new(
             most > 1,
             format!("the interceptor's {heartbeats} heartbeats were accepted, up to {most} of one pod"),
         ),
@@ -112,7 +112,7 @@ mod tests {
         list.into_iter().enumerate().map(|(i, departure)| (format!("u{i}"), departure)).collect()
     }
 
-    fn bad(findings: Vec<VerdictFinding>) -> Vec<String> {
+    fn bad(findings: Vec<Finding>) -> Vec<String> {
         findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.what).collect()
     }
 

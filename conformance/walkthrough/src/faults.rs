@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::Drydock;
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -58,10 +58,7 @@ impl<'a> ServerFaults<'a> {
     }
 
     /// Runs `work` and lets things go wrong until it is done.
-    pub async fn during<T>(
-        mut self,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<(T, Vec<VerdictFinding>)> {
+    pub async fn during<T>(mut self, work: impl Future<Output = Result<T>>) -> Result<(T, Vec<Finding>)> {
         let over = CancellationToken::new();
         let work = async {
             let result = work.await;
@@ -187,11 +184,11 @@ impl<'a> ServerFaults<'a> {
     }
 
     /// Each of the faults came at least twice: otherwise the run says too little.
-    fn repeated(&self) -> VerdictFinding {
+    fn repeated(&self) -> Finding {
         let often = self.turns().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
         let told: Vec<_> =
             self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
-        VerdictFinding::new(often, format!("in the middle of the drain: {}", told.join(", ")))
+        Finding::new(often, format!("in the middle of the drain: {}", told.join(", ")))
     }
 }
 

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use drydock_testkit::cluster;
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, open_to_users};
-use drydock_testkit::finding::{self, VerdictFinding};
+use drydock_testkit::finding::{self, Finding};
 use drydock_testkit::host::{TestHost, client_of};
 use drydock_testkit::observer::ObserverProcess;
 
@@ -115,7 +115,7 @@ async fn drain_in_chaos(
     drydock: &Drydock,
     chaos: Chaos,
     maintenance: &Maintenance,
-) -> Result<(SeenStatus, Vec<VerdictFinding>)> {
+) -> Result<(SeenStatus, Vec<Finding>)> {
     let (direct, aggregated) = (drydock.direct().await?, drydock.host.client().await?);
     let writers = Writers::start([direct.clone(), aggregated.clone(), direct.clone(), aggregated]);
     let (seen, mut findings) = ServerFaults::new(drydock, chaos).during(maintenance.drain()).await?;

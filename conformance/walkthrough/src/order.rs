@@ -2,7 +2,7 @@
 //! the tiers before it, on all nodes of the maintenance, is gone.
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use jiff::Timestamp;
 
 use super::history::{Departure, Departures};
@@ -14,7 +14,7 @@ struct ObservedTier<'a> {
 }
 
 /// Judges departures from the maintained nodes by the plan, which has no selectors.
-pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures) -> Vec<VerdictFinding> {
+pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures) -> Vec<Finding> {
     let left: Vec<_> = departures.values().filter(|d| nodes.contains(&d.node)).collect();
     let tiers: Vec<_> = tiers(plan, &left).into_iter().filter(|tier| !tier.pods.is_empty()).collect();
     let mut findings = vec![several(&tiers), covered(plan, &left)];
@@ -26,20 +26,17 @@ pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures)
 }
 
 /// With fewer than two tiers there would be no order to judge.
-fn several(tiers: &[ObservedTier<'_>]) -> VerdictFinding {
+fn several(tiers: &[ObservedTier<'_>]) -> Finding {
     let told: Vec<_> = tiers.iter().map(|tier| format!("{} ({} pods)", tier.name, tier.pods.len())).collect();
-    VerdictFinding::new(
+    Finding::new(
         tiers.len() > 1,
         format!("tiers that had pods, in the order of the plan: {}", told.join(", ")),
     )
 }
 
-fn covered(plan: &[DrainPlanEntry], left: &[&Departure]) -> VerdictFinding {
+fn covered(plan: &[DrainPlanEntry], left: &[&Departure]) -> Finding {
     let outside: Vec<_> = left.iter().filter(|d| entry_of(plan, d).is_none()).map(|d| &d.pod).collect();
-    VerdictFinding::new(
-        outside.is_empty(),
-        format!("pods that left without an entry of the plan: {outside:?}"),
-    )
+    Finding::new(outside.is_empty(), format!("pods that left without an entry of the plan: {outside:?}"))
 }
 
 fn tiers<'a>(plan: &[DrainPlanEntry], left: &[&'a Departure]) -> Vec<ObservedTier<'a>> {
@@ -61,15 +58,15 @@ fn name(entry: &DrainPlanEntry) -> String {
 
 /// Compares the last end of a tier with the first request of the next. The end is when the host received the
 /// deletion, which is before it was carried out: what is too early here was too early by any clock.
-fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> VerdictFinding {
+fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> Finding {
     let Some(first) = after.pods.iter().filter_map(|pod| Some((pod.asked?, pod))).min_by_key(|(at, _)| *at)
     else {
-        return VerdictFinding::new(false, format!("nobody asked for the pods of tier {}", after.name));
+        return Finding::new(false, format!("nobody asked for the pods of tier {}", after.name));
     };
     // A pod that was bound only after the next tier had begun could not hold it up.
     let present = before.pods.iter().filter(|pod| pod.bound.is_none_or(|bound| bound < first.0));
     let Some((end, last)) = present.filter_map(|pod| Some((pod.gone?, pod))).max_by_key(|(at, _)| *at) else {
-        return VerdictFinding::new(
+        return Finding::new(
             true,
             format!("{} after {}: no end of a pod was logged", after.name, before.name),
         );
@@ -78,13 +75,10 @@ fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> VerdictFindin
     if first.0 < end {
         let early = milliseconds(first.0, end);
         let (first, last) = (&first.1.pod, &last.pod);
-        return VerdictFinding::new(
-            false,
-            format!("{what}: {first} was asked {early} ms before {last} was gone"),
-        );
+        return Finding::new(false, format!("{what}: {first} was asked {early} ms before {last} was gone"));
     }
     let pause = milliseconds(end, first.0);
-    VerdictFinding::new(true, format!("{what}: asked {pause} ms after the last pod's end"))
+    Finding::new(true, format!("{what}: asked {pause} ms after the last pod's end"))
 }
 
 fn milliseconds(from: Timestamp, to: Timestamp) -> i128 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_testkit::drydock::Drydock;
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use serde_json::json;
 
 use super::maintenance::{Maintenance, NAME};
@@ -67,7 +67,7 @@ impl StreamClients {
 
     /// Deletes the maintenance, waits until each client has ended, prints what it said, and compares its last
     /// line with the object.
-    pub async fn finish(self, maintenance: &Maintenance) -> Result<Vec<VerdictFinding>> {
+    pub async fn finish(self, maintenance: &Maintenance) -> Result<Vec<Finding>> {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
@@ -80,7 +80,7 @@ impl StreamClients {
             eprint!("{said}");
             let last = said.lines().last().unwrap_or_default();
             let what = format!("{} ends with {last:?}; the object has {expected:?}", client.command);
-            findings.push(VerdictFinding::new(is_good && last == expected, what));
+            findings.push(Finding::new(is_good && last == expected, what));
         }
         Ok(findings)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use drydock_testkit::cluster::is_schedulable;
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::host::{TestHost, audit};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
@@ -20,14 +20,12 @@ pub async fn after_drain(
     host: &TestHost,
     client: &Client,
     maintenance: &Maintenance,
-) -> Result<Vec<VerdictFinding>> {
+) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for node in &maintenance.nodes {
         let left = pods_on(client, node).await?;
-        findings.push(VerdictFinding::new(
-            left.is_empty(),
-            format!("{node} is empty by the host's own list {left:?}"),
-        ));
+        findings
+            .push(Finding::new(left.is_empty(), format!("{node} is empty by the host's own list {left:?}")));
     }
     workload::wait_ready(host)?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), workload::NAMESPACE);
@@ -35,7 +33,7 @@ pub async fn after_drain(
         pods.list(&ListParams::default()).await?.into_iter().filter_map(|p| p.spec?.node_name).collect();
     let elsewhere = nodes.iter().filter(|node| !maintenance.nodes.contains(node)).count();
     let what = format!("every workload has all of its pods; {elsewhere} of {} on other nodes", nodes.len());
-    findings.push(VerdictFinding::new(elsewhere == nodes.len() && elsewhere > 0, what));
+    findings.push(Finding::new(elsewhere == nodes.len() && elsewhere > 0, what));
     Ok(findings)
 }
 
@@ -46,7 +44,7 @@ pub async fn of_the_way(
     seen: &SeenStatus,
     interceptor: &PlaygroundInterceptor,
     before: &BTreeMap<String, String>,
-) -> Result<Vec<VerdictFinding>> {
+) -> Result<Vec<Finding>> {
     let log = audit::requests(&host.audit_log())?;
     let departures = history::departures(&log);
     super::say(&evictions::cost_in_reviews(&log));
@@ -59,7 +57,7 @@ pub async fn of_the_way(
 }
 
 /// The nodes are as they were before, and their DaemonSet pods are back.
-pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Result<Vec<VerdictFinding>> {
+pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Result<Vec<Finding>> {
     let nodes: Api<Node> = Api::all(client.clone());
     let mut findings = vec![workload::agents_return(client).await?];
     for name in &maintenance.nodes {
@@ -67,10 +65,8 @@ pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Res
         let (is, should) = (is_schedulable(&node), *name != maintenance.cordoned);
         let state = if should { "schedulable again" } else { "still cordoned, as it was before" };
         let marked = workload::is_marked(&node) && !is_tainted(&node);
-        findings.push(VerdictFinding::new(
-            is == should && marked,
-            format!("{name} is {state}, its own taint stands"),
-        ));
+        findings
+            .push(Finding::new(is == should && marked, format!("{name} is {state}, its own taint stands")));
     }
     Ok(findings)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::host::TestHost;
 use drydock_testkit::wait::until;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -72,7 +72,7 @@ pub fn is_marked(node: &Node) -> bool {
 }
 
 /// Waits until each node has its pod of the DaemonSet again.
-pub async fn agents_return(client: &Client) -> Result<VerdictFinding> {
+pub async fn agents_return(client: &Client) -> Result<Finding> {
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items.len();
     let everywhere = |found: Option<&DaemonSet>| {
         let ready = found.and_then(|set| set.status.as_ref()).map(|status| status.number_ready);
@@ -80,7 +80,7 @@ pub async fn agents_return(client: &Client) -> Result<VerdictFinding> {
     };
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
     until(sets, "agent", Duration::from_secs(300), "on every node", everywhere).await?;
-    Ok(VerdictFinding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
+    Ok(Finding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
 }
 
 /// Deletes two pods of an application at once, past its budget of one.

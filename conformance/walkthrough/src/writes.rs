@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::node_maintenance::NodeMaintenance;
-use drydock_testkit::finding::VerdictFinding;
+use drydock_testkit::finding::Finding;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -60,7 +60,7 @@ impl Writers {
     }
 
     /// Ends them and compares what they know with what is there.
-    pub async fn finish(self, client: Client) -> Result<Vec<VerdictFinding>> {
+    pub async fn finish(self, client: Client) -> Result<Vec<Finding>> {
         self.stop.cancel();
         let mut records = Vec::new();
         for task in self.tasks {
@@ -79,7 +79,7 @@ impl Writers {
              one); lost or wrong: {wrong:?}",
             records.len()
         );
-        Ok(vec![VerdictFinding::new(wrong.is_empty() && acknowledged > 0, what)])
+        Ok(vec![Finding::new(wrong.is_empty() && acknowledged > 0, what)])
     }
 }
 
