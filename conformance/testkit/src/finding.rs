@@ -1,16 +1,16 @@
-//! What a judge found: one line each, good or bad.
+//! What a judge found: one line for each fact that was checked.
 
-/// Something that was checked.
+/// A fact that was checked.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Is it as it should be?
+    /// Whether it is as it should be.
     pub good: bool,
-    /// What it is.
+    /// The fact in words.
     pub what: String,
 }
 
 impl Finding {
-    /// A finding.
+    /// Returns a finding.
     pub fn new(good: bool, what: impl Into<String>) -> Finding {
         Finding { good, what: what.into() }
     }

@@ -1,12 +1,13 @@
 //! What an attack is.
 
 use anyhow::Result;
+use drydock_testkit::finding::Finding;
 use futures::future::LocalBoxFuture;
 
 use crate::context::AttackContext;
 
 /// What an attack does, in its context.
-pub type AttackRun = fn(AttackContext) -> LocalBoxFuture<'static, Result<Vec<AttackFinding>>>;
+pub type AttackRun = fn(AttackContext) -> LocalBoxFuture<'static, Result<Vec<Finding>>>;
 
 /// One attack.
 pub struct Attack {
@@ -22,22 +23,6 @@ pub struct Attack {
     pub small_store: bool,
     /// Runs the attack, and judges what only the attack can see.
     pub run: AttackRun,
-}
-
-/// A fact that an attack has observed.
-#[derive(Clone, Debug)]
-pub struct AttackFinding {
-    /// Whether it is as it should be.
-    pub good: bool,
-    /// The fact.
-    pub text: String,
-}
-
-impl AttackFinding {
-    /// A fact.
-    pub fn new(good: bool, text: impl Into<String>) -> AttackFinding {
-        AttackFinding { good, text: text.into() }
-    }
 }
 
 impl Attack {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::attack::{Attack, AttackFinding};
+use drydock_testkit::finding::Finding;
+
+use crate::attack::Attack;
 use crate::bystanders::BystanderResults;
 
 /// Reviews beside those that an attack may cause: bursts, and those that bystanders cause.
@@ -34,7 +36,7 @@ pub struct AttackResult {
 
 impl AttackResult {
     /// Judges: by counts, codes and bytes, never by time.
-    pub fn judge(mut self, attack: &Attack, findings: Vec<AttackFinding>) -> AttackResult {
+    pub fn judge(mut self, attack: &Attack, findings: Vec<Finding>) -> AttackResult {
         let (bystanders, mut harm) = (&self.bystanders, Vec::new());
         let count = |who: &str, count: &crate::bystanders::RequestCount| {
             let first = count.first.as_deref().unwrap_or_default();
@@ -61,7 +63,7 @@ impl AttackResult {
         let exceeded = allowed.filter(|allowed| self.reviews > *allowed);
         harm.extend(exceeded.map(|allowed| format!("{} reviews, more than {allowed}", self.reviews)));
         harm.extend(self.fault.as_ref().map(|fault| format!("answered {fault}")));
-        harm.extend(findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.text));
+        harm.extend(findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.what));
         harm.extend(self.summary.is_empty().then(|| "nothing was attacked".to_owned()));
         self.harm = harm;
         self
@@ -102,7 +104,7 @@ mod tests {
     }
 
     fn harm(result: AttackResult, attack: &Attack) -> Vec<String> {
-        result.judge(attack, vec![AttackFinding::new(true, "all is well")]).harm
+        result.judge(attack, vec![Finding::new(true, "all is well")]).harm
     }
 
     #[test]
@@ -158,7 +160,7 @@ mod tests {
         assert!(harm(AttackResult { reviews: 1_400, ..result() }, &strangers).is_empty());
         let tenant = ATTACK.by_new_questions();
         assert!(harm(AttackResult { reviews: 1_400, ..result() }, &tenant)[0].contains("more than 900"));
-        let bad = result().judge(&ATTACK, vec![AttackFinding::new(false, "a fact")]);
+        let bad = result().judge(&ATTACK, vec![Finding::new(false, "a fact")]);
         assert_eq!(bad.harm, ["a fact"]);
     }
 }

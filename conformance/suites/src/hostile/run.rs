@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
 
 use crate::Flags;
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::bystanders::{Bystanders, SmallDrain, TenantObserver};
 use crate::context::{ATTACKER_ADDRESS, AttackContext, AttackSize};
 use crate::judge::AttackResult;
@@ -44,7 +45,7 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<
     report::table(&all)
 }
 
-async fn calm(context: AttackContext) -> Result<Vec<AttackFinding>> {
+async fn calm(context: AttackContext) -> Result<Vec<Finding>> {
     context.wait().await;
     context.say("nobody asked anything".into());
     Ok(Vec::new())
@@ -96,14 +97,14 @@ impl Scene<'_> {
         Ok(result)
     }
 
-    async fn attack(&self, attack: &Attack, context: &AttackContext) -> Vec<AttackFinding> {
+    async fn attack(&self, attack: &Attack, context: &AttackContext) -> Vec<Finding> {
         let guard = context.pick(GUARD[0], GUARD[1]);
         match tokio::time::timeout(guard, (attack.run)(context.clone())).await {
             Ok(Ok(findings)) => findings,
             Ok(Err(error)) => {
-                vec![AttackFinding::new(false, format!("the attack could not go on: {error:#}"))]
+                vec![Finding::new(false, format!("the attack could not go on: {error:#}"))]
             }
-            Err(_) => vec![AttackFinding::new(false, format!("the attack did not end within {guard:?}"))],
+            Err(_) => vec![Finding::new(false, format!("the attack did not end within {guard:?}"))],
         }
     }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use drydock_testkit::finding::Finding;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use serde_json::json;
 
 use super::eviction_requests::{Findings, create_requests, large_request, no_findings, uid};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{FlowWindows, RawFrames, ServerEndpoint, UserConnection, UserRequest, fields};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
@@ -92,7 +93,7 @@ async fn unread_through_host(context: AttackContext) -> Findings {
     let kept = context.setup.host_resident().saturating_sub(before);
     context.say(format!("the host took {kept} MiB more"));
     drop(held);
-    Ok(vec![AttackFinding::new(
+    Ok(vec![Finding::new(
         kept <= HOST,
         format!("the host keeps {kept} MiB of what is not read, more than {HOST}"),
     )])

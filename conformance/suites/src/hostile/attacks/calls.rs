@@ -8,12 +8,13 @@ use anyhow::{Result, ensure};
 use bytes::Bytes;
 use drydock_proto::status::v1alpha1::watch_evictions_response::Event;
 use drydock_proto::status::v1alpha1::{WatchEvictionsRequest, WatchEvictionsResponse, WatchOptions};
+use drydock_testkit::finding::Finding;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 
 use super::eviction_requests::{Findings, create_requests};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
 use crate::context::AttackContext;
 
@@ -56,8 +57,8 @@ async fn garbage(context: AttackContext) -> Findings {
         .await;
     let unknown = context.counted("grpc-status 12");
     Ok(vec![
-        AttackFinding::new(context.counted("open") == 0, "a stream was opened by a broken call"),
-        AttackFinding::new(unknown > 0, "a method that there is not was not refused as such"),
+        Finding::new(context.counted("open") == 0, "a stream was opened by a broken call"),
+        Finding::new(unknown > 0, "a method that there is not was not refused as such"),
     ])
 }
 
@@ -137,7 +138,7 @@ async fn forged(context: AttackContext) -> Findings {
             }
         })
         .await;
-    Ok(vec![AttackFinding::new(context.counted("foreign") == 0, "a forged token showed another namespace")])
+    Ok(vec![Finding::new(context.counted("foreign") == 0, "a forged token showed another namespace")])
 }
 
 /// Counts the objects of its own namespace and of others that a stream delivers.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
 use crate::setup::MemoryGauge;
@@ -54,12 +55,9 @@ async fn many_budgets(context: AttackContext) -> Findings {
     context.say(format!("{peak} MiB in the controller manager"));
     empty(&context, &path).await?;
     Ok(vec![
-        AttackFinding::new(reported.is_ok(), format!("what is reported of the last pod: {reported:?}")),
-        AttackFinding::new(
-            peak <= MEMORY,
-            format!("{peak} MiB in the controller manager, more than {MEMORY}"),
-        ),
-        AttackFinding::new(context.setup.manager_pid()? == before, "the controller manager was started anew"),
+        Finding::new(reported.is_ok(), format!("what is reported of the last pod: {reported:?}")),
+        Finding::new(peak <= MEMORY, format!("{peak} MiB in the controller manager, more than {MEMORY}")),
+        Finding::new(context.setup.manager_pid()? == before, "the controller manager was started anew"),
     ])
 }
 
@@ -174,9 +172,9 @@ async fn withdrawn(context: AttackContext) -> Findings {
         .await?;
     let text = format!("{withdrawn} requests of {count} pods could be withdrawn");
     Ok(vec![
-        AttackFinding::new(withdrawn <= count, text),
-        AttackFinding::new(withdrawn > 0, "no request could be withdrawn"),
-        AttackFinding::new(blocked.is_ok(), format!("a blocker that says why: {blocked:?}")),
+        Finding::new(withdrawn <= count, text),
+        Finding::new(withdrawn > 0, "no request could be withdrawn"),
+        Finding::new(blocked.is_ok(), format!("a blocker that says why: {blocked:?}")),
     ])
 }
 

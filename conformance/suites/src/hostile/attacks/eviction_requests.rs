@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
-use crate::attack::AttackFinding;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
 
 /// What an attack comes back with.
-pub type Findings = Result<Vec<AttackFinding>>;
+pub type Findings = Result<Vec<Finding>>;
 
 /// Requests that are made at a time.
 const AT_A_TIME: usize = 8;

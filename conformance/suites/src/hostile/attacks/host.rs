@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::node_maintenance;
 use drydock_testkit::wait::retry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, create_requests, no_findings, request, uid};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
 use crate::setup::cluster::maintenance;
@@ -64,7 +65,7 @@ async fn host_queues(context: AttackContext) -> Findings {
         }
     });
     let (_, collected) = tokio::join!(fill, collected(&context, &owned));
-    Ok(vec![AttackFinding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
+    Ok(vec![Finding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
 }
 
 /// A request that belongs to a ConfigMap: the path of each.
@@ -109,7 +110,7 @@ async fn manager_metrics(context: AttackContext) -> Findings {
         })
         .await;
     let read = context.setup.manager_series().await;
-    Ok(vec![AttackFinding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
+    Ok(vec![Finding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
 }
 
 async fn many_maintenances(context: AttackContext) -> Findings {

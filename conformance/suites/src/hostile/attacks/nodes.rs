@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::{named_node_maintenance, node_maintenance};
 use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::eviction_requests::Findings;
 use super::host::allow_maintenances;
 use super::store::drained;
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
 use crate::setup::cluster::maintenance;
@@ -64,12 +65,12 @@ async fn future_nodes(context: AttackContext) -> Findings {
     let names = all["items"].as_array().into_iter().flatten().map(|m| m["metadata"]["name"].as_str());
     let foreign = names.flatten().filter(|found| found.starts_with(&format!("{name}-"))).count();
     Ok(vec![
-        AttackFinding::new(own.code.is_success(), format!("their own node: {}", own.summary())),
-        AttackFinding::new(
+        Finding::new(own.code.is_success(), format!("their own node: {}", own.summary())),
+        Finding::new(
             foreign == 1,
             format!("{} maintenances of others' nodes were made", foreign.saturating_sub(1)),
         ),
-        AttackFinding::new(context.counted("200") == 0, "a maintenance was changed to others' nodes"),
+        Finding::new(context.counted("200") == 0, "a maintenance was changed to others' nodes"),
     ])
 }
 
@@ -117,7 +118,7 @@ async fn own_nodes(context: AttackContext) -> Findings {
     let complete = json!({"spec": {"stage": "Complete"}});
     context.setup.done(&UserRequest::merge(maintenance(&format!("{name}-all")), &complete)).await?;
     let drained = drained(&context, &name).await;
-    let drained = AttackFinding::new(
+    let drained = Finding::new(
         drained.is_ok(),
         format!("the end of the drain, when other nodes take pods: {drained:?}"),
     );
@@ -132,8 +133,8 @@ async fn kept(context: &AttackContext, name: &str, uid: &str) -> Findings {
         format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
     let asked = context.setup.admin().await?.ask_again(&UserRequest::get(&request)).await?;
     Ok(vec![
-        AttackFinding::new(blocker.is_ok(), format!("a blocker that says why the pod stays: {blocker:?}")),
-        AttackFinding::new(
+        Finding::new(blocker.is_ok(), format!("a blocker that says why the pod stays: {blocker:?}")),
+        Finding::new(
             asked.code == http::StatusCode::NOT_FOUND,
             format!("the eviction of Drydock itself: {}", asked.summary()),
         ),

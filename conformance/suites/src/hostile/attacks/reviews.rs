@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Result;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use futures::future::join_all;
@@ -13,7 +14,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER, no_findings, uid};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::context::AttackContext;
 
@@ -148,7 +149,7 @@ async fn long_names(context: AttackContext) -> Findings {
         .await;
     let reviews = context.setup.reviews().await?.saturating_sub(before);
     let most = BESIDE.0 * began.elapsed().as_secs() + BESIDE.1;
-    Ok(vec![AttackFinding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
+    Ok(vec![Finding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
 }
 
 /// The host names each RoleBinding whose role is gone in the reason for a denial.
@@ -170,7 +171,7 @@ async fn long_reasons(context: AttackContext) -> Findings {
     let answer = context.connect().await?.ask_again(&UserRequest::get(format!("{path}/last"))).await?;
     let (code, length) = (answer.code, answer.body.len());
     let text = format!("a denial is {code} in {length} bytes");
-    Ok(vec![AttackFinding::new(code == StatusCode::FORBIDDEN && length < 4_096, text)])
+    Ok(vec![Finding::new(code == StatusCode::FORBIDDEN && length < 4_096, text)])
 }
 
 /// Binds all users to a role that does not exist.

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use drydock_testkit::finding::Finding;
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::eviction_requests::{Findings, create_requests, no_findings, request, uid};
 use super::store::drained;
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{UserConnection, UserRequest};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
 use crate::setup::{Account, Tenant};
@@ -103,7 +104,7 @@ async fn many_accounts(context: AttackContext) -> Findings {
     let (one, all) = (one?, all?);
     context.say(format!("one account got {one} reads, many got {all}"));
     let text = format!("one account got {one} reads, many accounts of one tenant {all}");
-    Ok(vec![AttackFinding::new(all <= 2 * one, text)])
+    Ok(vec![Finding::new(all <= 2 * one, text)])
 }
 
 /// The answers that a tenant gets until the time is over.

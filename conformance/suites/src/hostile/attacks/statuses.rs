@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::time::format_seconds;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER, until};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
 use crate::setup::cluster::{PATIENT, has_condition};
@@ -92,10 +93,7 @@ async fn revived_pods(context: AttackContext) -> Findings {
     }
     let words = ["ended as Evicted while the pod is there"];
     let blocker = context.setup.blocker(LIMIT, &name, "Other", &words).await;
-    Ok(vec![AttackFinding::new(
-        blocker.is_ok(),
-        format!("a blocker of a pod that is there still: {blocker:?}"),
-    )])
+    Ok(vec![Finding::new(blocker.is_ok(), format!("a blocker of a pod that is there still: {blocker:?}"))])
 }
 
 async fn owned_fields(context: AttackContext) -> Findings {
@@ -103,12 +101,12 @@ async fn owned_fields(context: AttackContext) -> Findings {
 }
 
 /// A refusal by the rules on values says nothing about authorization.
-fn forbidden(context: &AttackContext) -> AttackFinding {
-    AttackFinding::new(context.counted("403") > 0, "nothing was forbidden")
+fn forbidden(context: &AttackContext) -> Finding {
+    Finding::new(context.counted("403") > 0, "nothing was forbidden")
 }
 
 /// Says that a pod is evicted, in every way.
-async fn end(context: &AttackContext) -> Result<AttackFinding> {
+async fn end(context: &AttackContext) -> Result<Finding> {
     let name = context.setup.lasting_request(&context.tenant).await?;
     until(context, &name, is_turn_of(PATIENT)).await?;
     let path = context.tenant.request(&name);
@@ -132,7 +130,7 @@ async fn end(context: &AttackContext) -> Result<AttackFinding> {
     let status =
         context.setup.admin().await?.ask_again(&UserRequest::get(&path)).await?.json()["status"].take();
     let goes_on = status["activeInterceptors"] == json!([PATIENT]) && status["conditions"].is_null();
-    Ok(AttackFinding::new(goes_on, format!("of a pod that runs is said: {status}")))
+    Ok(Finding::new(goes_on, format!("of a pod that runs is said: {status}")))
 }
 
 /// Sets the interceptors of a request before the controller has.
@@ -157,7 +155,7 @@ async fn stolen_turns(context: AttackContext) -> Findings {
         targets.iter().any(|target| target["name"] == mine)
     };
     let stolen = all["items"].as_array().into_iter().flatten().filter(is_stolen).count();
-    let chosen = AttackFinding::new(stolen == 0, format!("{stolen} requests have another's interceptors"));
+    let chosen = Finding::new(stolen == 0, format!("{stolen} requests have another's interceptors"));
     Ok(vec![chosen, forbidden(&context)])
 }
 
@@ -174,7 +172,7 @@ fn turn_of_mine() -> Value {
 
 /// Ends the turn of the last interceptor, which waits for a budget: no interceptor would evict the pod after
 /// it.
-async fn silence(context: &AttackContext) -> Result<AttackFinding> {
+async fn silence(context: &AttackContext) -> Result<Finding> {
     let uid = blocked_request(context).await?;
     let path = context.tenant.request(&uid);
     let mut entry = context.setup.done(&UserRequest::get(&path)).await?["status"]["interceptors"][0].take();
@@ -187,10 +185,7 @@ async fn silence(context: &AttackContext) -> Result<AttackFinding> {
     let entries = status["interceptors"].as_array().cloned().unwrap_or_default();
     let is_silent = |entry: &Value| entry["message"] == "all is well" || !entry["completionTime"].is_null();
     let silent = entries.iter().any(is_silent);
-    Ok(AttackFinding::new(
-        !silent,
-        format!("imperative-eviction does not say what is said of it: {entries:?}"),
-    ))
+    Ok(Finding::new(!silent, format!("imperative-eviction does not say what is said of it: {entries:?}")))
 }
 
 /// A request that waits for a budget which never lets its pod go. Its name.
@@ -218,7 +213,7 @@ async fn blocked_request(context: &AttackContext) -> Result<String> {
 }
 
 /// Applies what the controllers wrote, as it is: an owner may take it away with the next apply.
-async fn own(context: &AttackContext) -> Result<AttackFinding> {
+async fn own(context: &AttackContext) -> Result<Finding> {
     let uid = blocked_or_lasting(context).await?;
     let path = context.tenant.request(&uid);
     let found = context.setup.done(&UserRequest::get(&path)).await?;
@@ -234,7 +229,7 @@ async fn own(context: &AttackContext) -> Result<AttackFinding> {
     again_and_again(context, &asks).await?;
     let owners = context.setup.done(&UserRequest::get(&path)).await?["metadata"]["managedFields"].take();
     let stolen = owners.as_array().is_some_and(|all| all.iter().any(|entry| entry["manager"] == "thief"));
-    Ok(AttackFinding::new(!stolen, format!("the controllers' fields have another owner: {owners}")))
+    Ok(Finding::new(!stolen, format!("the controllers' fields have another owner: {owners}")))
 }
 
 /// The request of the tenant that is there, or one that is made.

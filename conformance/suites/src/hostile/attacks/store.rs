@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::wait::retry;
 use serde_json::json;
 
 use super::eviction_requests::{Findings, create_requests, request, uid};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
 use crate::setup::cluster::{has_condition, maintenance};
@@ -50,7 +51,7 @@ async fn filled(context: AttackContext) -> Findings {
     let (filled, drained) = tokio::join!(context.each(fill, LANES), drained(&context, &name));
     filled?;
     context.say(format!("{pods} pods drained in {} s", began.elapsed().as_secs()));
-    Ok(vec![AttackFinding::new(drained.is_ok(), format!("the drain of the filled namespace: {drained:?}"))])
+    Ok(vec![Finding::new(drained.is_ok(), format!("the drain of the filled namespace: {drained:?}"))])
 }
 
 async fn history_flood(context: AttackContext) -> Findings {
@@ -63,7 +64,7 @@ async fn history_flood(context: AttackContext) -> Findings {
         })
         .await;
     let full = context.counted("507");
-    Ok(vec![AttackFinding::new(full == 0, format!("the store was full for {full} writes"))])
+    Ok(vec![Finding::new(full == 0, format!("the store was full for {full} writes"))])
 }
 
 /// Waits until a maintenance is drained, and completes it.
@@ -92,7 +93,7 @@ async fn deleted(context: AttackContext) -> Findings {
     );
     let gone = gone.await;
     context.say(format!("gone in {} s", began.elapsed().as_secs()));
-    Ok(vec![AttackFinding::new(gone.is_ok(), format!("the namespace: {gone:?}"))])
+    Ok(vec![Finding::new(gone.is_ok(), format!("the namespace: {gone:?}"))])
 }
 
 async fn held(context: AttackContext) -> Findings {
@@ -114,5 +115,5 @@ async fn held(context: AttackContext) -> Findings {
     context.each(release, LANES).await?;
     let left = context.connect().await?.done(&UserRequest::get(&path)).await?;
     let left = left["items"].as_array().map_or(0, Vec::len);
-    Ok(vec![AttackFinding::new(left == 0, format!("{left} requests could not be released"))])
+    Ok(vec![Finding::new(left == 0, format!("{left} requests could not be released"))])
 }

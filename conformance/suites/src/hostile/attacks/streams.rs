@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 use drydock_proto::status::v1alpha1::WatchEvictionsRequest;
+use drydock_testkit::finding::Finding;
 use futures::future::join_all;
 use hyper::body::Incoming;
 use serde_json::json;
 
 use super::eviction_requests::{Findings, create_requests, no_findings, uid};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::{FlowWindows, RawFrames, UserConnection, UserRequest, call, call_fields, status_of};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
@@ -61,9 +62,9 @@ async fn many(context: AttackContext) -> Findings {
     let open = held.bodies.len();
     let text = format!("{open} streams of one user were open, more than {MOST}");
     Ok(vec![
-        AttackFinding::new(open <= MOST, text),
-        AttackFinding::new(open > 0, "no stream was opened"),
-        AttackFinding::new(context.counted("grpc-status 8") > 0, "no stream was refused"),
+        Finding::new(open <= MOST, text),
+        Finding::new(open > 0, "no stream was opened"),
+        Finding::new(context.counted("grpc-status 8") > 0, "no stream was refused"),
     ])
 }
 
@@ -108,7 +109,7 @@ async fn distinct(context: AttackContext, terms: usize) -> Findings {
     let held = hold(&context, DIFFERENT, FlowWindows::USUAL, |at| watch(&context, selector(at))).await;
     write(&context).await;
     let open = held.bodies.len();
-    Ok(vec![AttackFinding::new(open > 0, "no stream was opened")])
+    Ok(vec![Finding::new(open > 0, "no stream was opened")])
 }
 
 async fn opened_and_dropped(context: AttackContext) -> Findings {

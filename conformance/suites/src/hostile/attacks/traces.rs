@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use serde_json::{Value, json};
 
 use super::eviction_requests::Findings;
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
 
@@ -56,7 +57,7 @@ async fn metric_series(context: AttackContext) -> Findings {
     )
     .await?;
     let (name, series) = context.setup.manager_series().await?;
-    Ok(vec![AttackFinding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
+    Ok(vec![Finding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
 }
 
 /// A token that counts would have the lower one after it refused, and leave a record of the writer forever.
@@ -79,10 +80,7 @@ async fn fencing_tokens(context: AttackContext) -> Findings {
             UserRequest::post(&path, &object).with("drydock-lease-epoch", round.to_string())
         })
         .await;
-    Ok(vec![AttackFinding::new(
-        !counts,
-        format!("a tenant's term was taken: {high}, and the lower one {low}"),
-    )])
+    Ok(vec![Finding::new(!counts, format!("a tenant's term was taken: {high}, and the lower one {low}"))])
 }
 
 async fn event_flood(context: AttackContext) -> Findings {
@@ -95,7 +93,7 @@ async fn event_flood(context: AttackContext) -> Findings {
         pods.iter().map(|(pod, uid)| UserRequest::post(&path, &eviction_request(pod, uid, "a.example.com")));
     context.each(asks.collect(), 8).await?;
     let warned = event_of_another(&context).await;
-    Ok(vec![AttackFinding::new(warned.is_ok(), format!("another tenant's event: {warned:?}"))])
+    Ok(vec![Finding::new(warned.is_ok(), format!("another tenant's event: {warned:?}"))])
 }
 
 /// The warning of a pod of somebody else comes through.

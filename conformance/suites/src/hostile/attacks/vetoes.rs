@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::time::format_seconds;
+use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::retry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER, until};
-use crate::attack::{Attack, AttackFinding};
+use crate::attack::Attack;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
 use crate::setup::Pods;
@@ -77,19 +78,13 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
     });
     let replaced = replaced.await;
     Ok(vec![
-        AttackFinding::new(
-            blocker.is_ok(),
-            format!("a blocker that names the finalizer: {}", whether(&blocker)),
-        ),
-        AttackFinding::new(ended.is_ok(), format!("the end of a request that is held: {}", whether(&ended))),
-        AttackFinding::new(
+        Finding::new(blocker.is_ok(), format!("a blocker that names the finalizer: {}", whether(&blocker))),
+        Finding::new(ended.is_ok(), format!("the end of a request that is held: {}", whether(&ended))),
+        Finding::new(
             joined.code == StatusCode::UNPROCESSABLE_ENTITY,
             format!("a requester of a request that is being deleted: {}", joined.summary()),
         ),
-        AttackFinding::new(
-            replaced.is_ok(),
-            format!("another request, when it is gone: {}", whether(&replaced)),
-        ),
+        Finding::new(replaced.is_ok(), format!("another request, when it is gone: {}", whether(&replaced))),
     ])
 }
 
@@ -129,15 +124,12 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     let asked =
         until(&context, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
     Ok(vec![
-        AttackFinding::new(
+        Finding::new(
             blocker.is_ok(),
             format!("a blocker that names who made the request: {}", whether(&blocker)),
         ),
-        AttackFinding::new(
-            made <= most,
-            format!("{made} requests for another pod, each of which was replaced"),
-        ),
-        AttackFinding::new(
+        Finding::new(made <= most, format!("{made} requests for another pod, each of which was replaced")),
+        Finding::new(
             asked.is_ok(),
             format!("the pod's own request, when its name is free: {}", whether(&asked)),
         ),
@@ -154,14 +146,8 @@ async fn endless_turn(context: AttackContext) -> Findings {
     let words = [PATIENT, "nearly there", "expected to finish"];
     let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &words).await;
     Ok(vec![
-        AttackFinding::new(
-            context.counted("200") == pods.len(),
-            "the interceptor could not report".to_owned(),
-        ),
-        AttackFinding::new(
-            blocker.is_ok(),
-            format!("a blocker that names the interceptor: {}", whether(&blocker)),
-        ),
+        Finding::new(context.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        Finding::new(blocker.is_ok(), format!("a blocker that names the interceptor: {}", whether(&blocker))),
     ])
 }
 
@@ -179,15 +165,12 @@ async fn borrowed_words(context: AttackContext) -> Findings {
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
     let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
     Ok(vec![
-        AttackFinding::new(
-            context.counted("200") == pods.len(),
-            "the interceptor could not report".to_owned(),
-        ),
-        AttackFinding::new(
+        Finding::new(context.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        Finding::new(
             blocker.is_ok(),
             format!("a blocker that says whose words these are: {}", whether(&blocker)),
         ),
-        AttackFinding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
+        Finding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
     ])
 }
 
@@ -213,11 +196,8 @@ async fn endless_pods(context: AttackContext) -> Findings {
     }
     let ended = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
     Ok(vec![
-        AttackFinding::new(has_blocker, format!("no blocker names the namespace after {TIMES} pods")),
-        AttackFinding::new(
-            ended.is_ok(),
-            format!("the end of the drain, when no more come: {}", whether(&ended)),
-        ),
+        Finding::new(has_blocker, format!("no blocker names the namespace after {TIMES} pods")),
+        Finding::new(ended.is_ok(), format!("the end of the drain, when no more come: {}", whether(&ended))),
     ])
 }
 
