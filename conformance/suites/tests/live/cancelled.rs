@@ -46,7 +46,7 @@ async fn a_tenant_who_cancels_interrupts_nobody() -> Result<()> {
         drop(asked);
         let noted = json!({"metadata": {"annotations": {"round": round.to_string()}}});
         maintenances.patch(OF_ANOTHER, &PatchParams::default(), &Patch::Merge(&noted)).await?;
-        tokio::time::timeout(LIMIT, told(&mut events, &round.to_string()))
+        tokio::time::timeout(LIMIT, read_until(&mut events, &round.to_string()))
             .await
             .context("a silent watch")??;
     }
@@ -54,7 +54,7 @@ async fn a_tenant_who_cancels_interrupts_nobody() -> Result<()> {
 }
 
 /// Reads up to the event of a round; the watch must not end.
-async fn told(
+async fn read_until(
     events: &mut BoxStream<'_, kube::Result<WatchEvent<DynamicObject>>>,
     round: &str,
 ) -> Result<()> {

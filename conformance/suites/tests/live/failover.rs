@@ -53,9 +53,9 @@ async fn a_late_write_of_an_older_leader_is_refused_through_the_aggregator() -> 
     let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let admin = node_maintenances(&drydock.host.client().await?);
     create(&admin, "one").await?;
-    let told =
+    let seen =
         |object: Option<&DynamicObject>| object.is_some_and(|o| o.data["status"]["observedGeneration"] == 1);
-    until(admin.clone(), "one", LIMIT, "looked at by the leader", told).await?;
+    until(admin.clone(), "one", LIMIT, "seen by the leader", seen).await?;
 
     let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
     let user = "system:serviceaccount:drydock-system:drydock-controller-manager";

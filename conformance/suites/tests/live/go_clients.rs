@@ -1,5 +1,5 @@
 //! client-go's informers through the aggregator: in JSON and in protobuf, by list and watch and by one watch
-//! alone, they are told of what was written, once and in order, also when our server has been away in
+//! alone, they get what was written, once and in order, also when our server has been away in
 //! between.
 
 use std::path::PathBuf;
@@ -39,9 +39,9 @@ async fn informers_are_told_of_what_was_written_once_and_in_order() -> Result<()
     label(&maintenances, "go-other", json!({"suite": "go"})).await?;
     maintenances.delete("go-other", &DeleteParams::default()).await?;
     for informer in &mut informers {
-        let told =
+        let expected =
             ["add go-new 1", "update go-new 2", "delete go-new 2", "add go-other 1", "delete go-other 1"];
-        are_told(informer, &told).await?;
+        assert_delivered(informer, &expected).await?;
     }
 
     drydock.kill_apiserver()?;
@@ -52,14 +52,14 @@ async fn informers_are_told_of_what_was_written_once_and_in_order() -> Result<()
     label(&maintenances, "go-before", json!({"step": "2"})).await?;
     for informer in &mut informers {
         // A client that comes back late gets the last state alone.
-        are_told(informer, &["update go-before 2"]).await?;
+        assert_delivered(informer, &["update go-before 2"]).await?;
     }
     create(&maintenances, "go-after", "go").await?;
     for name in ["go-after", "go-before"] {
         maintenances.delete(name, &DeleteParams::default()).await?;
     }
     for informer in &mut informers {
-        are_told(informer, &["add go-after 1", "delete go-after 1", "delete go-before 2"]).await?;
+        assert_delivered(informer, &["add go-after 1", "delete go-after 1", "delete go-before 2"]).await?;
         let log = informer.log()?;
         assert!(!log.contains("falling back"), "{}: {log}", informer.name);
     }
@@ -104,28 +104,28 @@ async fn start_all(drydock: &Drydock, user: PathBuf) -> Result<Vec<Informer>> {
         }
     }
     for informer in &mut informers {
-        let (held, told) = informer.synced().await?;
+        let (held, delivered) = informer.synced().await?;
         assert_eq!(held, ["go-before"], "{}", informer.name);
         // The handlers may get it a moment later.
-        if told.is_empty() {
-            are_told(informer, &["add go-before 1"]).await?;
+        if delivered.is_empty() {
+            assert_delivered(informer, &["add go-before 1"]).await?;
         } else {
-            assert_eq!(told, ["add go-before 1"], "{}", informer.name);
+            assert_eq!(delivered, ["add go-before 1"], "{}", informer.name);
         }
     }
     Ok(informers)
 }
 
-async fn are_told(informer: &mut Informer, expected: &[&str]) -> Result<()> {
+async fn assert_delivered(informer: &mut Informer, expected: &[&str]) -> Result<()> {
     for expected in expected {
-        let told = informer.next().await.with_context(|| format!("waiting for {expected:?}"))?;
-        assert_eq!(told, *expected, "{}", informer.name);
+        let delivered = informer.next().await.with_context(|| format!("waiting for {expected:?}"))?;
+        assert_eq!(delivered, *expected, "{}", informer.name);
     }
     Ok(())
 }
 
 /// By our own audit log: an informer that asks for its initial events by a watch never lists, the others do; and those
-/// of metadata are served in the form that they ask for, or would not have been told anything.
+/// of metadata are served in the form that they ask for, or they would have got nothing.
 fn assert_asked(drydock: &Drydock, informers: &[Informer]) -> Result<()> {
     let log = std::fs::read_to_string(drydock.audit_log())?;
     let events: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

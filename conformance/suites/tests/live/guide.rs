@@ -23,8 +23,8 @@ async fn the_examples_of_the_guide_work_as_they_stand_there() -> Result<()> {
     let script = script(&page, &folder)?;
     let said = kubectl.script(&folder, &script).await?;
     ensure!(said.code == 0, "controllers/README.md: {}\n{}\n{script}", said.err, said.out);
-    for told in ["nodemaintenance.coordination.k8s.io/rack-7 condition met", "All pods have left"] {
-        ensure!(said.out.contains(told), "{told:?} is not in {}", said.out);
+    for text in ["nodemaintenance.coordination.k8s.io/rack-7 condition met", "All pods have left"] {
+        ensure!(said.out.contains(text), "{text:?} is not in {}", said.out);
     }
     Ok(())
 }

@@ -111,19 +111,19 @@ async fn daemon_sets_of_two_priorities_leave_one_after_the_other() -> Result<()>
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_told_again_is_counted() -> Result<()> {
     let shared = shared().await?;
-    let namespace = shared.namespace("told-again").await?;
-    let node = shared.node("told-again").await?;
-    namespace.kubectl.apply(&node_maintenance("told-again", "Drain", &[&node])).await?;
+    let namespace = shared.namespace("event-counted").await?;
+    let node = shared.node("event-counted").await?;
+    namespace.kubectl.apply(&node_maintenance("event-counted", "Drain", &[&node])).await?;
     let drained = async |times: i64| {
         let about = format!("--field-selector=involvedObject.name={node},reason=NodeDrained");
         let get = ["get", "events", "--namespace=default", &about, "--output=json"];
-        let told = async || {
+        let is_counted = async || {
             let events: Value = serde_json::from_str(&namespace.kubectl.ok(&get).await?)?;
             let counts =
                 events["items"].as_array().into_iter().flatten().map(|event| event["count"].as_i64());
             Ok(counts.flatten().max() >= Some(times))
         };
-        retry(LIMIT, || format!("the node was not told to be drained {times} times"), told).await
+        retry(LIMIT, || format!("the event NodeDrained was not counted {times} times"), is_counted).await
     };
     drained(1).await?;
     // It comes although the node is cordoned, and is evicted.
@@ -137,9 +137,9 @@ async fn an_event_that_is_told_again_is_counted() -> Result<()> {
     let complete = json!({"spec": {"stage": "Complete"}}).to_string();
     namespace
         .kubectl
-        .ok(&["patch", "nodemaintenance", "told-again", "--type=merge", "-p", &complete])
+        .ok(&["patch", "nodemaintenance", "event-counted", "--type=merge", "-p", &complete])
         .await?;
-    namespace.kubectl.ok(&["delete", "nodemaintenance/told-again"]).await.map(drop)
+    namespace.kubectl.ok(&["delete", "nodemaintenance/counted"]).await.map(drop)
 }
 
 async fn complete(namespace: &Namespace, maintenance: &str) -> Result<()> {

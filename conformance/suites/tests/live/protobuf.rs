@@ -48,12 +48,12 @@ async fn assert_same(shared: &Shared, kind: &str, path: &str) -> Result<()> {
             continue;
         }
         assert_eq!((&decoded["apiVersion"], &decoded["kind"]), (&json["apiVersion"], &json!(kind)));
-        let mut told = json.clone();
+        let mut expected = json.clone();
         for envelope in ["apiVersion", "kind"] {
-            told.as_object_mut().and_then(|object| object.remove(envelope));
+            expected.as_object_mut().and_then(|object| object.remove(envelope));
         }
         let mut differences = Vec::new();
-        compare("", &told, &decoded["object"], &mut differences);
+        compare("", &expected, &decoded["object"], &mut differences);
         assert!(differences.is_empty(), "{differences:#?}\n{json:#}\n{decoded:#}");
         return Ok(());
     }

@@ -30,7 +30,7 @@ const QUESTIONS: [(&str, &str); 7] = [
 ];
 
 /// Who asks: what they show, and the headers that they send.
-struct Stranger<'a> {
+struct RefusedCaller<'a> {
     name: &'a str,
     identity: Option<&'a CertificateFiles>,
     headers: Vec<(&'a str, &'a str)>,
@@ -48,20 +48,20 @@ async fn strangers_are_refused_as_the_host_refuses_them() -> Result<()> {
     let server = Some(&host.pki.server);
     let basic = vec![("authorization", "Basic YWRtaW46YWRtaW4=")];
     let unsigned = vec![("authorization", "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9.")];
-    let stranger = |name, identity, headers| Stranger { name, identity, headers };
-    let strangers = [
-        stranger("nobody", None, vec![]),
-        stranger("nobody with the headers of a front proxy", None, IMPOSTOR.to_vec()),
-        stranger("a user with the headers of a front proxy", Some(&plain), IMPOSTOR.to_vec()),
-        stranger("a certificate of another CA", Some(&forged), vec![]),
-        stranger("a front proxy of another CA", Some(&others.front_proxy), IMPOSTOR.to_vec()),
-        stranger("a certificate for serving", server, vec![]),
-        stranger("nonsense for a token", None, vec![("authorization", "Bearer nonsense")]),
-        stranger("an unsigned token", None, unsigned),
-        stranger("an empty token", None, vec![("authorization", "Bearer ")]),
-        stranger("a password", None, basic),
+    let caller = |name, identity, headers| RefusedCaller { name, identity, headers };
+    let callers = [
+        caller("nobody", None, vec![]),
+        caller("nobody with the headers of a front proxy", None, IMPOSTOR.to_vec()),
+        caller("a user with the headers of a front proxy", Some(&plain), IMPOSTOR.to_vec()),
+        caller("a certificate of another CA", Some(&forged), vec![]),
+        caller("a front proxy of another CA", Some(&others.front_proxy), IMPOSTOR.to_vec()),
+        caller("a certificate for serving", server, vec![]),
+        caller("nonsense for a token", None, vec![("authorization", "Bearer nonsense")]),
+        caller("an unsigned token", None, unsigned),
+        caller("an empty token", None, vec![("authorization", "Bearer ")]),
+        caller("a password", None, basic),
     ];
-    compare(shared, &strangers).await
+    compare(shared, &callers).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,9 +69,9 @@ async fn whoever_may_not_act_as_another_is_refused_as_the_host_refuses_them() ->
     let shared = shared().await?;
     let host = &shared.drydock.host;
     let plain = host.pki.client(&host.dir, "refused-actor", "actor", &["plain"])?;
-    let acts = |name, headers| Stranger { name, identity: Some(&plain), headers };
+    let acts = |name, headers| RefusedCaller { name, identity: Some(&plain), headers };
     let jane = ("impersonate-user", "jane");
-    let strangers = [
+    let callers = [
         acts("a user", vec![jane]),
         acts("an admin", vec![jane, ("impersonate-group", "system:masters")]),
         acts("a service account", vec![("impersonate-user", "system:serviceaccount:kube-system:default")]),
@@ -80,7 +80,7 @@ async fn whoever_may_not_act_as_another_is_refused_as_the_host_refuses_them() ->
         acts("a uid of nobody", vec![("impersonate-uid", "7")]),
         acts("an extra of nobody", vec![("impersonate-extra-scopes", "all")]),
     ];
-    compare(shared, &strangers).await?;
+    compare(shared, &callers).await?;
     // One who may act as jane, without constraint or under one, but as nobody with more.
     for (actor, verb, group) in [
         ("legacy-actor", "impersonate", ""),
@@ -101,8 +101,8 @@ async fn whoever_may_not_act_as_another_is_refused_as_the_host_refuses_them() ->
         let review = json!({"metadata": {}, "spec": {"user": actor, "resourceAttributes": about}});
         allowed(&host.client().await?, &serde_json::from_value(review)?, LIMIT).await?;
         let identity = host.pki.client(&host.dir, &format!("refused-{actor}"), actor, &[])?;
-        let acts = |name, headers| Stranger { name, identity: Some(&identity), headers };
-        let strangers = [
+        let acts = |name, headers| RefusedCaller { name, identity: Some(&identity), headers };
+        let callers = [
             acts("jane, who may nothing", vec![jane]),
             acts("jane of a group", vec![jane, ("impersonate-group", "g")]),
             acts("jane of masters", vec![jane, ("impersonate-group", "system:masters")]),
@@ -110,7 +110,7 @@ async fn whoever_may_not_act_as_another_is_refused_as_the_host_refuses_them() ->
             acts("jane with an extra", vec![jane, ("impersonate-extra-a.io%2fb", "c")]),
             acts("jane with a bad extra", vec![jane, ("impersonate-extra-scopes", "c")]),
         ];
-        compare(shared, &strangers).await?;
+        compare(shared, &callers).await?;
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ async fn tokens_that_were_good_once_are_refused_as_the_host_refuses_them() -> Re
         until_some(LIMIT, late, refused).await?;
         let value = format!("Bearer {token}");
         let headers = vec![("authorization", value.as_str())];
-        compare(shared, &[Stranger { name: "a token of the past", identity: None, headers }]).await?;
+        compare(shared, &[RefusedCaller { name: "a token of the past", identity: None, headers }]).await?;
     }
     Ok(())
 }
@@ -148,9 +148,9 @@ async fn the_host_is_asked_about_selectors_too() -> Result<()> {
     let shared = shared().await?;
     let host = &shared.drydock.host;
     let selective = host.pki.client(&host.dir, "refused-selective", "selective", &[])?;
-    let stranger = Stranger { name: "selective", identity: Some(&selective), headers: Vec::new() };
+    let caller = RefusedCaller { name: "selective", identity: Some(&selective), headers: Vec::new() };
     let path = "{}?labelSelector=a%3Db&fieldSelector=metadata.name%3Dx";
-    let answer = ask(&port(shared, &stranger).await?, &stranger, ("GET", path), OURS).await?;
+    let answer = ask(&port(shared, &caller).await?, &caller, ("GET", path), OURS).await?;
     assert_eq!(answer.0, 403);
     let log = std::fs::read_to_string(host.audit_log())?;
     let reviews = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -164,9 +164,9 @@ async fn the_host_is_asked_about_selectors_too() -> Result<()> {
 
 async fn code(shared: &Shared, token: &str) -> Result<[u16; 2]> {
     let value = format!("Bearer {token}");
-    let stranger = Stranger { name: "", identity: None, headers: vec![("authorization", &value)] };
-    let (ours, host) = (port(shared, &stranger).await?, hosts(&shared.drydock.host, &stranger).await?);
-    let ask = async |client: &Client, kind| ask(client, &stranger, QUESTIONS[0], kind).await;
+    let caller = RefusedCaller { name: "", identity: None, headers: vec![("authorization", &value)] };
+    let (ours, host) = (port(shared, &caller).await?, hosts(&shared.drydock.host, &caller).await?);
+    let ask = async |client: &Client, kind| ask(client, &caller, QUESTIONS[0], kind).await;
     Ok([ask(&ours, OURS).await?, ask(&host, HOSTS).await?].map(|answer| answer.0))
 }
 
@@ -217,15 +217,15 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// Each of them asks both servers everything and gets the same answers.
-async fn compare(shared: &Shared, strangers: &[Stranger<'_>]) -> Result<()> {
+async fn compare(shared: &Shared, callers: &[RefusedCaller<'_>]) -> Result<()> {
     let mut wrong = Vec::new();
-    for stranger in strangers {
-        let (ours, host) = (port(shared, stranger).await?, hosts(&shared.drydock.host, stranger).await?);
+    for caller in callers {
+        let (ours, host) = (port(shared, caller).await?, hosts(&shared.drydock.host, caller).await?);
         for question in QUESTIONS {
-            let found = ask(&ours, stranger, question, OURS).await?;
-            let expected = ask(&host, stranger, question, HOSTS).await?;
+            let found = ask(&ours, caller, question, OURS).await?;
+            let expected = ask(&host, caller, question, HOSTS).await?;
             if found != expected {
-                wrong.push(format!("{}: {question:?}: {found:#?} and not {expected:#?}", stranger.name));
+                wrong.push(format!("{}: {question:?}: {found:#?} and not {expected:#?}", caller.name));
             }
         }
     }
@@ -238,13 +238,13 @@ async fn compare(shared: &Shared, strangers: &[Stranger<'_>]) -> Result<()> {
 /// Status code, body, and headers, with what differs between the kinds replaced.
 async fn ask(
     client: &Client,
-    stranger: &Stranger<'_>,
+    caller: &RefusedCaller<'_>,
     (method, path): (&str, &str),
     kind: &str,
 ) -> Result<(u16, Value, Vec<String>)> {
     let path = path.replace("{}", kind).replace('<', "%3C").replace('>', "%3E");
     let mut request = Request::builder().method(method).uri(path);
-    for (name, value) in &stranger.headers {
+    for (name, value) in &caller.headers {
         request = request.header(*name, *value);
     }
     if method != "GET" {
@@ -266,21 +266,21 @@ async fn ask(
 }
 
 /// The stranger's client to our port.
-async fn port(shared: &Shared, stranger: &Stranger<'_>) -> Result<Client> {
-    shared.drydock.direct_as(shows(&shared.drydock.host, stranger)?).await.context("a client to our port")
+async fn port(shared: &Shared, caller: &RefusedCaller<'_>) -> Result<Client> {
+    shared.drydock.direct_as(shows(&shared.drydock.host, caller)?).await.context("a client to our port")
 }
 
 /// The stranger's client to the host's.
-async fn hosts(host: &TestHost, stranger: &Stranger<'_>) -> Result<Client> {
-    let file = shows(host, stranger)?;
+async fn hosts(host: &TestHost, caller: &RefusedCaller<'_>) -> Result<Client> {
+    let file = shows(host, caller)?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     Client::try_from(config).context("a client to the host")
 }
 
-fn shows(host: &TestHost, stranger: &Stranger<'_>) -> Result<Kubeconfig> {
-    let shown = stranger.identity.unwrap_or(&host.pki.front_proxy);
+fn shows(host: &TestHost, caller: &RefusedCaller<'_>) -> Result<Kubeconfig> {
+    let shown = caller.identity.unwrap_or(&host.pki.front_proxy);
     let mut file = Kubeconfig::from_yaml(&kubeconfig(&host.url, &host.pki.ca, shown))?;
-    if stranger.identity.is_none() {
+    if caller.identity.is_none() {
         file.auth_infos.iter_mut().for_each(|user| user.auth_info = Some(Default::default()));
     }
     Ok(file)

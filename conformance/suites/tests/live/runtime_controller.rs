@@ -25,22 +25,22 @@ const FINALIZER: &str = "test.example.com/controlled";
 async fn a_controller_acts_on_every_state_and_on_the_end() -> Result<()> {
     let api = node_maintenances(&shared().await?.drydock.host.client().await?);
     create(&api, "controlled-before").await?;
-    let (told, mut heard) = channel(64);
+    let (calls, mut received) = channel(64);
     let config = watcher::Config::default().labels("suite=controlled");
     let controller = Controller::new_with(api.clone(), config, node_maintenance_resource());
-    let context = Arc::new((api.clone(), told));
+    let context = Arc::new((api.clone(), calls));
     let reconciling = controller.run(reconcile, |_, _, _| Action::requeue(LIMIT), context);
     let _running = AbortOnDropHandle::new(tokio::spawn(reconciling.for_each(async |_| {})));
 
-    hears(&mut heard, "apply controlled-before 1").await?;
+    receives(&mut received, "apply controlled-before 1").await?;
     create(&api, "controlled-new").await?;
-    hears(&mut heard, "apply controlled-new 1").await?;
+    receives(&mut received, "apply controlled-new 1").await?;
     let step = Patch::Merge(json!({"metadata": {"labels": {"step": "2"}}}));
     api.patch("controlled-new", &PatchParams::default(), &step).await?;
-    hears(&mut heard, "apply controlled-new 2").await?;
+    receives(&mut received, "apply controlled-new 2").await?;
     for name in ["controlled-new", "controlled-before"] {
         api.delete(name, &DeleteParams::default()).await?;
-        hears(&mut heard, &format!("cleanup {name}")).await?;
+        receives(&mut received, &format!("cleanup {name}")).await?;
         let gone = |object: Option<&DynamicObject>| object.is_none();
         until(api.clone(), name, LIMIT, "gone", gone).await?;
     }
@@ -51,7 +51,7 @@ async fn reconcile(
     object: Arc<DynamicObject>,
     context: Arc<(Api<DynamicObject>, Sender<String>)>,
 ) -> Result<Action, finalizer::Error<Infallible>> {
-    let (api, told) = &*context;
+    let (api, calls) = &*context;
     finalizer(api, FINALIZER, object, async |event| {
         let what = match event {
             finalizer::Event::Apply(object) => {
@@ -59,26 +59,26 @@ async fn reconcile(
             }
             finalizer::Event::Cleanup(object) => format!("cleanup {}", object.name_any()),
         };
-        let _ = told.send(what).await;
+        let _ = calls.send(what).await;
         Ok(Action::await_change())
     })
     .await
 }
 
 /// Reads on to what is expected: a state may be acted on again.
-async fn hears(heard: &mut Receiver<String>, expected: &str) -> Result<()> {
+async fn receives(received: &mut Receiver<String>, expected: &str) -> Result<()> {
     let mut others = Vec::new();
-    let hearing = async {
-        while let Some(told) = heard.recv().await {
-            if told == expected {
+    let receiving = async {
+        while let Some(call) = received.recv().await {
+            if call == expected {
                 return Ok(());
             }
-            others.push(told);
+            others.push(call);
         }
         bail!("the controller ended")
     };
-    let heard = tokio::time::timeout(LIMIT, hearing).await;
-    heard.unwrap_or_else(|_| bail!("not in time")).with_context(|| format!("no {expected:?}: {others:?}"))
+    let received = tokio::time::timeout(LIMIT, receiving).await;
+    received.unwrap_or_else(|_| bail!("not in time")).with_context(|| format!("no {expected:?}: {others:?}"))
 }
 
 async fn create(api: &Api<DynamicObject>, name: &str) -> Result<()> {

@@ -49,7 +49,7 @@ pub async fn shared() -> Result<&'static Shared> {
 async fn start() -> Result<Shared> {
     let host = TestHost::shared().await?;
     let kubectl = Kubectl::new(&host);
-    let before = Before::look(&kubectl).await?;
+    let before = Before::read(&kubectl).await?;
     let drydock = Drydock::start(host, Options::default()).await?;
     schema_served(&drydock.host.client().await?, drydock_api::API_VERSION, LIMIT).await?;
     // kubectl remembers what it found before; this makes it look again.
@@ -61,7 +61,7 @@ impl Before {
     /// The arguments of `kubectl get leases` that print the same at any time.
     pub const LEASES: [&str; 3] = ["get", "leases", "--output=name"];
 
-    async fn look(kubectl: &Kubectl) -> Result<Before> {
+    async fn read(kubectl: &Kubectl) -> Result<Before> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "as-before"},
             "spec": {"holderIdentity": "someone"},

@@ -115,10 +115,10 @@ async fn rights_in_one_namespace_give_its_stream_which_ends_with_them() -> Resul
     let refused =
         StatusServiceClient::new(channel.clone()).get_node(node).await.err().context("not refused")?;
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
-    for stranger in ["", "no-token"] {
+    for token_of in ["", "no-token"] {
         // On a connection of its own: one that has proved nobody takes no further requests.
         let channel = self::channel(shared).await?;
-        let refused = watch(&channel, stranger, "stream-mine").await?.err().context("not refused")?;
+        let refused = watch(&channel, token_of, "stream-mine").await?.err().context("not refused")?;
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
     }
     // The other namespace's object first: if it were delivered, it would come before our own.
@@ -126,12 +126,12 @@ async fn rights_in_one_namespace_give_its_stream_which_ends_with_them() -> Resul
     other.held_request("p", &node).await?;
     let uid = namespace.held_pod("p", &node).await?;
     namespace.kubectl.apply(&eviction_request("p", &uid, "test.example.com")).await?;
-    let told = loop {
+    let eviction = loop {
         if let Some(Event::Updated(eviction)) = next(&mut stream).await??.event {
             break eviction;
         }
     };
-    assert_eq!((told.namespace.as_str(), told.name.as_str()), ("stream-mine", uid.as_str()));
+    assert_eq!((eviction.namespace.as_str(), eviction.name.as_str()), ("stream-mine", uid.as_str()));
     namespace.kubectl.ok(&["delete", "rolebinding", "watcher"]).await?;
     let ended = end(&mut stream).await?;
     assert_eq!(ended.code(), Code::PermissionDenied, "{ended}");

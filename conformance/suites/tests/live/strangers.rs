@@ -29,12 +29,12 @@ async fn nobody_is_anonymous_and_may_only_see_whether_we_are_well() -> Result<()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_another_ca_is_unauthorized() -> Result<()> {
     let shared = shared().await?;
-    let stranger = Pki::create(&shared.drydock.host.dir.join("strangers"))?;
-    let admin = stranger.client(&shared.drydock.host.dir, "forged", "admin", &["system:masters"])?;
+    let other_ca = Pki::create(&shared.drydock.host.dir.join("strangers"))?;
+    let admin = other_ca.client(&shared.drydock.host.dir, "forged", "admin", &["system:masters"])?;
     let forged = direct(shared, Some(&admin)).await?;
     assert_unauthorized(&attempts(&forged, &[]).await?);
     // Nor does the certificate of a front proxy from there make the headers true.
-    let proxy = direct(shared, Some(&stranger.front_proxy)).await?;
+    let proxy = direct(shared, Some(&other_ca.front_proxy)).await?;
     assert_unauthorized(&attempts(&proxy, &IMPOSTOR).await?);
     assert_untouched(shared).await
 }

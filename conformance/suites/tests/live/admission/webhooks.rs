@@ -74,8 +74,8 @@ async fn a_validating_webhook_refuses_our_kind_as_it_refuses_a_lease() -> Result
     let other = WebhookServer::start("other.example.com").await?;
     let closed =
         json!({"url": "https://127.0.0.1:1/closed", "caBundle": server.client_config("")["caBundle"]});
-    let mut stranger = server.client_config("fine");
-    stranger["caBundle"] = other.client_config("")["caBundle"].clone();
+    let mut unknown_ca = server.client_config("fine");
+    unknown_ca["caBundle"] = other.client_config("")["caBundle"].clone();
     let mut service = server.client_config("deny");
     service["url"] = Value::Null;
     service["service"] =
@@ -101,7 +101,7 @@ async fn a_validating_webhook_refuses_our_kind_as_it_refuses_a_lease() -> Result
         ("bang", at("bang")),
         ("away", at("away")),
         ("closed", json!({"clientConfig": closed})),
-        ("stranger", json!({"clientConfig": stranger})),
+        ("stranger", json!({"clientConfig": unknown_ca})),
         ("service", json!({"clientConfig": service})),
         ("nowhere", json!({"clientConfig": nowhere})),
         ("slow", json!({"clientConfig": server.client_config("never"), "timeoutSeconds": 1})),

@@ -89,8 +89,11 @@ async fn an_interceptor_cannot_end_a_request_by_any_verb() -> Result<()> {
     let mut whole = request.requests.get(&request.uid).await?;
     whole.data["status"]["conditions"] = json!([evicted()]);
     let put = request.requests.replace_status(&request.uid, &PostParams::default(), &whole).await;
-    let told = refused(put.map(drop), "assignment")?;
-    assert!(told.contains(r#"cannot update resource "evictionrequests/assignment" in API group"#), "{told}");
+    let refusal = refused(put.map(drop), "assignment")?;
+    assert!(
+        refusal.contains(r#"cannot update resource "evictionrequests/assignment" in API group"#),
+        "{refusal}"
+    );
     assert_eq!(request.status().await?["conditions"], Value::Null);
 
     // What it may: a condition of its own in its turn.
@@ -108,8 +111,8 @@ async fn whoever_writes_for_an_interceptor_needs_its_name() -> Result<()> {
     let (_user, request, _namespace) = request("authz-name", &rights).await?;
     let mut entries = request.status().await?["interceptors"].clone();
     entries[0]["message"] = "not mine".into();
-    let told = refused(request.merge(json!({"interceptors": entries})).await, "interceptor")?;
-    assert!(told.contains(&format!("resourceName={ABSENT_INTERCEPTOR:?}")), "{told}");
+    let refusal = refused(request.merge(json!({"interceptors": entries})).await, "interceptor")?;
+    assert!(refusal.contains(&format!("resourceName={ABSENT_INTERCEPTOR:?}")), "{refusal}");
     let applied = json!({"interceptors": [{"name": ABSENT_INTERCEPTOR, "message": "not mine"}]});
     refused(request.apply(ABSENT_INTERCEPTOR, applied).await, "interceptor")?;
     Ok(())
@@ -122,14 +125,14 @@ async fn nobody_comes_to_own_the_controllers_fields() -> Result<()> {
     let (_user, request, _namespace) = request("authz-own", &rights).await?;
     let status = request.status().await?;
     for field in ["activeInterceptors", "targetInterceptors", "activationTime", "observedGeneration"] {
-        let told = refused(request.apply("mine", json!({field: status[field]})).await, "assignment")?;
-        assert!(told.contains(&format!("changing status.{field} requires")), "{told}");
+        let refusal = refused(request.apply("mine", json!({field: status[field]})).await, "assignment")?;
+        assert!(refusal.contains(&format!("changing status.{field} requires")), "{refusal}");
     }
-    let told = refused(
+    let refusal = refused(
         request.apply("mine", json!({"interceptors": [status["interceptors"][1]]})).await,
         "interceptor",
     )?;
-    assert!(told.contains(&format!("resourceName={IMPERATIVE:?}")), "{told}");
+    assert!(refusal.contains(&format!("resourceName={IMPERATIVE:?}")), "{refusal}");
     request.apply("mine", json!({"interceptors": [status["interceptors"][0]]})).await?;
     Ok(())
 }
@@ -158,41 +161,41 @@ async fn the_owner_of_a_namespace_assigns_nothing_in_it() -> Result<()> {
 /// Who follows a refusal is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_refusal_tells_to_do_grants_what_was_refused() -> Result<()> {
-    let (_user, request, namespace) = request("authz-told", &[]).await?;
+    let (_user, request, namespace) = request("authz-refused", &[]).await?;
     let report = || {
         let now = now();
         let entry =
             json!({"name": ABSENT_INTERCEPTOR, "message": "m", "startTime": now, "heartbeatTime": now});
         json!({"interceptors": [entry]})
     };
-    let told = refused(request.apply("mine", report()).await, "interceptor")?;
-    let role = command(&told, " and a RoleBinding")?;
+    let refusal = refused(request.apply("mine", report()).await, "interceptor")?;
+    let role = command(&refusal, " and a RoleBinding")?;
     namespace.kubectl.ok(&role).await?;
-    let [of, user] = [format!("--role={}", role[2]), "--user=authz-told".to_owned()];
-    namespace.kubectl.ok(&["create", "rolebinding", "told", &of, &user]).await?;
-    granted(&namespace, "interceptor", ABSENT_INTERCEPTOR, "authz-told").await?;
+    let [of, user] = [format!("--role={}", role[2]), "--user=authz-refused".to_owned()];
+    namespace.kubectl.ok(&["create", "rolebinding", "granted", &of, &user]).await?;
+    granted(&namespace, "interceptor", ABSENT_INTERCEPTOR, "authz-refused").await?;
     answered(async || request.apply("mine", report()).await).await?;
 
-    let told = refused(request.merge(json!({"conditions": [evicted()]})).await, "assignment")?;
-    let role = command(&told, " and a ClusterRoleBinding")?;
+    let refusal = refused(request.merge(json!({"conditions": [evicted()]})).await, "assignment")?;
+    let role = command(&refusal, " and a ClusterRoleBinding")?;
     namespace.kubectl.ok(&role).await?;
     let of = format!("--clusterrole={}", role[2]);
-    namespace.kubectl.ok(&["create", "clusterrolebinding", "authz-told", &of, &user]).await?;
+    namespace.kubectl.ok(&["create", "clusterrolebinding", "authz-refused", &of, &user]).await?;
     granted(&namespace, "assignment", "", "").await?;
     answered(async || request.merge(json!({"conditions": [evicted()]})).await).await
 }
 
 /// The words after `kubectl` of the command in a refusal.
-fn command<'t>(told: &'t str, end: &str) -> Result<Vec<&'t str>> {
-    let (_, command) = told.split_once("; kubectl ").with_context(|| told.to_owned())?;
-    let (command, _) = command.split_once(end).with_context(|| told.to_owned())?;
+fn command<'t>(refusal: &'t str, end: &str) -> Result<Vec<&'t str>> {
+    let (_, command) = refusal.split_once("; kubectl ").with_context(|| refusal.to_owned())?;
+    let (command, _) = command.split_once(end).with_context(|| refusal.to_owned())?;
     Ok(command.split_whitespace().map(|word| word.trim_matches('"')).collect())
 }
 
 async fn granted(of: &Namespace, subresource: &str, name: &str, namespace: &str) -> Result<()> {
     let about = json!({"verb": "patch", "group": GROUP, "resource": "evictionrequests", "subresource": subresource,
                        "namespace": namespace, "name": name});
-    let review = json!({"spec": {"user": "authz-told", "resourceAttributes": about}});
+    let review = json!({"spec": {"user": "authz-refused", "resourceAttributes": about}});
     allowed(&of.client, &serde_json::from_value(review)?, LIMIT).await
 }
 

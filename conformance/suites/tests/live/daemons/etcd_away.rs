@@ -34,8 +34,8 @@ async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -
         anyhow::ensure!(answer.is_err(), "answered without etcd");
         Ok(())
     }));
-    let (asked, told) = tokio::join!(asked, server.says(&["etcd does not answer"], 1));
-    told?;
+    let (asked, logged) = tokio::join!(asked, server.says(&["etcd does not answer"], 1));
+    logged?;
     asked.into_iter().collect::<Result<Vec<()>>>()?;
     for _ in 0..ASKED {
         assert_eq!(https_answers(program.port, "/readyz").await?, 500);

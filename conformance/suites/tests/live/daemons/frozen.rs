@@ -62,8 +62,8 @@ async fn a_replica_that_was_frozen_answers_nothing_stale_and_breaks_nothing() ->
     process.thaw()?;
 
     assert_eq!(read(&proxy).await?, round, "an answer of before it stood still");
-    let told = tokio::time::timeout(LIMIT, watch.tells(round)).await;
-    told.with_context(|| format!("silent after round {} of {round}", watch.told))??;
+    let delivered = tokio::time::timeout(LIMIT, watch.read_until(round)).await;
+    delivered.with_context(|| format!("silent after round {} of {round}", watch.last_round))??;
     ensure!(!proxy.is_closed(), "the connection was ended");
     https_ready(frozen.port, "/readyz", LIMIT).await
 }
@@ -113,7 +113,7 @@ struct Watch {
     body: Incoming,
     text: Vec<u8>,
     /// The last round that it reported.
-    told: u64,
+    last_round: u64,
 }
 
 impl Watch {
@@ -121,20 +121,24 @@ impl Watch {
         let path = format!("{PATH}?watch=1&resourceVersion=0&timeoutSeconds=600");
         let answer: Response<Incoming> = proxy.clone().send_request(get(&path)).await?;
         ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
-        Ok(Watch { body: answer.into_body(), text: Vec::new(), told: 0 })
+        Ok(Watch { body: answer.into_body(), text: Vec::new(), last_round: 0 })
     }
 
     /// Reads up to a round; each one comes, in order.
-    async fn tells(&mut self, round: u64) -> Result<()> {
-        while self.told < round {
+    async fn read_until(&mut self, round: u64) -> Result<()> {
+        while self.last_round < round {
             let frame = self.body.frame().await.context("the watch ended")??;
             self.text.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
             while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let event: Value = serde_json::from_slice(&self.text.drain(..=end).collect::<Vec<u8>>())?;
-                let told = round_of(&event["object"])?;
+                let delivered = round_of(&event["object"])?;
                 ensure!(event["type"] != "ERROR", "{event}");
-                ensure!(told == 0 || told == self.told + 1, "round {told} after round {}", self.told);
-                self.told = told;
+                ensure!(
+                    delivered == 0 || delivered == self.last_round + 1,
+                    "round {delivered} after round {}",
+                    self.last_round
+                );
+                self.last_round = delivered;
             }
         }
         Ok(())

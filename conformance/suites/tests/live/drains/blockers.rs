@@ -102,8 +102,8 @@ async fn a_node_whose_kubelet_is_away_is_named_with_the_way_out() -> Result<()> 
     }))?;
     pods.create(&PostParams::default(), &bound).await?;
     namespace.kubectl.apply(&named_node_maintenance("unreachable", "Drain", &["unreachable"])).await?;
-    let told = blocked(&namespace.client, "unreachable", "NodeUnreachable", "kubectl taint").await?;
-    let command = told.split("kubectl ").nth(1).context("no command")?;
+    let message = blocked(&namespace.client, "unreachable", "NodeUnreachable", "kubectl taint").await?;
+    let command = message.split("kubectl ").nth(1).context("no command")?;
     namespace.kubectl.ok(&command.split_whitespace().collect::<Vec<_>>()).await?;
     drained(&namespace.client, "unreachable", "True").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/unreachable", "node/unreachable"]).await.map(drop)
@@ -139,12 +139,12 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
         retry(LIMIT, late, async || is_blocked_by(&namespace, name, state).await).await?;
     }
     // Its owner looks at the pod, and never at an object that is named by a UID.
-    let told = format!("Eviction of pod never for NodeMaintenance budgets (a test) on node {node}: ");
-    let late = || format!("kubectl describe pod does not say: {told}");
+    let start = format!("Eviction of pod never for NodeMaintenance budgets (a test) on node {node}: ");
+    let late = || format!("kubectl describe pod does not say: {start}");
     retry(LIMIT, late, async || {
         let shown = namespace.kubectl.ok(&["describe", "pod/never"]).await?;
         let events: Vec<&str> = shown.lines().filter(|line| line.contains("EvictionBlocked")).collect();
-        Ok(events.iter().any(|line| line.contains(&told) && line.contains("(see NeverAllows in ")))
+        Ok(events.iter().any(|line| line.contains(&start) && line.contains("(see NeverAllows in ")))
     })
     .await?;
     namespace.kubectl.ok(&["delete", "pdb/never", "pdb/short", "deployment/short"]).await?;
@@ -153,8 +153,8 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
     // It is there for the owner to read when the pod and the maintenance are gone, with what the event said.
     let named = ["get", "evictionrequests", "--field-selector=spec.target.pod.name=never", "-o", "json"];
     let kept: Value = serde_json::from_str(&namespace.kubectl.ok(&named).await?)?;
-    let told = &kept["items"][0]["status"]["interceptors"][0];
-    ensure!(told["lastBlocked"]["state"] == "NeverAllows", "the request that is kept: {kept}");
+    let report = &kept["items"][0]["status"]["interceptors"][0];
+    ensure!(report["lastBlocked"]["state"] == "NeverAllows", "the request that is kept: {kept}");
     Ok(())
 }
 
@@ -177,9 +177,9 @@ pub(super) async fn blocked(client: &Client, maintenance: &str, reason: &str, wo
             blockers.find(|b| b["reason"] == reason && b["message"].as_str().unwrap_or("").contains(words));
         Some(found?["message"].as_str()?.to_owned())
     };
-    let is_told = |object: Option<&DynamicObject>| message(object).is_some();
+    let has_blocker = |object: Option<&DynamicObject>| message(object).is_some();
     let what = format!("blocked by {reason}: {words}");
-    let found = until(node_maintenances(client), maintenance, LIMIT, &what, is_told).await?;
+    let found = until(node_maintenances(client), maintenance, LIMIT, &what, has_blocker).await?;
     message(found.as_ref()).context("no blocker")
 }
 

@@ -1,12 +1,12 @@
 //! Drains on the real host: that pods leave in the order of the plans, whatever happens meanwhile.
 
 mod blockers;
-mod no_room;
+mod events;
 mod order;
 mod restart;
 mod selectors;
-mod told;
 mod types;
+mod unschedulable;
 mod unserved;
 
 use std::time::Duration;

@@ -31,7 +31,7 @@ async fn the_order_holds_although_the_manager_is_killed_in_every_tier() -> Resul
         let leader = until_some(LIMIT, || "no leader".to_owned(), async || drydock.leader().await).await?;
         ensure!(drydock.host.processes.kill(leader)?);
         drydock.start_manager_as(leader)?;
-        drain.is_looked_at(tier).await?;
+        drain.is_planned(tier).await?;
         for (later, _) in TIERS.iter().skip(tier + 1) {
             ensure!(!drain.is_asked(later).await?, "{later} is asked to leave while {name} is there");
         }
@@ -82,7 +82,7 @@ impl Drain {
     }
 
     /// Waits until the manager that runs now has seen both maintenances, and so has planned.
-    async fn is_looked_at(&self, tier: usize) -> Result<()> {
+    async fn is_planned(&self, tier: usize) -> Result<()> {
         let maintenances = node_maintenances(&self.client);
         for name in ["m1", "m2"] {
             let change = json!({"spec": {"reason": format!("tier {tier}")}});
@@ -91,7 +91,7 @@ impl Drain {
             let seen = |object: Option<&DynamicObject>| {
                 object.is_some_and(|o| o.data["status"]["observedGeneration"].as_i64() == generation)
             };
-            until(maintenances.clone(), name, LIMIT, "looked at", seen).await?;
+            until(maintenances.clone(), name, LIMIT, "planned", seen).await?;
         }
         Ok(())
     }

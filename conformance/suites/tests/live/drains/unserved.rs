@@ -26,10 +26,10 @@ async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
     let node = shared.node("unserved").await?;
     namespace.held_pod("held", &node).await?;
     namespace.kubectl.apply(&named_node_maintenance("unserved", "Drain", &[&node])).await?;
-    let told = blocked(&namespace.client, "unserved", "Interceptor", "which has never reported").await?;
-    let (before, command) = told.split_once("To go on now: ").context("no command")?;
-    ensure!(before.contains("it is passed over at 20"), "{told}");
-    ensure!(before.contains(&format!("the ClusterRole {SKIP_ROLE} may end its turn")), "{told}");
+    let message = blocked(&namespace.client, "unserved", "Interceptor", "which has never reported").await?;
+    let (before, command) = message.split_once("To go on now: ").context("no command")?;
+    ensure!(before.contains("it is passed over at 20"), "{message}");
+    ensure!(before.contains(&format!("the ClusterRole {SKIP_ROLE} may end its turn")), "{message}");
     let host = &shared.drydock.host;
     let users = repository().join("deploy/base/rbac-users.yaml");
     host.kubectl(&["apply", "--server-side", "-f", &users.to_string_lossy()])?;
@@ -138,9 +138,9 @@ async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_n
                     let message = event["message"].as_str().unwrap_or_default();
                     event["reason"] == reason && message.contains(&words)
                 };
-                let Some(told) = events.iter().find(said) else { return Ok(false) };
-                ensure!(told["message"].as_str().is_some_and(|said| said.starts_with(&subject)), "{told}");
-                ensure!(kind != "Pod" || told["related"]["name"] == uid.as_str(), "{told}");
+                let Some(event) = events.iter().find(said) else { return Ok(false) };
+                ensure!(event["message"].as_str().is_some_and(|said| said.starts_with(&subject)), "{event}");
+                ensure!(kind != "Pod" || event["related"]["name"] == uid.as_str(), "{event}");
             }
             Ok(true)
         })

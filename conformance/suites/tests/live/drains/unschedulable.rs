@@ -32,12 +32,12 @@ async fn pods_of_our_evictions_that_find_no_node_are_told_of_until_they_do() -> 
     let maintenances = || node_maintenances(&namespace.client);
     until(maintenances(), "no-room", LIMIT, "2 pods without a node", says("True", "2 of ReplicaSet "))
         .await?;
-    let told =
+    let list =
         ["get", "events", "-n", "default", "--field-selector", "reason=PodsUnschedulable", "-o", "name"];
     retry(
         LIMIT,
         || "no event PodsUnschedulable".to_owned(),
-        async || Ok(!namespace.kubectl.ok(&told).await?.trim().is_empty()),
+        async || Ok(!namespace.kubectl.ok(&list).await?.trim().is_empty()),
     )
     .await?;
     drained(&namespace.client, "no-room", "True").await?;

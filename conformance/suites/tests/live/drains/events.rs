@@ -11,17 +11,17 @@ use crate::shared::{Namespace, shared};
 #[tokio::test(flavor = "multi_thread")]
 async fn the_steps_of_a_maintenance_are_events_in_their_order() -> Result<()> {
     let shared = shared().await?;
-    let namespace = shared.namespace("told").await?;
-    let node = shared.node("told").await?;
+    let namespace = shared.namespace("steps").await?;
+    let node = shared.node("steps").await?;
     namespace.pod("goes", &node, json!({})).await?;
-    namespace.kubectl.apply(&named_node_maintenance("told", "Drain", &[&node])).await?;
-    drained(&namespace.client, "told", "True").await?;
-    let complete = ["patch", "nodemaintenance/told", "-p", r#"{"spec":{"stage":"Complete"}}"#];
+    namespace.kubectl.apply(&named_node_maintenance("steps", "Drain", &[&node])).await?;
+    drained(&namespace.client, "steps", "True").await?;
+    let complete = ["patch", "nodemaintenance/steps", "-p", r#"{"spec":{"stage":"Complete"}}"#];
     namespace.kubectl.ok(&complete).await?;
     let steps = ["Cordoned", "DrainStarted", "NodeDrained", "Completed"];
     let late = || format!("the events of the maintenance are not {steps:?}");
     retry(LIMIT, late, async || {
-        let events = events(&namespace, "NodeMaintenance", "told").await?;
+        let events = events(&namespace, "NodeMaintenance", "steps").await?;
         let of = |step: &&str| events.iter().find(|event| event["reason"] == **step);
         let Some(found) = steps.iter().map(of).collect::<Option<Vec<_>>>() else { return Ok(false) };
         let times: Vec<&str> = found.iter().filter_map(|event| event["lastTimestamp"].as_str()).collect();
@@ -29,7 +29,7 @@ async fn the_steps_of_a_maintenance_are_events_in_their_order() -> Result<()> {
         Ok(true)
     })
     .await?;
-    namespace.kubectl.ok(&["delete", "nodemaintenance/told"]).await.map(drop)
+    namespace.kubectl.ok(&["delete", "nodemaintenance/steps"]).await.map(drop)
 }
 
 /// It was undone within seconds, and nothing said by whom.
@@ -45,10 +45,11 @@ async fn whoever_uncordons_a_node_under_maintenance_is_told_which_maintenance_ho
     let late = || format!("no event of node {node} and its maintenance names the maintenance");
     for (kind, name) in [("Node", node.as_str()), ("NodeMaintenance", "uncordons")] {
         retry(LIMIT, late, async || {
-            let told = events(&namespace, kind, name).await?;
-            let mut told = told.iter().filter(|event| event["reason"] == "CordonConflict");
+            let found = events(&namespace, kind, name).await?;
+            let mut conflicts = found.iter().filter(|event| event["reason"] == "CordonConflict");
             let words = "under maintenance: uncordons (stage Cordon)";
-            Ok(told.any(|event| event["message"].as_str().is_some_and(|message| message.contains(words))))
+            Ok(conflicts
+                .any(|event| event["message"].as_str().is_some_and(|message| message.contains(words))))
         })
         .await?;
     }
