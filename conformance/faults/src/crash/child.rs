@@ -4,7 +4,7 @@
 //! ```text
 //!   t KEY VALUE     a write is sent; the value of a delete is -
 //!   a REVISION KEY VALUE     it was acknowledged
-//!   s REVISION KEY VALUE     a watch told of it
+//!   s REVISION KEY VALUE     a watch delivered it
 //! ```
 
 use std::path::PathBuf;

@@ -48,9 +48,9 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
             rusqlite::Connection::open(&path)?.execute_batch(newest)?;
         }
         model.swap_events = inject == Some(InjectedFault::ReorderedEvent);
-        let looked =
+        let checked =
             model.verify(&path).await.with_context(|| format!("after a death at {point}, {hits}"))?;
-        tally.crash(if died { point } else { "ended by itself" }, looked);
+        tally.crash(if died { point } else { "ended by itself" }, checked);
     }
     Ok(())
 }

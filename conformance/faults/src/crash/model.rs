@@ -32,9 +32,9 @@ pub struct Model {
     pub swap_events: bool,
 }
 
-/// How much the check of a store covered.
+/// What the check of a store covered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Looked {
+pub struct CheckedCounts {
     /// Events that were compared.
     pub events: u64,
     /// Of the writes without an answer, those that are there.
@@ -47,7 +47,7 @@ impl Model {
         self.open.push(wrote);
     }
 
-    /// It was answered, or a watch told of it, or both: it stands at a revision. No revision is given out twice.
+    /// It was answered, or a watch delivered it, or both: it stands at a revision. No revision is given out twice.
     pub fn acknowledged(&mut self, revision: u64, wrote: Wrote) -> Result<()> {
         if !self.promised.contains_key(&revision) {
             self.answered(&wrote);
@@ -77,39 +77,44 @@ impl Model {
     }
 
     /// Opens the store after a crash and checks every promise.
-    pub async fn verify(&mut self, path: &Path) -> Result<Looked> {
+    pub async fn verify(&mut self, path: &Path) -> Result<CheckedCounts> {
         let contents = sqlite::check(path, &Progress::silent()).context("check")?;
         let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(path, options())?);
         let (oldest, newest) = (contents.oldest.0, store.current_revision().await?.0);
         ensure!(newest >= self.seen, "the revision is {newest}, and was {}", self.seen);
-        let mut looked =
+        let mut checked =
             self.compare_history(&history(store.as_ref(), oldest, newest).await?, oldest, newest)?;
-        looked.appeared += self.compare_state(store.as_ref()).await?;
+        checked.appeared += self.compare_state(store.as_ref()).await?;
         self.open.clear();
         self.seen = newest;
         self.promised = self.promised.split_off(&oldest);
-        Ok(looked)
+        Ok(checked)
     }
 
     /// Each revision once and in order; each promise at its place; nothing that was not written.
-    fn compare_history(&mut self, history: &[BackendEvent], oldest: u64, newest: u64) -> Result<Looked> {
+    fn compare_history(
+        &mut self,
+        history: &[BackendEvent],
+        oldest: u64,
+        newest: u64,
+    ) -> Result<CheckedCounts> {
         let mut order: Vec<_> = history.iter().collect();
         if std::mem::take(&mut self.swap_events) && order.len() > 1 {
             order.swap(0, 1);
         }
-        let mut looked = Looked::default();
+        let mut checked = CheckedCounts::default();
         for (expected, event) in (oldest + 1..).zip(order) {
             let at = event.revision.0;
-            ensure!(at == expected, "the watch tells of revision {at} where {expected} must come");
-            looked.appeared += u64::from(self.stands(at, wrote(event.key.clone(), event.value.as_deref()))?);
-            looked.events += 1;
+            ensure!(at == expected, "the watch delivered revision {at} where {expected} must come");
+            checked.appeared += u64::from(self.stands(at, wrote(event.key.clone(), event.value.as_deref()))?);
+            checked.events += 1;
         }
         ensure!(
-            looked.events == newest - oldest,
-            "of {oldest}..{newest} the watch told of {}",
-            looked.events
+            checked.events == newest - oldest,
+            "of {oldest}..{newest} the watch delivered {}",
+            checked.events
         );
-        Ok(looked)
+        Ok(checked)
     }
 
     /// The last write of each key is there.
@@ -179,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_told_late_answers_no_later_write() {
+    fn an_event_that_is_delivered_late_answers_no_later_write() {
         let mut model = Model::default();
         model.tried(deleted());
         model.acknowledged(5, deleted()).unwrap();

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
-use crate::model::{Looked, Model, options};
+use crate::model::{CheckedCounts, Model, options};
 use crate::tally::Tally;
 use crate::work::CrashWriter;
 use crate::{InjectedFault, folder};
@@ -49,8 +49,8 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
         live(&path, &mut model, life, &mut chance, tally).await.with_context(|| format!("life {life}"))?;
         disk().power_cycle()?;
         model.swap_events = inject == Some(InjectedFault::ReorderedEvent);
-        let looked = model.verify(&path).await.with_context(|| format!("after life {life}"))?;
-        tally.crash("power-loss", looked);
+        let checked = model.verify(&path).await.with_context(|| format!("after life {life}"))?;
+        tally.crash("power-loss", checked);
     }
     Ok(())
 }
@@ -67,7 +67,10 @@ fn make(path: &Path, chance: &mut StdRng, inject: Option<InjectedFault>, tally: 
     ensure!(contents.rows == 0 && contents.revision == Revision(1), "it is new, and has {contents}");
     let left = path.with_extension("db.new");
     ensure!(!left.exists(), "{} is left", left.display());
-    tally.crash(if opened { "power-loss, just made" } else { "power-loss, being made" }, Looked::default());
+    tally.crash(
+        if opened { "power-loss, just made" } else { "power-loss, being made" },
+        CheckedCounts::default(),
+    );
     Ok(())
 }
 
@@ -156,12 +159,12 @@ async fn write(
     Ok(readable)
 }
 
-/// Waits until the store says of its disk that it is full, or that it is not: at once after a write that found no
-/// space, and after one that was smaller than that when the store has looked for itself.
-async fn told(store: &dyn Backend, full: bool) -> Result<()> {
+/// Waits until the store reports that its disk is full, or that it is not: at once after a write that found no
+/// space, and after one that was smaller than that when the store has checked by itself.
+async fn reports_full(store: &dyn Backend, full: bool) -> Result<()> {
     let began = Instant::now();
     while store.refuses_writes().is_some() != full {
-        ensure!(!full && began.elapsed() < Duration::from_secs(30), "full: {full}, and it does not tell");
+        ensure!(!full && began.elapsed() < Duration::from_secs(30), "full: {full}, and it does not say so");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(())
@@ -186,7 +189,7 @@ pub async fn full_disk() -> Result<()> {
                 Err(BackendError::NoSpace(_)) if full => model.refused(&wrote),
                 other => anyhow::bail!("full: {full}, and a write came to {other:?}"),
             }
-            told(store.as_ref(), full).await?;
+            reports_full(store.as_ref(), full).await?;
         }
     }
     drop(store);

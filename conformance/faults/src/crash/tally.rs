@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::model::Looked;
+use crate::model::CheckedCounts;
 
 /// Counts.
 #[derive(Default)]
@@ -12,18 +12,18 @@ pub struct Tally {
     pub writes: u64,
     crashes: BTreeMap<String, u64>,
     faults: BTreeMap<&'static str, u64>,
-    looked: Looked,
+    checked: CheckedCounts,
 }
 
 impl Tally {
-    /// A crash, and what the look after it found.
-    pub fn crash(&mut self, point: &str, looked: Looked) {
+    /// Counts a crash, and what the check after it covered.
+    pub fn crash(&mut self, point: &str, checked: CheckedCounts) {
         *self.crashes.entry(point.to_owned()).or_default() += 1;
-        self.looked.events += looked.events;
-        self.looked.appeared += looked.appeared;
+        self.checked.events += checked.events;
+        self.checked.appeared += checked.appeared;
     }
 
-    /// Something that failed without a crash.
+    /// Counts an error without a crash.
     pub fn fault(&mut self, what: &'static str) {
         *self.faults.entry(what).or_default() += 1;
     }
@@ -36,7 +36,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Looked { events, appeared } = self.looked;
+        let CheckedCounts { events, appeared } = self.checked;
         let (crashes, writes) = (self.crashes(), self.writes);
         writeln!(f, "{crashes} crashes, {writes} writes acknowledged, {events} events compared")?;
         writeln!(f, "{appeared} writes without an answer were there afterwards")?;
