@@ -139,11 +139,11 @@ impl Drydock {
         let holder = leases.get_opt(MANAGER).await?.and_then(|lease| lease.spec?.holder_identity);
         let Some(holder) = holder.filter(|holder| !holder.is_empty()) else { return Ok(None) };
         // A process makes its identity when it starts, and logs it.
-        let told = |name: &&&str| {
+        let logged = |name: &&&str| {
             let log = std::fs::read_to_string(self.host.log(name)).unwrap_or_default();
             log.contains(&holder) && self.host.processes.runs(name)
         };
-        Ok(self.managers().iter().find(told).copied())
+        Ok(self.managers().iter().find(logged).copied())
     }
 
     /// An admin's client to our API server itself, past the aggregator.

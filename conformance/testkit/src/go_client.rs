@@ -40,7 +40,7 @@ pub struct InformerWay {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct InformerEvents {
+struct InformerEvent {
     event: String,
     name: String,
     step: String,
@@ -98,11 +98,11 @@ impl Informer {
     pub async fn synced(&mut self) -> Result<(Vec<String>, Vec<String>)> {
         let mut events = Vec::new();
         loop {
-            let told = self.told().await?;
-            if told.event == "synced" {
-                return Ok((told.names, events));
+            let event = self.next_event().await?;
+            if event.event == "synced" {
+                return Ok((event.names, events));
             }
-            events.extend(self.change(told));
+            events.extend(self.change(event));
         }
     }
 
@@ -110,8 +110,8 @@ impl Informer {
     /// wrote is the controllers' doing.
     pub async fn next(&mut self) -> Result<String> {
         loop {
-            let told = self.told().await?;
-            if let Some(change) = self.change(told) {
+            let event = self.next_event().await?;
+            if let Some(change) = self.change(event) {
                 return Ok(change);
             }
         }
@@ -122,8 +122,8 @@ impl Informer {
         Ok(std::fs::read_to_string(&self.log)?)
     }
 
-    fn change(&mut self, told: InformerEvents) -> Option<String> {
-        let InformerEvents { event, name, step, .. } = told;
+    fn change(&mut self, event: InformerEvent) -> Option<String> {
+        let InformerEvent { event, name, step, .. } = event;
         let before = match event.as_str() {
             "delete" => self.steps.remove(&name),
             _ => self.steps.insert(name.clone(), step.clone()),
@@ -131,19 +131,19 @@ impl Informer {
         (event != "update" || before.as_ref() != Some(&step)).then(|| format!("{event} {name} {step}"))
     }
 
-    async fn told(&mut self) -> Result<InformerEvents> {
+    async fn next_event(&mut self) -> Result<InformerEvent> {
         loop {
-            let told = self.line().await?;
-            if told.event != "wire" {
-                return Ok(told);
+            let event = self.line().await?;
+            if event.event != "wire" {
+                return Ok(event);
             }
-            self.wire.push([told.name, told.step, told.names.concat()]);
+            self.wire.push([event.name, event.step, event.names.concat()]);
         }
     }
 
-    async fn line(&mut self) -> Result<InformerEvents> {
+    async fn line(&mut self) -> Result<InformerEvent> {
         let Ok(line) = tokio::time::timeout(LIMIT, self.lines.next_line()).await else {
-            bail!("{}: nothing is told in time: {}", self.name, self.log()?);
+            bail!("{}: no event in time: {}", self.name, self.log()?);
         };
         let line =
             line?.with_context(|| format!("{} ended: {}", self.name, self.log().unwrap_or_default()))?;

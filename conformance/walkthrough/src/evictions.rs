@@ -42,7 +42,7 @@ pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> Finding
     let explained = seen.blockers.get("PodDisruptionBudget").into_iter().flatten();
     let by_us = explained.filter(|message| message.contains(budget)).count();
     let what = format!(
-        "budget {budget}: the host refused {by_host} evictions, the status told {by_us} states of it"
+        "budget {budget}: the host refused {by_host} evictions, the status reported {by_us} states of it"
     );
     Finding::new(by_host > 0, what)
 }
@@ -64,9 +64,9 @@ pub fn intercepted(
     let theirs = departures.iter().filter(|(_, d)| d.app == INTERCEPTED && nodes.contains(&d.node));
     let theirs: Vec<_> = theirs.collect();
     let bypassed = theirs.iter().filter(|(uid, departure)| {
-        let told = reports.get(*uid).is_some_and(|r| r.over && !r.heartbeats.is_empty());
+        let reported = reports.get(*uid).is_some_and(|r| r.over && !r.heartbeats.is_empty());
         let by_it_alone = departure.evicted == 0 && departure.deleted_by.iter().eq([interceptor::USER]);
-        !(told && by_it_alone)
+        !(reported && by_it_alone)
     });
     let bypassed: Vec<_> = bypassed.map(|(_, departure)| &departure.pod).collect();
     let heartbeats: usize = reports.values().map(|report| report.heartbeats.len()).sum();

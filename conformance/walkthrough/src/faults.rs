@@ -186,17 +186,17 @@ impl<'a> ServerFaults<'a> {
     /// Each of the faults came at least twice: otherwise the run says too little.
     fn repeated(&self) -> Finding {
         let often = self.turns().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
-        let told: Vec<_> =
+        let counts: Vec<_> =
             self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
-        Finding::new(often, format!("in the middle of the drain: {}", told.join(", ")))
+        Finding::new(often, format!("in the middle of the drain: {}", counts.join(", ")))
     }
 }
 
 /// A controller manager that loses its lease ends, and has to be started again, as a cluster would.
 async fn supervise(drydock: &Drydock, over: &CancellationToken) -> Result<()> {
-    let mut looks = tokio::time::interval(Duration::from_millis(500));
+    let mut checks = tokio::time::interval(Duration::from_millis(500));
     while !over.is_cancelled() {
-        looks.tick().await;
+        checks.tick().await;
         for name in drydock.managers().iter().filter(|name| drydock.host.processes.has_ended(name)) {
             eprintln!("    !! {name} has ended and is started again");
             drydock.host.processes.kill(name)?;

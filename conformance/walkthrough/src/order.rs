@@ -27,10 +27,11 @@ pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures)
 
 /// With fewer than two tiers there would be no order to judge.
 fn several(tiers: &[ObservedTier<'_>]) -> Finding {
-    let told: Vec<_> = tiers.iter().map(|tier| format!("{} ({} pods)", tier.name, tier.pods.len())).collect();
+    let names: Vec<_> =
+        tiers.iter().map(|tier| format!("{} ({} pods)", tier.name, tier.pods.len())).collect();
     Finding::new(
         tiers.len() > 1,
-        format!("tiers that had pods, in the order of the plan: {}", told.join(", ")),
+        format!("tiers that had pods, in the order of the plan: {}", names.join(", ")),
     )
 }
 
@@ -119,53 +120,56 @@ mod tests {
 
     fn judged(departures: impl IntoIterator<Item = (String, Departure)>) -> (bool, String) {
         let findings = judge(&plan(), &["n".into()], &departures.into_iter().collect());
-        let told: Vec<_> = findings.iter().map(|finding| finding.what.as_str()).collect();
-        (findings.iter().all(|finding| finding.good), told.join("\n"))
+        let summary: Vec<_> = findings.iter().map(|finding| finding.what.as_str()).collect();
+        (findings.iter().all(|finding| finding.good), summary.join("\n"))
     }
 
     #[test]
-    fn tiers_that_wait_for_each_other_are_good_and_the_pause_is_told() {
-        let (good, told) = judged([
+    fn tiers_that_wait_for_each_other_are_good_and_the_pause_is_reported() {
+        let (good, summary) = judged([
             pod("a", PodType::Default, 0, 1, 5),
             pod("b", PodType::Default, 1001, 6, 9),
             pod("c", PodType::DaemonSet, 0, 11, 12),
         ]);
-        assert!(good, "{told}");
-        assert!(told.contains("tier up to 2000 after tier up to 1000: asked 1000 ms after"), "{told}");
-        assert!(told.contains("tier DaemonSet up to 1000 after tier up to 2000: asked 2000 ms"), "{told}");
+        assert!(good, "{summary}");
+        assert!(summary.contains("tier up to 2000 after tier up to 1000: asked 1000 ms after"), "{summary}");
+        assert!(
+            summary.contains("tier DaemonSet up to 1000 after tier up to 2000: asked 2000 ms"),
+            "{summary}"
+        );
     }
 
     #[test]
     fn an_injected_pod_that_is_asked_before_the_tier_below_is_gone_is_a_violation() {
-        let (good, told) = judged([
+        let (good, summary) = judged([
             pod("a", PodType::Default, 0, 1, 5),
             pod("late", PodType::Default, 0, 1, 8),
             pod("b", PodType::Default, 1001, 6, 9),
         ]);
-        assert!(!good && told.contains("b was asked 2000 ms before late was gone"), "{told}");
+        assert!(!good && summary.contains("b was asked 2000 ms before late was gone"), "{summary}");
     }
 
     #[test]
     fn a_daemonset_pod_of_low_priority_still_leaves_after_all_others() {
-        let (good, told) =
+        let (good, summary) =
             judged([pod("a", PodType::Default, 2000, 1, 5), pod("c", PodType::DaemonSet, 0, 4, 6)]);
-        assert!(!good && told.contains("c was asked 1000 ms before a was gone"), "{told}");
+        assert!(!good && summary.contains("c was asked 1000 ms before a was gone"), "{summary}");
     }
 
     #[test]
     fn a_pod_that_came_when_the_next_tier_had_begun_holds_nobody_up() {
         let mut newcomer = pod("new", PodType::Default, 0, 7, 10);
         newcomer.1.bound = at(7);
-        let (good, told) =
+        let (good, summary) =
             judged([pod("a", PodType::Default, 0, 1, 5), pod("b", PodType::Default, 1001, 6, 9), newcomer]);
-        assert!(good, "{told}");
+        assert!(good, "{summary}");
     }
 
     #[test]
     fn pods_of_other_nodes_and_a_single_tier_prove_nothing() {
         let mut elsewhere = pod("x", PodType::Default, 1001, 1, 2);
         elsewhere.1.node = "other".into();
-        let (good, told) = judged([pod("a", PodType::Default, 0, 1, 5), elsewhere]);
-        assert!(!good && told.contains("up to 1000 (1 pods)"), "{told}");
+        let (good, summary) = judged([pod("a", PodType::Default, 0, 1, 5), elsewhere]);
+        assert!(!good && summary.contains("up to 1000 (1 pods)"), "{summary}");
     }
 }

@@ -65,10 +65,10 @@ pub fn mark(host: &TestHost, nodes: &[String]) -> Result<()> {
 /// Does that taint stand on the node as it was made?
 pub fn is_marked(node: &Node) -> bool {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    let told = |taint: &Taint| {
+    let text = |taint: &Taint| {
         format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect)
     };
-    taints.into_iter().any(|taint| told(taint) == MARK)
+    taints.into_iter().any(|taint| text(taint) == MARK)
 }
 
 /// Waits until each node has its pod of the DaemonSet again.

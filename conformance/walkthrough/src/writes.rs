@@ -220,17 +220,17 @@ mod tests {
 
     #[test]
     fn an_injected_loss_is_a_contradiction() {
-        let told = |record: &WrittenObject, found: Option<State>| {
+        let contradiction = |record: &WrittenObject, found: Option<State>| {
             record.contradiction(found.as_ref()).unwrap_or_default()
         };
-        assert!(told(&record(), None).contains("gone"));
-        assert!(told(&record(), Some(state("u", 2, 29))).contains("another state"));
-        assert!(told(&record(), Some(state("v", 3, 30))).contains("another UID"));
-        assert!(told(&record(), Some(state("u", 3, 29))).contains("an older revision"));
+        assert!(contradiction(&record(), None).contains("gone"));
+        assert!(contradiction(&record(), Some(state("u", 2, 29))).contains("another state"));
+        assert!(contradiction(&record(), Some(state("v", 3, 30))).contains("another UID"));
+        assert!(contradiction(&record(), Some(state("u", 3, 29))).contains("an older revision"));
         let removed = WrittenObject { removal: ObservedRemoval::Acknowledged, ..record() };
-        assert!(told(&removed, Some(state("u", 3, 30))).contains("removal"));
+        assert!(contradiction(&removed, Some(state("u", 3, 30))).contains("removal"));
         let mut late = record();
         late.acknowledge(state("u", 4, 30));
-        assert!(told(&late, Some(state("u", 4, 30))).contains("after a newer one"));
+        assert!(contradiction(&late, Some(state("u", 4, 30))).contains("after a newer one"));
     }
 }

@@ -77,7 +77,7 @@ fn main() -> Result<ExitCode> {
             };
             seen += 1;
             if request.is_forbidden() {
-                *forbidden.entry(told(program, &request)).or_default() += 1;
+                *forbidden.entry(description(program, &request)).or_default() += 1;
                 continue;
             }
             for (program, right) in used(program, &request) {
@@ -113,7 +113,7 @@ fn granted() -> Result<BTreeSet<(&'static str, Right)>> {
                 let role = manifest.role_ref.name.as_str();
                 ensure!(
                     program(role).is_some() || HOSTS_ROLES.contains(&role),
-                    "a role that is not looked at: {role}"
+                    "a role that this program does not know: {role}"
                 );
             }
             if manifest.kind.ends_with("Role") {
@@ -195,7 +195,7 @@ fn program(user: &str) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| *program == name)
 }
 
-fn told(program: &str, request: &audit::LoggedRequest) -> String {
+fn description(program: &str, request: &audit::LoggedRequest) -> String {
     let about = &request.object_ref;
     let resource = resource(&about.resource, &about.subresource);
     format!(
