@@ -71,7 +71,7 @@ impl<'a> ServerFaults<'a> {
     }
 
     async fn go_on(&mut self, over: &CancellationToken) -> Result<()> {
-        for fault in self.turns().iter().cycle().take(self.most()) {
+        for fault in self.fault_cycle().iter().cycle().take(self.most()) {
             self.progress(over).await?;
             if over.is_cancelled() {
                 break;
@@ -83,7 +83,7 @@ impl<'a> ServerFaults<'a> {
         Ok(())
     }
 
-    fn turns(&self) -> &'static [Fault] {
+    fn fault_cycle(&self) -> &'static [Fault] {
         match self.chaos {
             Chaos::Drydock => {
                 use Fault::{ApiserverKilled, ApiserverStopped, LeaderKilled, ManagersKilled};
@@ -104,7 +104,7 @@ impl<'a> ServerFaults<'a> {
     /// own controllers from replacing what was evicted.
     fn most(&self) -> usize {
         match self.chaos {
-            Chaos::Drydock => 2 * self.turns().len(),
+            Chaos::Drydock => 2 * self.fault_cycle().len(),
             Chaos::Host => HOST_AWAY.len(),
         }
     }
@@ -185,7 +185,8 @@ impl<'a> ServerFaults<'a> {
 
     /// Each of the faults came at least twice: otherwise the run says too little.
     fn repeated(&self) -> Finding {
-        let often = self.turns().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
+        let often =
+            self.fault_cycle().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
         let counts: Vec<_> =
             self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
         Finding::new(often, format!("in the middle of the drain: {}", counts.join(", ")))

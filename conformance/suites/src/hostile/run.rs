@@ -65,7 +65,7 @@ impl Scene<'_> {
     async fn play(&self, attack: &Attack) -> Result<AttackResult> {
         let name = format!("{}-{}", attack.name, self.round);
         if attack.small_store {
-            self.setup.restart_with_room().await?;
+            self.setup.restart_with_small_store().await?;
         }
         let tenant = Arc::new(self.setup.tenant(&name, 1).await?);
         let drain = SmallDrain { name: format!("drain-{name}"), tenant: self.drained.clone() };

@@ -30,8 +30,8 @@ pub const USUAL_ADDRESS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Bounds that are lowered so that few connections reach them, where the server has such a flag.
 const LOWERED: [(&str, &str); 1] = [("--max-connections-per-address", "64")];
 
-/// Bytes that a store takes before half of its lowered quota is used.
-const ROOM: u64 = 8 << 20;
+/// Bytes that a small store takes before half of its quota is used.
+const SMALL_STORE: u64 = 8 << 20;
 
 /// A host with Drydock in it.
 pub struct AttackSetup {
@@ -102,11 +102,13 @@ impl AttackSetup {
         self.drydock.start_apiserver().await
     }
 
-    /// The same with an embedded store that is short of space after [`ROOM`] more; etcd has a quota of its own.
-    pub async fn restart_with_room(&self) -> Result<()> {
+    /// Restarts it with an embedded store that is short of space after [`SMALL_STORE`] more; etcd has a quota of its own.
+    pub async fn restart_with_small_store(&self) -> Result<()> {
         self.drydock.kill_apiserver()?;
         let used = self.stored();
-        self.drydock.start_apiserver_with(&[format!("--quota-backend-bytes={}", 2 * (used + ROOM))]).await
+        self.drydock
+            .start_apiserver_with(&[format!("--quota-backend-bytes={}", 2 * (used + SMALL_STORE))])
+            .await
     }
 
     /// The ends of the logs.
