@@ -1,4 +1,6 @@
-//! A disk under SQLite that loses power: what was not synced is lost, in part or out of order, and what is asked of it
+//! The embedded store through crashes: the program `crash` kills processes that write, and takes the power from a disk.
+//!
+//! This library is that disk, under SQLite: what was not synced is lost, in part or out of order, and what is asked of it
 //! may fail. Files are real ones, so that everything else sees them; what would be on the platter is kept beside them.
 //!
 //! ```text

@@ -1,8 +1,13 @@
 //! The playground: a cluster with work on it, one maintenance from start to end, and a judgement of it.
 //!
 //! ```text
-//! this process       host, Drydock, workloads, the interceptor, the maintenance, the display
-//! observer process   watches pods and budgets, and knows nothing of the rest
+//! this process       host, Drydock, workload, the interceptor, the maintenance, the display
+//! observer process   watches pods and budgets, and knows nothing of the rest (drydock_testkit::observer)
+//!
+//! workload, interceptor, maintenance, display   what runs, and what is shown
+//! faults, writes                                servers that are killed, and what was acknowledged meanwhile
+//! stream                                        clients of the status stream
+//! history, order, evictions, verdict            what the host's audit log says, and what must be true of it
 //! ```
 
 mod display;
