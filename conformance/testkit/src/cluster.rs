@@ -1,4 +1,4 @@
-//! Imaginary machines: nodes whose kubelet is kwok. Scheduling, controllers and budgets on them are real.
+//! Nodes whose kubelet is kwok. Scheduling, controllers and budgets on them are real.
 
 use std::time::Duration;
 
@@ -30,13 +30,13 @@ pub async fn create_nodes(client: &Client, prefix: &str, count: usize) -> Result
     Ok(names)
 }
 
-/// Does the node report itself ready?
+/// Whether the node reports that it is ready.
 pub fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
 }
 
-/// May the scheduler put pods on the node?
+/// Whether the scheduler may put pods on the node.
 pub fn is_schedulable(node: &Node) -> bool {
     !node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions of our own schemas, read from our OpenAPI document: what kube-apiserver makes of the same
-//! kind. Their group is another one, since a CRD in coordination.k8s.io is never served.
+//! CustomResourceDefinitions with the schemas of our OpenAPI document, so that kube-apiserver serves the same kinds. Their
+//! group is another one, since a CRD in coordination.k8s.io is never served.
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -52,7 +52,7 @@ pub fn install(host: &TestHost, definition: &Value) -> Result<()> {
     host.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &format!("crd/{name}")]).map(drop)
 }
 
-/// Without references, and without what a structural schema may not say.
+/// Inlines references, and removes what a structural schema may not contain.
 fn structural(schema: &Value, schemas: &Map<String, Value>) -> Value {
     match schema {
         Value::Object(map) => structural_map(map, schemas),
@@ -73,9 +73,9 @@ fn structural_map(map: &Map<String, Value>, schemas: &Map<String, Value>) -> Val
         match key.as_str() {
             "$ref" | "allOf" | "x-kubernetes-group-version-kind" => {}
             "x-kubernetes-patch-strategy" | "x-kubernetes-patch-merge-key" => {}
-            // What the published document shows for a Go zero value is no default.
+            // The published document shows Go zero values as defaults.
             "default" if *value == json!({}) || *value == json!("") => {}
-            // Names of fields, not keywords.
+            // These are names of fields, not keywords.
             "properties" => {
                 let fields = value.as_object().into_iter().flatten();
                 out[key] = fields.map(|(name, s)| (name.clone(), structural(s, schemas))).collect();

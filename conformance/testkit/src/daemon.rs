@@ -1,4 +1,4 @@
-//! One of our programs by itself, with flags of a test's own: how it starts, what it says, how it ends.
+//! One of our programs by itself, with flags that the test chooses: how it starts, what it logs, how it ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -26,7 +26,7 @@ pub struct Daemon {
 pub struct ProgramEnd {
     /// Exit code.
     pub code: i32,
-    /// The lines that it said.
+    /// The lines that it logged.
     pub lines: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Daemon {
         Ok(Daemon { child, said, reader })
     }
 
-    /// Waits until it has said a line with all of these words `times` times.
+    /// Waits until it has logged a line with all of these words `times` times.
     pub async fn says(&self, words: &[&str], times: usize) -> Result<()> {
         let heard = async {
             loop {
@@ -79,7 +79,7 @@ impl Daemon {
         }
     }
 
-    /// How often it has said a line with all of these words.
+    /// Returns how often it has logged a line with all of these words.
     pub fn said(&self, words: &[&str]) -> usize {
         self.said.all().iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
     }
@@ -89,22 +89,22 @@ impl Daemon {
         let waited = tokio::time::timeout(LIMIT, self.child.wait()).await;
         let Ok(status) = waited else { bail!("it goes on: {:#?}", self.said.all()) };
         let code = status?.code().unwrap_or(-1);
-        // What it said last may still be on its way.
+        // Its last lines may not have been read yet.
         (&mut self.reader).await?;
         Ok(ProgramEnd { code, lines: self.said.all() })
     }
 
-    /// Kills it on the spot.
+    /// Kills it (SIGKILL).
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
 
-    /// Stops it where it is (SIGSTOP), until [`Self::thaw`].
+    /// Stops it (SIGSTOP), until [`Self::thaw`].
     pub fn freeze(&self) -> Result<()> {
         self.signal("-STOP")
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Continues it (SIGCONT).
     pub fn thaw(&self) -> Result<()> {
         self.signal("-CONT")
     }
@@ -116,17 +116,17 @@ impl Daemon {
         Ok(())
     }
 
-    /// Is it still running?
+    /// Whether it still runs.
     pub fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
 
-    /// How many lines it has said.
+    /// Returns how many lines it has logged.
     pub fn lines(&self) -> usize {
         self.said.all().len()
     }
 
-    /// Fails if it has logged a panic.
+    /// Whether it has logged a panic.
     pub fn has_panicked(&self) -> bool {
         self.said.all().iter().any(|line| line.contains("panicked"))
     }
@@ -138,12 +138,12 @@ impl ProgramOutput {
     }
 }
 
-/// A flag and its file.
+/// A flag whose value is a path.
 pub fn flag(name: &str, path: &Path) -> String {
     format!("--{name}={}", path.display())
 }
 
-/// A folder of a program's own below another.
+/// Creates a folder in another, and returns its path.
 pub fn folder(parent: &Path, name: &str) -> Result<PathBuf> {
     let path = parent.join(name);
     std::fs::create_dir_all(&path)?;

@@ -79,7 +79,7 @@ impl Drydock {
             drydock.start_apiserver().await?;
             drydock.register().await
         };
-        served.await.with_context(|| drydock.last_words())?;
+        served.await.with_context(|| drydock.log_tail())?;
         Ok(drydock)
     }
 
@@ -88,9 +88,9 @@ impl Drydock {
         if self.options.standby { &[MANAGER, STANDBY] } else { &[MANAGER] }
     }
 
-    /// The ends of both logs, for the message of a test that failed.
-    pub fn last_words(&self) -> String {
-        let said = |name| format!("--- {name} said last:\n{}\n", self.host.processes.last_words(name));
+    /// The last lines of both logs, for the message of a test that failed.
+    pub fn log_tail(&self) -> String {
+        let said = |name| format!("--- {name} said last:\n{}\n", self.host.processes.log_tail(name));
         format!("{}{}", said(APISERVER), said(MANAGER))
     }
 
@@ -99,7 +99,7 @@ impl Drydock {
         self.start_apiserver_with(&[]).await
     }
 
-    /// The same with more flags, for this time.
+    /// The same with more flags, until it is started again.
     pub async fn start_apiserver_with(&self, more: &[String]) -> Result<()> {
         let flags = [&self.apiserver_flags()?, more].concat();
         self.host.processes.start(APISERVER, &program(APISERVER), &flags)?;
@@ -118,12 +118,12 @@ impl Drydock {
         self.host.processes.start(name, &program(MANAGER), &flags)
     }
 
-    /// Kills the API server on the spot.
+    /// Kills the API server (SIGKILL).
     pub fn kill_apiserver(&self) -> Result<bool> {
         self.host.processes.kill(APISERVER)
     }
 
-    /// Kills the controller manager on the spot.
+    /// Kills the controller manager (SIGKILL).
     pub fn kill_manager(&self) -> Result<bool> {
         self.host.processes.kill(MANAGER)
     }
@@ -138,7 +138,7 @@ impl Drydock {
         let leases: Api<Lease> = Api::namespaced(self.host.client().await?, NAMESPACE);
         let holder = leases.get_opt(MANAGER).await?.and_then(|lease| lease.spec?.holder_identity);
         let Some(holder) = holder.filter(|holder| !holder.is_empty()) else { return Ok(None) };
-        // A process makes its identity when it starts, and logs it.
+        // A process chooses its identity when it starts, and logs it.
         let logged = |name: &&&str| {
             let log = std::fs::read_to_string(self.host.log(name)).unwrap_or_default();
             log.contains(&holder) && self.host.processes.runs(name)
@@ -182,7 +182,7 @@ impl Drydock {
         Ok(format!("https://127.0.0.1:{}", self.manager_flag("--secure-port=")?))
     }
 
-    /// What the certificate of our controller manager is signed with.
+    /// The CA that signed the certificate of our controller manager.
     pub fn manager_ca(&self) -> Result<PathBuf> {
         Ok(PathBuf::from(self.manager_flag("--cert-dir=")?).join("ca.crt"))
     }
@@ -222,7 +222,7 @@ impl Drydock {
         self.host.dir.join("drydock")
     }
 
-    /// What the certificate of our API server is signed with.
+    /// The CA that signed the certificate of our API server.
     pub fn ca(&self) -> PathBuf {
         self.dir().join(APISERVER).join("ca.crt")
     }
@@ -251,7 +251,7 @@ fn apply(host: &TestHost, files: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// One of our programs: in DRYDOCK_BIN, or where cargo puts it beside the program that is running.
+/// The path of one of our programs: in the folder that DRYDOCK_BIN names, or beside the running program, where cargo puts it.
 pub fn program(name: &str) -> PathBuf {
     if let Some(bin) = std::env::var_os("DRYDOCK_BIN") {
         return PathBuf::from(bin).join(name);

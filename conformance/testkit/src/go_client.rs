@@ -1,4 +1,4 @@
-//! client-go at work: informers of conformance/host/clients, and what their handlers get.
+//! Informers of client-go (conformance/host/clients), and what their handlers get.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ const LIMIT: Duration = Duration::from_secs(90);
 
 /// An informer that runs; it ends when this is dropped.
 pub struct Informer {
-    /// What it calls itself, in its user agent too.
+    /// Its name, which its user agent ends with.
     pub name: String,
     lines: Lines<BufReader<ChildStdout>>,
     log: PathBuf,
-    /// What each answer to it was written in, in order: `list` or `watch`, its media type, and what its bytes were.
+    /// The encoding of each answer, in order: `list` or `watch`, its media type, and what its bytes were.
     pub wire: Vec<[String; 3]>,
     /// The last delivered step of each object.
     steps: HashMap<String, String>,
@@ -47,7 +47,7 @@ struct InformerEvent {
     names: Vec<String>,
 }
 
-/// Builds the program, or finds it built.
+/// Builds the program unless it is built, and returns its path.
 pub async fn program() -> Result<PathBuf> {
     let script = repository().join("conformance/host/clients/build");
     let out = Command::new(&script).stderr(Stdio::inherit()).output().await;
@@ -94,7 +94,7 @@ impl Informer {
         Ok(Self { name, lines, log, wire: Vec::new(), steps: HashMap::new(), _child: child })
     }
 
-    /// Reads on until it has synced; the names of what it holds, and what its handlers got until then.
+    /// Reads until it has synced. Returns the names of the objects in its cache, and what its handlers got until then.
     pub async fn synced(&mut self) -> Result<(Vec<String>, Vec<String>)> {
         let mut events = Vec::new();
         loop {
@@ -117,7 +117,7 @@ impl Informer {
         }
     }
 
-    /// What it said on stderr.
+    /// What it wrote to stderr.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(&self.log)?)
     }

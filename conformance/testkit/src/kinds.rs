@@ -1,4 +1,4 @@
-//! Both kinds for a client that knows them only by name, as any user's is.
+//! Both kinds as dynamic objects, as any client without our types has them.
 
 use drydock_api::{GROUP, VERSION, eviction_request, node_maintenance};
 use kube::Client;
@@ -16,12 +16,12 @@ pub fn node_maintenances(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &node_maintenance_resource())
 }
 
-/// What a client has to know of EvictionRequests.
+/// Group, version and names of EvictionRequests.
 pub fn eviction_request_resource() -> ApiResource {
     resource("EvictionRequest", eviction_request::RESOURCE)
 }
 
-/// What a client has to know of NodeMaintenances.
+/// Group, version and names of NodeMaintenances.
 pub fn node_maintenance_resource() -> ApiResource {
     resource("NodeMaintenance", node_maintenance::RESOURCE)
 }
@@ -34,7 +34,7 @@ pub fn eviction_request(pod: &str, uid: &str, requester: &str) -> Value {
     })
 }
 
-/// A NodeMaintenance of the nodes with these host names, which are labels: any node may come to have them.
+/// A NodeMaintenance of the nodes with these host names. They are labels, which any node may get later.
 pub fn node_maintenance(name: &str, stage: &str, nodes: &[&str]) -> Value {
     let selected = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
     maintenance(name, stage, &json!([{"matchExpressions": [selected]}]))

@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::host::TestHost;
 
-/// No kubectl of ours has to wait longer.
+/// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// kubectl of the host's version, for one user and one namespace.
@@ -24,7 +24,7 @@ pub struct Kubectl {
     editor: String,
 }
 
-/// What kubectl said, and with which code it exited.
+/// What kubectl printed, and with which code it exited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubectlOutput {
     /// Exit code.
@@ -42,7 +42,7 @@ pub struct FollowedKubectl {
 }
 
 impl Kubectl {
-    /// As the admin, in the namespace `default`.
+    /// Of the admin, in the namespace `default`.
     pub fn new(host: &TestHost) -> Kubectl {
         Kubectl {
             program: host.bin.join("kubectl"),
@@ -53,7 +53,7 @@ impl Kubectl {
         }
     }
 
-    /// As somebody else.
+    /// Of another user.
     pub fn with_kubeconfig(mut self, kubeconfig: &Path) -> Kubectl {
         self.kubeconfig = kubeconfig.into();
         self
@@ -71,7 +71,7 @@ impl Kubectl {
         self
     }
 
-    /// Runs it to its end, however that is.
+    /// Runs a command to its end, whether it succeeds or fails.
     pub async fn run(&self, args: &[&str], stdin: &str) -> Result<KubectlOutput> {
         let mut child = self.command(args).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut input = child.stdin.take().context("no stdin")?;
@@ -82,31 +82,31 @@ impl Kubectl {
         Ok(KubectlOutput::of(&ended.with_context(|| format!("kubectl {} did not end", args.join(" ")))??))
     }
 
-    /// What it printed; an error if it failed.
+    /// Runs a command that must succeed, and returns what it printed.
     pub async fn ok(&self, args: &[&str]) -> Result<String> {
         let said = self.run(args, "").await?;
         ensure!(said.code == 0, "kubectl {}: {said:?}", args.join(" "));
         Ok(said.out)
     }
 
-    /// The refusal that it printed; an error if it did not fail.
+    /// Runs a command that must fail, and returns the error that it printed.
     pub async fn refused(&self, args: &[&str]) -> Result<String> {
         self.refused_with(args, "").await
     }
 
-    /// `kubectl apply` of an object; what it printed.
+    /// Applies an object, and returns what kubectl printed.
     pub async fn apply(&self, object: &Value) -> Result<String> {
         let said = self.run(&["apply", "-f", "-"], &object.to_string()).await?;
         ensure!(said.code == 0, "kubectl apply of {object}: {said:?}");
         Ok(said.out)
     }
 
-    /// `kubectl apply` of an object that must be refused; the refusal.
+    /// Applies an object that must be refused, and returns the error.
     pub async fn apply_refused(&self, object: &Value) -> Result<String> {
         self.refused_with(&["apply", "-f", "-"], &object.to_string()).await
     }
 
-    /// The object as it is.
+    /// Returns an object as it is.
     pub async fn object(&self, kind: &str, name: &str) -> Result<Value> {
         Ok(serde_json::from_str(&self.ok(&["get", kind, name, "--output=json"]).await?)?)
     }
@@ -162,7 +162,7 @@ impl KubectlOutput {
 }
 
 impl FollowedKubectl {
-    /// Reads on to the first line that holds all of the words.
+    /// Reads up to the first line with all of the words.
     pub async fn line_with(&mut self, words: &[&str]) -> Result<String> {
         let mut seen = Vec::new();
         let reading = async {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::free_ports;
 
-/// A port of our own that leads to a server, or to nothing.
+/// A port that forwards connections to a server while it is up.
 pub struct Link {
     /// `https://127.0.0.1:PORT`, or `http` if the server's is.
     pub url: String,
@@ -20,7 +20,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// To the server of this URL; cut at first.
+    /// Creates a link to the server of this URL. It is cut at first.
     pub fn new(url: &str) -> Result<Link> {
         let (scheme, server) = url.split_once("://").with_context(|| format!("not a URL: {url}"))?;
         let server = server.parse().with_context(|| format!("not an address: {url}"))?;
@@ -28,12 +28,12 @@ impl Link {
         Ok(Link { url: format!("{scheme}://127.0.0.1:{port}"), port, server, up: None })
     }
 
-    /// Connections reach the server from now on.
+    /// Forwards connections from now on.
     pub async fn mend(&mut self) -> Result<()> {
         self.mend_for(u64::MAX).await
     }
 
-    /// Connections reach the server from now on, and break off after so many bytes of the client's.
+    /// Forwards connections from now on, each until the client has sent so many bytes.
     pub async fn mend_for(&mut self, bytes: u64) -> Result<()> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await?;
         let cut = CancellationToken::new();
@@ -42,7 +42,7 @@ impl Link {
         Ok(())
     }
 
-    /// Ends the connections that there are, and refuses new ones.
+    /// Ends open connections, and refuses new ones.
     pub fn cut(&mut self) {
         if let Some(up) = self.up.take() {
             up.cancel();

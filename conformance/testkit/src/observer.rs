@@ -1,8 +1,8 @@
 //! The observer: a process of its own that watches pods and budgets, independent of Drydock's caches.
 //!
-//! It counts, after every single event, the ready pods under each budget. A budget counts from the moment when
-//! it was first met; from then on one moment below it is a violation. The observer ends when its stdin does,
-//! and its last line is its verdict.
+//! After each event it counts the ready pods under each budget. A budget counts from the moment at which it is first met;
+//! from then on a single moment below it is a violation. The observer ends when its stdin is closed, and its last line is
+//! its verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
@@ -28,7 +28,7 @@ pub struct ObserverProcess {
 }
 
 impl ObserverProcess {
-    /// Starts it and waits until it watches.
+    /// Starts it, and waits until it watches.
     pub fn start(program: &Path, kubeconfig: &Path, namespace: &str) -> Result<ObserverProcess> {
         let mut child = Command::new(program)
             .args(["observe", "--namespace", namespace, "--kubeconfig"])
@@ -48,7 +48,7 @@ impl ObserverProcess {
         Ok(observer)
     }
 
-    /// Ends it; what it says is a finding.
+    /// Ends it, and returns its verdict as a finding.
     pub fn finish(mut self) -> Result<Vec<Finding>> {
         drop(self.child.stdin.take());
         let mut said = String::new();
@@ -85,7 +85,7 @@ pub enum ObserverCommand {
 }
 
 impl ObserverCommand {
-    /// Does what the command says.
+    /// Runs the command.
     pub async fn run(&self) -> Result<ExitCode> {
         let ObserverCommand::Observe { kubeconfig, namespace } = self;
         observe(kubeconfig, namespace).await
@@ -133,7 +133,7 @@ struct ObservedBudget {
 }
 
 impl ObservedBudget {
-    /// Only a number for minAvailable is understood: a share would have to be taken on the host's word.
+    /// Takes only a number for minAvailable: for a percentage it would have to trust the host's count of pods.
     fn read(budget: &PodDisruptionBudget) -> Result<ObservedBudget> {
         let name = budget.name_any();
         let spec = budget.spec.as_ref().context("a budget without spec")?;
@@ -150,7 +150,7 @@ impl ObservedBudget {
     }
 }
 
-/// The ready pods by name, each with the places of the budgets that cover it.
+/// The ready pods by name, each with the indices of the budgets that cover it.
 type ObservedReadiness = BTreeMap<String, Vec<usize>>;
 
 #[derive(Default)]
@@ -219,7 +219,7 @@ impl PodCount {
     }
 }
 
-/// A pod that is ready and not on its way out counts for its budgets; any other does not.
+/// A pod that is ready and not being deleted counts for its budgets; any other does not.
 fn note(ready: &mut ObservedReadiness, budgets: &[ObservedBudget], pod: &Pod) {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let is_ready = conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"));

@@ -75,7 +75,7 @@ pub async fn https_ready(port: u16, path: &str, limit: Duration) -> Result<()> {
     }
 }
 
-/// The status code with which one of our programs answers a request on its port, whatever its certificate.
+/// Returns the status code with which one of our programs answers a request on its port. Its certificate is not verified.
 pub async fn https_answers(port: u16, path: &str) -> Result<u16> {
     let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse()?);
     config.accept_invalid_certs = true;
@@ -113,7 +113,7 @@ fn is_available(service: Option<&APIService>) -> Option<bool> {
     conditions.iter().find(|condition| condition.type_ == "Available").map(|c| c.status == "True")
 }
 
-/// Retries until the host has merged our schema into its OpenAPI v3, which it does in its own time.
+/// Retries until the host has merged our schema into its OpenAPI v3, which it does some time after the API is available.
 pub async fn schema_served(client: &Client, group_version: &str, limit: Duration) -> Result<()> {
     let path = format!("apis/{group_version}");
     let late = || format!("the host does not list {path} in /openapi/v3 within {limit:?}");
@@ -135,7 +135,7 @@ pub async fn allowed(client: &Client, review: &SubjectAccessReview, limit: Durat
     .await
 }
 
-/// Asks until there is an answer; after the limit it fails and names what is late.
+/// Calls `ask` until it returns something. After the limit it fails with the message of `late`.
 pub async fn until_some<T>(
     limit: Duration,
     late: impl Fn() -> String,
@@ -153,7 +153,7 @@ pub async fn until_some<T>(
     }
 }
 
-/// Asks until the answer is yes; after the limit it fails and names what is late.
+/// Calls `met` until it returns true. After the limit it fails with the message of `late`.
 pub async fn retry(
     limit: Duration,
     late: impl Fn() -> String,
@@ -166,7 +166,7 @@ fn has_not_ended(processes: &Processes, name: &str) -> Result<()> {
     if processes.runs(name) {
         return Ok(());
     }
-    bail!("{name} ended while starting. Its log:\n{}", processes.last_words(name))
+    bail!("{name} ended while starting. Its log:\n{}", processes.log_tail(name))
 }
 
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {

@@ -142,7 +142,7 @@ async fn start(arguments: &Arguments) -> Result<Drydock> {
 async fn cluster_with_work(host: &TestHost, nodes: u16) -> Result<Vec<String>> {
     say(&format!("creating {nodes} nodes and their workloads"));
     let names = cluster::create_nodes(&host.client().await?, "node", nodes.into()).await?;
-    workload::create(host).with_context(|| host.processes.obituaries())?;
+    workload::create(host).with_context(|| host.processes.ended_processes())?;
     Ok(names)
 }
 

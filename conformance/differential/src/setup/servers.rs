@@ -26,7 +26,7 @@ pub async fn start_reference_kinds(host: &TestHost) -> Result<Clients> {
     host.processes.start(NAME, &program(NAME), &arguments)?;
     let ca = folder.join("certs/ca.crt");
     file(&ca, &host.processes, NAME, LIMIT).await?;
-    https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.last_words(NAME))?;
+    https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.log_tail(NAME))?;
     register(host, port, &ca)?;
     let service = format!("{}.{}", REFERENCE_KINDS.version, REFERENCE_KINDS.group);
     api_available(&host.client().await?, &service, LIMIT).await?;

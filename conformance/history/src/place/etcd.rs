@@ -102,7 +102,7 @@ impl Etcd {
                     ids.into_iter().for_each(|(id, at)| self.links.name(id, at));
                     return Ok(());
                 }
-                _ if began.elapsed() > START => bail!("etcd does not answer: {}", self.last_words()),
+                _ if began.elapsed() > START => bail!("etcd does not answer: {}", self.log_tail()),
                 _ => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
@@ -122,7 +122,7 @@ impl Etcd {
         for member in &self.members {
             while let Err(error) = agrees(member.client).await {
                 if began.elapsed() > START {
-                    return Err(error).context(self.last_words());
+                    return Err(error).context(self.log_tail());
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -130,8 +130,8 @@ impl Etcd {
         Ok(())
     }
 
-    fn last_words(&self) -> String {
-        self.members.iter().map(|member| self.processes.last_words(&member.name)).collect()
+    fn log_tail(&self) -> String {
+        self.members.iter().map(|member| self.processes.log_tail(&member.name)).collect()
     }
 
     fn signal(&self, at: usize, signal: Signal) -> Result<()> {
@@ -184,7 +184,7 @@ impl StorePlace for Etcd {
         loop {
             match EtcdBackend::connect(&config).await {
                 Ok(backend) => return Ok(Arc::new(backend)),
-                Err(error) if began.elapsed() > START => return Err(error).context(self.last_words()),
+                Err(error) if began.elapsed() > START => return Err(error).context(self.log_tail()),
                 Err(_) => {}
             }
         }

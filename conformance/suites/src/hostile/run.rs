@@ -34,7 +34,7 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<
     for round in 0.. {
         for attack in [&CALM].into_iter().chain(attacks) {
             let scene = Scene { setup: &setup, observer: &observer, drained: &drained, size, length, round };
-            let result = scene.play(attack).await.with_context(|| setup.last_words())?;
+            let result = scene.play(attack).await.with_context(|| setup.log_tail())?;
             report::print(&result);
             all.push(result);
         }

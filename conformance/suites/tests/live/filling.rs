@@ -54,7 +54,7 @@ async fn a_namespace_is_drained_while_its_tenant_fills_it() -> Result<()> {
     maintenances.create(&PostParams::default(), &drain).await?;
     let drained = until(maintenances, "filled", LIMIT * 3, "drained", is_drained);
     tokio::select! {
-        drained = drained => drained.map(drop).with_context(|| drydock.last_words()),
+        drained = drained => drained.map(drop).with_context(|| drydock.log_tail()),
         filled = fill(&tenant, 10_000..usize::MAX, &made) => filled.map(drop),
     }?;
     let left = Api::<Pod>::namespaced(admin, NAMESPACE).list(&ListParams::default()).await?;

@@ -1,4 +1,4 @@
-//! What the host itself says about requests: its audit log, by one clock and independent of Drydock.
+//! The host's audit log: all requests by one clock, independent of Drydock.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ use serde_json::Value;
 pub struct LoggedRequest {
     /// `create`, `patch`, `delete` and so on.
     pub verb: String,
-    /// Who asked.
+    /// The user.
     pub user: LoggedUser,
-    /// About what.
+    /// The object that it is about.
     pub object_ref: ObjectRef,
-    /// How it was answered.
+    /// Its response.
     pub response_status: LoggedResponse,
     /// When the host received it.
     #[serde(rename = "requestReceivedTimestamp")]
@@ -30,19 +30,19 @@ pub struct LoggedRequest {
     pub request_object: Value,
     /// The answer's body, where the policy asks for it.
     pub response_object: Value,
-    /// What the authorizer decided, among others.
+    /// Annotations, such as the decision of the authorizer.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Who asked.
+/// The user.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct LoggedUser {
-    /// As the host authenticated them.
+    /// The name that the host authenticated.
     pub username: String,
 }
 
-/// About what.
+/// The object that it is about.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
@@ -52,13 +52,13 @@ pub struct ObjectRef {
     pub resource: String,
     /// Empty for the resource itself.
     pub subresource: String,
-    /// Empty for what is in none.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
     /// Empty for collections.
     pub name: String,
 }
 
-/// How it was answered.
+/// Its response.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct LoggedResponse {
@@ -69,12 +69,12 @@ pub struct LoggedResponse {
 }
 
 impl LoggedRequest {
-    /// Whether it did what it asked for.
+    /// Whether it succeeded.
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.response_status.code)
     }
 
-    /// Whether the authorizer forbade it, and not an admission or the server behind the aggregator.
+    /// Whether the authorizer refused it, rather than admission or the server behind the aggregator.
     pub fn is_forbidden(&self) -> bool {
         self.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "forbid")
     }
@@ -86,11 +86,11 @@ impl LoggedRequest {
     }
 }
 
-/// The group of users of whom everything is logged, by the host and by our API server alike.
+/// The group of users whose requests are logged in full, by the host and by our API server.
 pub const AUDITED: &str = "audited";
 
-/// The rules by which our API server logs, and the host too: everything of audited users, and who asked for an object
-/// of that name.
+/// The rules of our API server's audit policy, and of the host's: requests of audited users in full, and metadata of
+/// requests for an object of that name.
 pub fn rules() -> [Value; 2] {
     let named = serde_json::json!({"group": "*", "resources": ["*"], "resourceNames": [AUDITED]});
     [
@@ -135,10 +135,10 @@ pub fn events(log: &Path, id: &str) -> Result<Vec<Value>> {
     Ok(events.filter(|event| event["auditID"] == id).collect())
 }
 
-/// All requests that were answered so far.
+/// All requests that have been answered so far.
 pub fn requests(log: &Path) -> Result<Vec<LoggedRequest>> {
     let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
-    // A line may be cut short: the last is still in the writing, and one of a killed server stays so.
+    // A line may be cut short: the last one while it is written, and one of a server that was killed.
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 

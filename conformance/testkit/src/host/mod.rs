@@ -23,17 +23,17 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// A running control plane. Dropping it stops every process that it started.
 pub struct TestHost {
-    /// Where everything of this host lives: certificates, data, logs.
+    /// The folder of its certificates, data and logs.
     pub dir: PathBuf,
     /// The folder of etcd, kube-apiserver, kubectl and the others.
     pub bin: PathBuf,
-    /// What the host's certificates are signed with.
+    /// The CAs and keys that sign its certificates and tokens.
     pub pki: Pki,
     /// `https://127.0.0.1:PORT` of the kube-apiserver.
     pub url: String,
     /// `http://127.0.0.1:PORT` of the etcd.
     pub etcd: String,
-    /// The processes, of which Drydock's become part too.
+    /// Its processes, and those of Drydock when it is started.
     pub processes: Processes,
     audit_log: PathBuf,
     /// Whether the audit log has all requests of our programs.
@@ -60,7 +60,7 @@ impl TestHost {
         Ok(Arc::new(host))
     }
 
-    /// Starts an etcd and a kube-apiserver and nothing that acts on objects: what a client writes stays as it is.
+    /// Starts an etcd and a kube-apiserver, but no controllers: what a client writes stays as it is.
     pub async fn start_without_controllers() -> Result<Arc<TestHost>> {
         let ports = free_ports(3)?;
         let host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
@@ -68,7 +68,7 @@ impl TestHost {
         Ok(Arc::new(host))
     }
 
-    /// Folder and certificates of a host whose kube-apiserver gets this port; nothing runs yet.
+    /// Creates folder and certificates of a host whose kube-apiserver gets this port. Nothing runs yet.
     pub fn lay_out(port: u16, etcd: String) -> Result<TestHost> {
         let bin = binaries()?;
         let dir = tempfile::Builder::new().prefix("drydock-").tempdir()?.keep();
@@ -87,12 +87,12 @@ impl TestHost {
         SHARED.get_or_try_init(TestHost::start).await.cloned()
     }
 
-    /// Kills the kube-apiserver on the spot.
+    /// Kills the kube-apiserver (SIGKILL).
     pub fn kill_apiserver(&self) -> Result<bool> {
         self.processes.kill(programs::APISERVER)
     }
 
-    /// Starts the kube-apiserver again, where it was and with what it had, and waits until it serves.
+    /// Starts the kube-apiserver again, on its port and with its data, and waits until it serves.
     pub async fn start_apiserver(&self) -> Result<()> {
         programs::start_apiserver(self, self.port).await
     }
@@ -102,7 +102,7 @@ impl TestHost {
         self.dir.join("admin.kubeconfig")
     }
 
-    /// A client for the admin, belonging to the runtime that asks for it.
+    /// Returns a client of the admin, which belongs to the calling Tokio runtime.
     pub async fn client(&self) -> Result<Client> {
         client_of(&self.admin()).await
     }
@@ -148,7 +148,7 @@ pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
     Ok(Client::try_from(config_of(kubeconfig).await?)?)
 }
 
-/// How such a client connects.
+/// The configuration of such a client.
 pub async fn config_of(kubeconfig: &Path) -> Result<kube::Config> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -165,7 +165,7 @@ pub fn repository() -> &'static Path {
 
 /// The host's binaries: DRYDOCK_HOST_BIN, or what `conformance/host/build` prints once it has built them.
 fn binaries() -> Result<PathBuf> {
-    // Held while it builds: tests run side by side, and one build is enough.
+    // Locked while it builds: tests run concurrently, and one build is enough.
     static FOUND: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut found = FOUND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(bin) = found.as_ref() {

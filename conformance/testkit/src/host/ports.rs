@@ -6,11 +6,11 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 use rand::seq::SliceRandom;
 
-/// Below those that Linux gives to connections (ip_local_port_range): no connection gets the port of a server
-/// that is down by chance, and no client that tries it again and again connects to itself.
+/// Below the ephemeral ports of Linux (ip_local_port_range), so that no connection takes the port of a server that is
+/// down, and no client that retries connects to itself.
 const PORTS: Range<u16> = 12_000..32_768;
 
-/// As many different free ports as asked for: all are held before the first is let go.
+/// Returns `count` different free ports. All are bound before the first is released.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
     let mut ports: Vec<u16> = PORTS.collect();
     ports.shuffle(&mut rand::rng());

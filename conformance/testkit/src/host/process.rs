@@ -1,9 +1,8 @@
-//! Processes that end when we end, however we end.
+//! Processes that end when this process ends, however it ends.
 //!
-//! Every process has its own process group, so that Ctrl-C reaches only us and we stop them in order. Their
-//! pids stand in a file beside which a **reaper** waits: a shell that reads from a pipe which closes when we
-//! are gone. It then kills what the file still names and removes the folder. That holds for a panic, for
-//! `kill -9`, and for a host that lives in a static and is never dropped.
+//! Each has a process group of its own, so that Ctrl-C reaches this process alone, which stops them in order. A **reaper**
+//! ends what is left after a panic, after `kill -9`, and of a host in a static, which is never dropped: a shell that reads
+//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -27,13 +26,13 @@ pub struct Process {
     child: Child,
 }
 
-const LAST_WORDS: usize = 30;
+const TAIL_LINES: usize = 30;
 
 const REAPER: &str = r#"trap '' INT TERM HUP; read -r _; for p in $(cat "$1/pids" 2>/dev/null); do kill -9 "$p"; done
 if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
 
 impl Processes {
-    /// None yet; the reaper starts to wait.
+    /// Starts the reaper. No process runs yet.
     pub fn new(dir: &Path) -> Result<Processes> {
         std::fs::create_dir_all(dir.join("logs"))?;
         std::fs::write(dir.join("pids"), "")?;
@@ -120,8 +119,8 @@ impl Processes {
         same.any(|process| matches!(process.child.try_wait(), Ok(Some(_))))
     }
 
-    /// Those that have ended by themselves and what they logged last, for the message of a test that failed.
-    pub fn obituaries(&self) -> String {
+    /// Names the processes that have ended by themselves, with the last lines of their logs, for the message of a failed test.
+    pub fn ended_processes(&self) -> String {
         let names: Vec<String> = self.lock().iter().map(|process| process.name.clone()).collect();
         let ended: Vec<_> = names.iter().filter(|name| self.has_ended(name)).collect();
         if ended.is_empty() {
@@ -129,16 +128,16 @@ impl Processes {
         }
         ended
             .iter()
-            .map(|name| format!("{name} has ended; it said last:\n{}\n", self.last_words(name)))
+            .map(|name| format!("{name} has ended; it said last:\n{}\n", self.log_tail(name)))
             .collect()
     }
 
     /// The last lines of a process's log.
-    pub fn last_words(&self, name: &str) -> String {
+    pub fn log_tail(&self, name: &str) -> String {
         let log = std::fs::read(self.dir.join("logs").join(format!("{name}.log"))).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = text.lines().collect();
-        lines.get(lines.len().saturating_sub(LAST_WORDS)..).unwrap_or_default().join("\n")
+        lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default().join("\n")
     }
 
     fn note(&self, running: &[Process]) -> Result<()> {
@@ -157,7 +156,7 @@ impl Drop for Processes {
         while let Some(process) = running.pop() {
             drop(process);
         }
-        // Nothing is left to kill: what the reaper still does is remove the folder.
+        // Nothing is left to kill; the reaper removes the folder.
         let _ = self.note(&running);
         drop(running);
         let reaper = self.reaper.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -11,11 +11,11 @@ use crate::wait::{http_ready, https_ready, server_ready};
 /// The host's API server.
 pub(super) const APISERVER: &str = "kube-apiserver";
 
-/// Requests a second that the host's own controllers may make: far above what a test needs, so that it is the
-/// API server that sets the pace.
+/// Requests a second that the host's own controllers may make: far more than a test needs, so that they never wait for
+/// their own rate limit.
 const QPS: u32 = 1000;
 
-/// How long one of them may take to serve.
+/// How long a program may take until it serves.
 const READY: Duration = Duration::from_secs(120);
 
 /// Who the kubelets are, for the audit log.
@@ -30,8 +30,8 @@ pub(super) async fn start_api(host: &TestHost, ports: [u16; 3]) -> Result<()> {
     start_apiserver(host, secure).await
 }
 
-/// Starts etcd, the API server, and then those who talk to it, and waits until each of them serves: without one of them
-/// nothing would ever become ready, without a word why.
+/// Starts etcd, the API server, and then its clients, and waits until each of them serves: if one did not, tests would
+/// time out without a reason.
 pub(super) async fn start_all(host: &TestHost, ports: &[u16]) -> Result<()> {
     let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
     start_api(host, [etcd, peer, secure]).await?;
@@ -44,10 +44,10 @@ pub(super) async fn start_all(host: &TestHost, ports: &[u16]) -> Result<()> {
         host.processes.start(name, &host.bin.join(name), &flags)?;
     }
     for port in [manager, scheduler] {
-        https_ready(port, "/healthz", READY).await.with_context(|| host.processes.obituaries())?;
+        https_ready(port, "/healthz", READY).await.with_context(|| host.processes.ended_processes())?;
     }
     let kwok = format!("127.0.0.1:{kwok}");
-    http_ready(&kwok, "/healthz", READY).await.with_context(|| host.processes.obituaries())
+    http_ready(&kwok, "/healthz", READY).await.with_context(|| host.processes.ended_processes())
 }
 
 /// Starts the API server, again if it was killed, and waits until it serves.
@@ -74,13 +74,13 @@ fn etcd_flags(host: &TestHost, client: u16, peer: u16) -> Vec<String> {
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
-        // The host's data is thrown away; it is ours whose durability is tested.
+        // Tests are about the durability of our data, not of the host's.
         "--unsafe-no-fsync".into(),
         "--log-level=warn".into(),
     ]
 }
 
-/// Flags of a kube-apiserver on a port, but for what is only of the tests' interest.
+/// Flags of a kube-apiserver on a port, without those that only tests need.
 pub fn apiserver_flags(host: &TestHost, port: u16) -> Vec<String> {
     let pki = &host.pki;
     vec![
@@ -125,8 +125,8 @@ fn manager_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     let mut flags = controller_flags(host, admin, port);
     flags.push(format!("--service-account-private-key-file={}", host.pki.service_accounts.key.display()));
     flags.push(format!("--root-ca-file={}", host.pki.ca.display()));
-    // As in a real cluster each controller has its own rights only: what the garbage collector and the namespace
-    // controller may do to our kinds is theirs, not the admin's.
+    // As in a real cluster each controller has its own rights only, so that tests see what the garbage collector and the
+    // namespace controller may do to our kinds.
     flags.push("--use-service-account-credentials=true".into());
     // A node whose kubelet was cut off is taken for lost, and its pods for not ready, which a real kubelet
     // mends when it is back. kwok's does not: after an outage of the host all budgets would be short for

@@ -69,7 +69,7 @@ pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments)
     let size = WorkloadSize { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
     let workload = Workload::create(&host, form, size).await?;
     if let Some(drydock) = &drydock {
-        let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.last_words());
+        let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.log_tail());
         retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
     }
     let client = subject.client(&host).await?;
@@ -122,7 +122,7 @@ async fn drain(
         failed => failed,
     };
     let cpu = Cpu::now(host)?.since(&before);
-    let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.obituaries()));
+    let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.ended_processes()));
     Ok(DrainedTrial { from, seconds, cpu, requests_left, failure })
 }
 

@@ -65,7 +65,7 @@ impl Workload {
         std::fs::write(&path, list.to_string())?;
         host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
         let mut workload = Workload { nodes, pods: Vec::new(), client };
-        workload.complete().await.with_context(|| host.processes.obituaries())?;
+        workload.complete().await.with_context(|| host.processes.ended_processes())?;
         workload.budgets_are_counted(form, size).await?;
         let pods = workload.api::<Pod>().list(&ListParams::default()).await?;
         workload.pods = pods.iter().map(DrainedPod::read).collect::<Result<_>>()?;

@@ -112,8 +112,8 @@ impl AttackSetup {
     }
 
     /// The ends of the logs.
-    pub fn last_words(&self) -> String {
-        self.drydock.last_words()
+    pub fn log_tail(&self) -> String {
+        self.drydock.log_tail()
     }
 
     /// The folder of the host's logs and data.

@@ -89,7 +89,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
     let before = namespace.kubectl.ok(&holder).await?;
     drydock.kill_manager()?;
     drydock.start_manager()?;
-    let late = || format!("nobody has taken the lease over: {}", drydock.last_words());
+    let late = || format!("nobody has taken the lease over: {}", drydock.log_tail());
     retry(LIMIT, late, async || Ok(namespace.kubectl.ok(&holder).await? != before)).await?;
     // The next one is asked for by a manager that was not there when the first was lost.
     namespace.kubectl.ok(&["delete", "evictionrequest", &uid]).await?;
