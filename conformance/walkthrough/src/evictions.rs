@@ -12,8 +12,8 @@ use super::maintenance::SeenStatus;
 /// The application whose pods have an interceptor.
 const INTERCEPTED: &str = "cache";
 
-/// At most one accepted eviction a pod, each of a pod on one of the maintained nodes. `before` says where pods were
-/// when the drain began: a server that is killed takes the last lines of its log with it.
+/// At most one accepted eviction a pod, each of a pod on one of the maintained nodes. `before` has the nodes of pods
+/// when the drain began, as a killed server loses the last lines of its log.
 pub fn once_and_there(
     nodes: &[String],
     before: &BTreeMap<String, String>,
@@ -55,7 +55,7 @@ pub fn cost_in_reviews(log: &[LoggedRequest]) -> String {
     format!("the host was asked {reviews} SubjectAccessReviews for {evicted} evictions: {each:.1} for each")
 }
 
-/// Pods with an interceptor leave by its hand and by no other, with its reports accepted.
+/// Pods with an interceptor are deleted by it alone, and its reports were accepted.
 pub fn intercepted(
     nodes: &[String],
     departures: &Departures,

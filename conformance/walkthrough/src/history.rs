@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-/// One pod's way out.
+/// How one pod left.
 #[derive(Clone, Debug)]
 pub struct Departure {
     /// Its name.
@@ -18,7 +18,7 @@ pub struct Departure {
     pub app: String,
     /// Where it ran.
     pub node: String,
-    /// As a drain plan sees it.
+    /// Its type in a drain plan.
     pub kind: PodType,
     /// Its priority.
     pub priority: i32,
@@ -26,7 +26,7 @@ pub struct Departure {
     pub bound: Option<Timestamp>,
     /// When its eviction was first requested or tried.
     pub asked: Option<Timestamp>,
-    /// When its kubelet told the host to delete it; before that it was there.
+    /// When its kubelet deleted it; before that it was there.
     pub gone: Option<Timestamp>,
     /// How often the host accepted its eviction.
     pub evicted: usize,

@@ -1,8 +1,8 @@
-//! An application's interceptor, as an application owner would write it: it is asked before its pod goes, says
-//! that it works, checkpoints (which is imaginary), deletes the pod itself, and says that it is done.
+//! An interceptor, as an application owner would write it: it takes up the request before its pod leaves, sends
+//! heartbeats while it (only in name) writes a checkpoint, deletes the pod itself, and reports that it is done.
 //!
-//! It looks before each step, so that a step may be repeated: when a server was killed, it is unknown whether it had
-//! carried out the last one.
+//! It reads the request and the pod before each step, so that a step may be repeated: after a server was killed it is
+//! unknown whether the last step was carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,14 +25,14 @@ use super::workload::NAMESPACE;
 
 /// The interceptor's name in requests, which the pods' annotation carries.
 pub const NAME: &str = "checkpoint.demo.example.com";
-/// The user that it is for the host.
+/// Its user name on the host.
 pub const USER: &str = "demo-interceptor";
 
 /// Heartbeats may not be closer (KEP-4563).
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
-/// How soon a failed step is tried again: for as long as the request is ours, since no other worker takes it meanwhile.
+/// How soon a failed step is retried. It is retried for as long as the request is ours, as no other worker takes it.
 const RETRY: Duration = Duration::from_millis(500);
-/// A step that takes longer has failed: the answer to one of its requests is lost.
+/// How long a step may take; longer means that the answer to one of its requests was lost.
 const STEP: Duration = Duration::from_secs(60);
 /// Failures that go on for so long are printed.
 const TOLD_AFTER: Duration = Duration::from_secs(120);
@@ -42,7 +42,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(120);
 pub struct AcceptedReport {
     /// The heartbeats, as they stood in its answers.
     pub heartbeats: BTreeSet<Timestamp>,
-    /// Whether it accepted the completion, or had ended the request itself before, because the pod was gone.
+    /// Whether it accepted the completion, or had ended the request before because the pod was gone.
     pub over: bool,
 }
 
@@ -103,7 +103,7 @@ impl Worker {
                 Some(Ok(name)) = serving.join_next() => served.ended(&name).then_some(name),
                 object = objects.next() => {
                     let Some(object) = object else { return };
-                    // What goes wrong here is a server that is away: the watch goes on when it is back.
+                    // An error here means that a server is away: the watch goes on when it is back.
                     let request = object.map_err(anyhow::Error::from).and_then(read).ok().filter(is_ours);
                     request.map(|request| request.metadata.name).filter(|name| served.seen(name))
                 }
@@ -201,7 +201,7 @@ impl Worker {
         Ok(NextAction::Step)
     }
 
-    /// Notes what the server says that it has; returns how many heartbeats it took.
+    /// Notes the heartbeats in an answer of the server; returns how many it has accepted.
     fn note(&self, name: &str, entry: &InterceptorStatus) -> usize {
         let mut reports = lock(&self.reports);
         let report = reports.entry(name.to_owned()).or_default();
@@ -214,8 +214,8 @@ impl Worker {
     }
 }
 
-/// Requests that are served. One that is seen again meanwhile is looked at once more when that has ended: it
-/// may have been made anew under its name, after the last step looked.
+/// Requests that are being served. One whose event comes meanwhile is served once more afterwards: it may have been
+/// created anew under its name after the last step read it.
 #[derive(Default)]
 struct ServedRequests(BTreeMap<String, bool>);
 
@@ -231,8 +231,8 @@ impl ServedRequests {
     }
 }
 
-/// Whether an answer says that this object is gone. A 404 that names none is that of a server that does not
-/// know the API for a moment.
+/// Whether an answer says that this object is gone. A 404 without a name comes from a server that does not know the API
+/// for a moment.
 fn is_gone(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };
     status.code == 404 && status.details.as_ref().is_some_and(|details| !details.name.is_empty())

@@ -35,7 +35,7 @@ pub struct Maintenance {
 /// What its status said while it drained.
 #[derive(Default)]
 pub struct SeenStatus {
-    /// Reason of a blocker to the messages in which it was explained.
+    /// Messages of blockers, by reason.
     pub blockers: BTreeMap<String, Vec<String>>,
 }
 
@@ -102,7 +102,7 @@ impl Maintenance {
         let mut display = Display::new(&self.nodes);
         let mut states = watcher::watch_object(self.api.clone(), NAME).default_backoff().boxed();
         while let Some(state) = states.next().await {
-            // An error is a server that is away; the watch goes on when it is back.
+            // An error means that a server is away; the watch goes on when it is back.
             let Ok(Some(object)) = state else { continue };
             let current: NodeMaintenance = serde_json::from_value(serde_json::to_value(object)?)?;
             seen.note(&current);
@@ -140,7 +140,7 @@ impl SeenStatus {
     }
 }
 
-/// Does a taint of ours stand on the node?
+/// Whether a taint of ours is on the node.
 pub fn is_tainted(node: &Node) -> bool {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     taints.into_iter().any(|taint| taint.key.starts_with("nodemaintenance.k8s.io/"))

@@ -1,5 +1,5 @@
-//! Judges whether the plan's order was kept: the pods of a tier may be asked to leave only when every pod of
-//! the tiers before it, on all nodes of the maintenance, is gone.
+//! Judges whether the plan's order was kept: pods of a tier may be asked to leave only when every pod of earlier tiers, on
+//! all nodes of the maintenance, is gone.
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use drydock_testkit::finding::Finding;
@@ -25,7 +25,7 @@ pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures)
     findings
 }
 
-/// With fewer than two tiers there would be no order to judge.
+/// With fewer than two tiers there is no order to judge.
 fn several(tiers: &[ObservedTier<'_>]) -> Finding {
     let names: Vec<_> =
         tiers.iter().map(|tier| format!("{} ({} pods)", tier.name, tier.pods.len())).collect();
@@ -57,8 +57,8 @@ fn name(entry: &DrainPlanEntry) -> String {
     }
 }
 
-/// Compares the last end of a tier with the first request of the next. The end is when the host received the
-/// deletion, which is before it was carried out: what is too early here was too early by any clock.
+/// Compares the last end of a tier with the first request of the next. The end is when the host received the deletion,
+/// before it was carried out: a request that is too early by it is too early by any clock.
 fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> Finding {
     let Some(first) = after.pods.iter().filter_map(|pod| Some((pod.asked?, pod))).min_by_key(|(at, _)| *at)
     else {

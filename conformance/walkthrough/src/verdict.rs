@@ -1,5 +1,4 @@
-//! What must be true of the maintenance. Each finding is judged by what the host shows, and not by what we
-//! report.
+//! What must be true of the maintenance, by the state and the audit log of the host, not by what Drydock reports.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use super::interceptor::PlaygroundInterceptor;
 use super::maintenance::{Maintenance, SeenStatus, is_tainted};
 use super::{evictions, history, order, workload};
 
-/// Drained=True means what it says, and evicted pods are back elsewhere.
+/// After Drained=True the nodes are empty, and evicted pods are back elsewhere.
 pub async fn after_drain(
     host: &TestHost,
     client: &Client,
@@ -37,7 +36,7 @@ pub async fn after_drain(
     Ok(findings)
 }
 
-/// The way there: what the host logged while the maintenance drained.
+/// Judges the drain itself, by what the host logged.
 pub async fn of_the_way(
     host: &TestHost,
     maintenance: &Maintenance,

@@ -15,10 +15,10 @@ use kube::{Client, ResourceExt};
 /// Where the workloads are.
 pub const NAMESPACE: &str = "demo";
 
-/// Budgets with room for a single pod, of which the drained nodes hold several.
+/// Budgets that allow one pod to be away; the drained nodes have several of their pods.
 pub const TIGHT_BUDGETS: [&str; 3] = ["web", "api", "db"];
 
-/// Everything that has replicas.
+/// All workloads.
 pub const ROLLOUTS: [&str; 6] = [
     "deployment/web",
     "deployment/batch",
@@ -28,7 +28,7 @@ pub const ROLLOUTS: [&str; 6] = [
     "daemonset/agent",
 ];
 
-/// A taint that the nodes have for reasons of their own.
+/// A taint of the nodes that has nothing to do with Drydock.
 const MARK: &str = "example.com/rack=1:PreferNoSchedule";
 
 const MANIFEST: &str = include_str!("../manifests/playground.yaml");
@@ -55,14 +55,14 @@ pub async fn places(client: &Client) -> Result<BTreeMap<String, String>> {
     Ok(pods.into_iter().filter_map(|pod| Some((pod.uid()?, pod.spec?.node_name?))).collect())
 }
 
-/// Puts a taint on nodes that is none of Drydock's business.
+/// Puts that taint on nodes.
 pub fn mark(host: &TestHost, nodes: &[String]) -> Result<()> {
     let mut args = vec!["taint", "nodes", MARK];
     args.splice(2..2, nodes.iter().map(String::as_str));
     host.kubectl(&args).map(drop)
 }
 
-/// Does that taint stand on the node as it was made?
+/// Whether that taint is on the node, unchanged.
 pub fn is_marked(node: &Node) -> bool {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     let text = |taint: &Taint| {

@@ -1,7 +1,7 @@
-//! Writers whose every acknowledged write is checked, while servers are killed under them.
+//! Clients that write while servers are killed: each acknowledged write must be there afterwards.
 //!
-//! Each writer has objects of its own, maintenances that select nothing, and knows for each what the server
-//! acknowledged and what it only attempted: an unanswered write may have happened or not, an acknowledged one has.
+//! Each writer has maintenances of its own that select nothing, and records for each what was acknowledged and what was
+//! only attempted: an unanswered write may have happened or not, an acknowledged one must have.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Between two writes of one writer: many enough to be hit by each kill, few enough to leave the rest some time.
+/// The pause between two writes of one writer: short enough that each kill hits some of them.
 const PACE: Duration = Duration::from_millis(50);
 /// Writes of one object.
 const WRITES: u64 = 30;
@@ -100,7 +100,7 @@ impl State {
 }
 
 impl WrittenObject {
-    /// What the server must not show, if it does.
+    /// How the state on the server contradicts what was acknowledged, if it does.
     fn contradiction(&self, found: Option<&State>) -> Option<String> {
         if let Some(revision) = self.backwards {
             return Some(format!("{}: revision {revision} was acknowledged after a newer one", self.name));
@@ -138,7 +138,7 @@ async fn write(prefix: String, api: Api<DynamicObject>, stop: CancellationToken)
             WrittenObject { name: format!("{prefix}-{}", records.len()), ..WrittenObject::default() };
         while !stop.is_cancelled() && record.attempted < WRITES {
             pace.tick().await;
-            // An error says nothing: the next write is the next number, whatever became of this one.
+            // After an error the outcome is unknown: the next write has the next number.
             let _ = step(&api, &mut record).await;
         }
         if records.len() % 2 == 1 && !stop.is_cancelled() {

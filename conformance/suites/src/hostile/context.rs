@@ -1,4 +1,4 @@
-//! What an attack works with: the setup, a tenant to act as, an address, and its time.
+//! What an attack has: the setup, the tenant that attacks, its time, and counts of the answers that it got.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,7 +17,7 @@ use crate::setup::{Account, AttackSetup, Tenant};
 
 /// The address of loopback from which attacks come.
 pub const ATTACKER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// After an attempt that broke off, so that a server that is gone is not asked in a busy loop.
+/// The pause after an attempt that broke off, so that a server that is gone is not asked in a busy loop.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Characters of the first refusal that are shown.
@@ -50,7 +50,7 @@ pub struct AttackContext {
 }
 
 impl AttackContext {
-    /// Of a tenant, for an attack of that length.
+    /// The context of an attack of that length by a tenant.
     pub fn new(
         setup: Arc<AttackSetup>,
         tenant: Arc<Tenant>,
@@ -75,12 +75,12 @@ impl AttackContext {
         AttackContext { tenant, ..self.clone() }
     }
 
-    /// The number for this size.
+    /// Returns the argument for this size.
     pub fn pick<T>(&self, short: T, long: T) -> T {
         if self.size == AttackSize::Short { short } else { long }
     }
 
-    /// When the attack ends; its time begins when it first asks.
+    /// Returns when the attack ends. Its time begins with the first call.
     pub fn end(&self) -> Instant {
         *self.end.get_or_init(|| Instant::now() + self.length)
     }
@@ -95,12 +95,12 @@ impl AttackContext {
         tokio::time::sleep_until(self.end().into()).await;
     }
 
-    /// A connection of the tenant's first account from the attacker's address, straight to our port.
+    /// Connects the tenant's first account to our port, from the attacker's address.
     pub async fn connect(&self) -> Result<UserConnection> {
         self.connect_as(self.tenant.account(), FlowWindows::USUAL).await
     }
 
-    /// The same of any account.
+    /// The same for any account.
     pub async fn connect_as(&self, account: &Account, windows: FlowWindows) -> Result<UserConnection> {
         account.connect(&self.setup.direct, ATTACKER_ADDRESS, windows).await
     }
@@ -110,12 +110,12 @@ impl AttackContext {
         self.tenant.account().connect(&self.setup.host, ATTACKER_ADDRESS, FlowWindows::USUAL).await
     }
 
-    /// A connection without credentials.
+    /// Connects without credentials.
     pub async fn stranger(&self, endpoint: &ServerEndpoint, from: Ipv4Addr) -> Result<UserConnection> {
         UserConnection::open(endpoint, from, None, FlowWindows::USUAL).await
     }
 
-    /// Counts an answer, or that there was none.
+    /// Counts an answer by its code, or as broken if there was none.
     pub fn note(&self, answer: &Result<UserResponse>) {
         match answer {
             Ok(answer) => {
@@ -131,7 +131,7 @@ impl AttackContext {
         }
     }
 
-    /// Counts how a call of gRPC was answered, as far as its head says; one that goes on is counted as open.
+    /// Counts a gRPC call by the status in its head, or as open if it goes on.
     pub fn note_call(&self, answer: &Result<Response<Incoming>>) {
         match answer {
             Ok(answer) => {
@@ -146,7 +146,7 @@ impl AttackContext {
     }
 
     fn count_call(&self, status: Option<&str>, code: StatusCode) {
-        // RFC of gRPC, statuscodes.md: UNKNOWN, INTERNAL and DATA_LOSS are faults.
+        // gRPC, statuscodes.md: UNKNOWN, INTERNAL and DATA_LOSS are faults.
         if code == StatusCode::INTERNAL_SERVER_ERROR || matches!(status, Some("2" | "13" | "15")) {
             self.fault.get_or_init(|| format!("{code}, grpc-status {status:?}"));
         }
@@ -162,7 +162,7 @@ impl AttackContext {
         *self.answers.lock().entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Notes a figure of this attack's own.
+    /// Notes a figure for the summary.
     pub fn say(&self, note: String) {
         self.notes.lock().push(note);
     }
@@ -174,7 +174,7 @@ impl AttackContext {
         [counted, self.notes.lock().clone(), refusal].concat().join(" ").replace('\n', " ")
     }
 
-    /// The first answer that says that something in us went wrong.
+    /// The first answer with an error of the server (500, or its gRPC codes).
     pub fn fault(&self) -> Option<String> {
         self.fault.get().cloned()
     }
@@ -184,7 +184,7 @@ impl AttackContext {
         self.answers.lock().get(what).copied().unwrap_or_default()
     }
 
-    /// So many at a time do something again and again until the time is over: `each(lane, round)`.
+    /// Repeats `each(lane, round)` in so many tasks until the time is over.
     pub async fn repeat<F, E>(&self, lanes: usize, each: E)
     where
         E: Fn(usize, usize) -> F + Send + Sync + 'static,
@@ -210,7 +210,7 @@ impl AttackContext {
         join_all(lanes).await;
     }
 
-    /// So many connections of the tenant ask until the time is over: `ask(lane, round)`.
+    /// Repeats the request `ask(lane, round)` on so many connections of the tenant until the time is over.
     pub async fn repeat_requests<A>(&self, lanes: usize, ask: A)
     where
         A: Fn(usize, usize) -> UserRequest + Send + Sync + 'static,
@@ -237,7 +237,7 @@ impl AttackContext {
         .await;
     }
 
-    /// Each of these once, so many at a time; what comes of it is counted.
+    /// Sends each of these requests once, so many at a time, and counts the answers.
     pub async fn each(&self, asks: Vec<UserRequest>, at_a_time: usize) -> Result<()> {
         let (queue, lanes) = (Arc::new(Mutex::new(asks.into_iter())), at_a_time.max(1));
         let lanes = (0..lanes).map(|_| {

@@ -1,4 +1,4 @@
-//! What happened during one attack, and whether that is allowed.
+//! The result of one attack, and whether it did harm.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::bystanders::BystanderResults;
 /// Reviews beside those that an attack may cause: bursts, and those that bystanders cause.
 const REVIEWS_BESIDE: u64 = 400;
 
-/// What happened.
+/// The result of one attack.
 pub struct AttackResult {
     /// Name of the attack.
     pub name: &'static str,
@@ -22,7 +22,7 @@ pub struct AttackResult {
     pub panics: usize,
     /// Reviews that the host answered.
     pub reviews: u64,
-    /// Within this.
+    /// How long the attack took.
     pub length: Duration,
     /// What the bystanders got.
     pub bystanders: BystanderResults,
@@ -30,12 +30,12 @@ pub struct AttackResult {
     pub summary: String,
     /// The first answer with a fault of ours (500).
     pub fault: Option<String>,
-    /// What is wrong with it, in words; nothing if it did no harm.
+    /// The harm that it did, in words; empty if none.
     pub harm: Vec<String>,
 }
 
 impl AttackResult {
-    /// Judges: by counts, codes and bytes, never by time.
+    /// Judges by counts, codes and bytes, never by time.
     pub fn judge(mut self, attack: &Attack, findings: Vec<Finding>) -> AttackResult {
         let (bystanders, mut harm) = (&self.bystanders, Vec::new());
         let count = |who: &str, count: &crate::bystanders::RequestCount| {

@@ -1,4 +1,4 @@
-//! What is printed: a line when an attack is over, and the table of all.
+//! The output: a line for each attack, and a table of all.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -14,9 +14,9 @@ use crate::judge::AttackResult;
 use crate::report;
 use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
 
-/// An attack that has not ended by then hangs: one of the short form, and one of the long form.
+/// An attack that has not ended by then hangs: in the short form, and in the long form.
 const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
-/// MiB at rest from which on a server is started anew: what an attack left behind is not the next one's.
+/// A server that holds more MiB than this after an attack is restarted, so that the next attack is judged by itself.
 const HEAVY: u64 = 200;
 /// Runs before all attacks: the figures of the bystanders to compare with.
 const CALM: Attack = Attack::new("calm", "nothing", |context| Box::pin(calm(context)));
@@ -108,7 +108,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A server that was harmed is started anew too: the next attack is judged by itself.
+    /// Restarts a server that was harmed or holds much, so that the next attack is judged by itself.
     async fn tidy(&self, attack: &Attack, result: &AttackResult) -> Result<()> {
         if attack.small_store || !result.harm.is_empty() || self.setup.resident() > HEAVY {
             self.setup.restart().await?;

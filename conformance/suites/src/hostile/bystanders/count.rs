@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 /// Requests of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct RequestCount {
-    /// All.
+    /// Requests that were sent.
     pub asked: usize,
-    /// Those that were refused, broken off or never answered.
+    /// Requests that were refused, broken off or never answered.
     pub failed: usize,
     /// The longest time until an answer was complete.
     pub slowest: Duration,
@@ -18,7 +18,7 @@ pub struct RequestCount {
 }
 
 impl RequestCount {
-    /// Counts one that began then.
+    /// Counts a request that began at `began`.
     pub fn note(&mut self, began: Instant, failure: Option<String>) {
         let took = began.elapsed();
         self.asked += 1;

@@ -14,13 +14,14 @@ use crate::setup::{AttackSetup, Tenant};
 const PODS: usize = 3;
 /// A drain that has not ended by then never will.
 const GUARD: Duration = Duration::from_secs(240);
-const LOOK: Duration = Duration::from_millis(250);
+/// How often the maintenance is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A drain to be made.
 pub struct SmallDrain {
     /// Name of the maintenance and of its node.
     pub name: String,
-    /// Whose pods stand on it.
+    /// The owner of its pods.
     pub tenant: Arc<Tenant>,
 }
 
@@ -34,7 +35,7 @@ pub struct SmallDrainResult {
 }
 
 impl SmallDrainResult {
-    /// It did not end.
+    /// The result of a drain that did not end.
     pub fn failed(error: &anyhow::Error) -> SmallDrainResult {
         SmallDrainResult { took: GUARD, failure: Some(format!("{error:#}")) }
     }
@@ -64,7 +65,7 @@ impl SmallDrain {
         let path = maintenance(&self.name);
         let mut last = Value::Null;
         while began.elapsed() < GUARD {
-            // Whatever the aggregator says meanwhile, it is asked again: what counts is that the drain ends.
+            // An error of the aggregator is not counted: only that the drain ends.
             if let Ok(found) = setup.done(&UserRequest::get(&path)).await {
                 last = found;
             }
@@ -74,7 +75,7 @@ impl SmallDrain {
                 setup.done(&UserRequest::delete(&path)).await?;
                 return Ok(SmallDrainResult { took, failure: None });
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         bail!("not drained within {GUARD:?}: {}", last["status"]["nodeStatuses"])
     }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::setup::AttackSetup;
 use observer::ObserverWay;
 
-/// A request that waits longer than this counts as one that waits for ever.
+/// How long a request may wait until it counts as failed.
 const GUARD: Duration = Duration::from_secs(30);
 
 /// The running bystanders.

@@ -14,9 +14,9 @@ use crate::client::{FlowWindows, UserConnection, UserRequest};
 use crate::setup::{AttackSetup, Tenant, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(200);
-/// The annotation that each write counts up.
+/// The annotation whose number each write increments.
 pub(super) const BEAT: &str = "beat";
-/// The annotation that the status stream shows; each write counts up the reason in it.
+/// The annotation that the status stream shows; each write increments the number in its reason.
 const MAINTENANCES: &str = "nodemaintenance.k8s.io/maintenances";
 
 /// The tenant.
@@ -25,7 +25,7 @@ pub struct TenantObserver {
     pub(super) tenant: Tenant,
     /// Its one request, which no other client touches.
     name: String,
-    /// The last beat whose write was acknowledged, and whether more will come.
+    /// The last number whose write was acknowledged, and whether more will come.
     written: Sender<(u64, bool)>,
 }
 
@@ -38,12 +38,12 @@ pub enum ObserverWay {
     Stream,
 }
 
-/// How its watch fared.
+/// How its watch went.
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealth {
     /// How often it ended before it was asked to.
     pub breaks: usize,
-    /// What was acknowledged and never came.
+    /// A write that was acknowledged and never delivered.
     pub missed: Option<u64>,
     /// What the first break was.
     pub first: Option<String>,

@@ -12,7 +12,7 @@ use crate::setup::{AttackSetup, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Asks until it is over; nothing is asked twice.
+/// Sends requests until it is over, without retries.
 pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCount {
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
     let (mut count, mut connection) = (RequestCount::default(), None);

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection on which requests are made as one user.
+//! One HTTP/2 connection of one user.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -14,13 +14,13 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
-use super::request::put_off;
+use super::request::retry_after;
 use super::{ServerEndpoint, UserRequest, UserResponse};
 
 /// A body of a request, whole or made while it is sent.
 pub type StreamedBody = BoxBody<Bytes, Infallible>;
 
-/// How often a request that a busy server puts off is sent once more (client-go, rest/request.go).
+/// How often a request is retried that a busy server refuses with Retry-After (client-go, rest/request.go).
 const RETRIES: usize = 10;
 
 /// How much a server may send before the client has read it, in bytes.
@@ -35,7 +35,7 @@ pub struct FlowWindows {
 impl FlowWindows {
     /// Those of client-go (golang.org/x/net/http2).
     pub const USUAL: FlowWindows = FlowWindows { stream: 4 << 20, connection: 1 << 30 };
-    /// A stream's window has no room, so that every answer waits.
+    /// A stream's window of 0 bytes, so that every answer waits.
     pub const NONE: FlowWindows = FlowWindows { stream: 0, connection: 65_535 };
 }
 
@@ -90,13 +90,12 @@ impl UserConnection {
         read(self.send(ask).await?).await
     }
 
-    /// Sends a request as client-go does, and returns when its answer begins: what is put off is asked again when the
-    /// server says.
+    /// Sends a request, with retries after Retry-After as client-go makes them, and returns when its answer begins.
     pub async fn send_again(&self, ask: &UserRequest) -> Result<Response<Incoming>> {
         for _ in 0..RETRIES {
             let answer = self.send(ask).await?;
-            let Some(pause) = put_off(answer.status(), answer.headers()) else { return Ok(answer) };
-            // What is left unread would be reset.
+            let Some(pause) = retry_after(answer.status(), answer.headers()) else { return Ok(answer) };
+            // A body that is not read to its end would be reset.
             answer.into_body().collect().await?;
             tokio::time::sleep(pause.max(Duration::from_millis(1))).await;
         }
@@ -108,7 +107,7 @@ impl UserConnection {
         read(self.send_again(ask).await?).await
     }
 
-    /// Sends a request that has to succeed, and returns what it says.
+    /// Sends a request that has to succeed, and returns the object in its answer.
     pub async fn done(&self, ask: &UserRequest) -> Result<Value> {
         let answer = self.ask_again(ask).await.with_context(|| format!("{} {}", ask.method, ask.path))?;
         ensure!(answer.code.is_success(), "{} {}: {}", ask.method, ask.path, answer.summary());

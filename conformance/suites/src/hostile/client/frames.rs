@@ -46,7 +46,7 @@ impl RawFrames {
         Ok(frames)
     }
 
-    /// From now on what the server sends is read and discarded; before, nothing is read.
+    /// Reads and discards what the server sends from now on. Before, nothing is read.
     pub fn listen(mut self) -> RawFrames {
         self.reader = self.read.take().map(|read| tokio::spawn(read_all(read)));
         self
@@ -57,7 +57,7 @@ impl RawFrames {
         self.frame(HEADERS, END_STREAM | END_HEADERS, stream, block).await
     }
 
-    /// A request whose body is this, in one frame.
+    /// A request with this body, in one frame.
     pub async fn request_with(&mut self, stream: u32, block: &[u8], body: &[u8]) -> Result<()> {
         self.frame(HEADERS, END_HEADERS, stream, block).await?;
         self.frame(DATA, END_STREAM, stream, body).await

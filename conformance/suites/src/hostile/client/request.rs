@@ -73,13 +73,12 @@ impl UserRequest {
 pub struct UserResponse {
     /// HTTP status.
     pub code: StatusCode,
-    /// What it says.
+    /// The body.
     pub body: Bytes,
 }
 
-/// How long the server wants to be left alone, if it says so with a code that client-go asks again after
-/// (client-go, rest/with_retry.go: 429 and 5xx).
-pub fn put_off(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+/// The Retry-After of an answer that client-go retries (rest/with_retry.go: 429 and 5xx).
+pub fn retry_after(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let again = code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error();
     let after = headers.get(header::RETRY_AFTER).filter(|_| again)?;
     Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
@@ -91,7 +90,7 @@ impl UserResponse {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The code and the start of what it says.
+    /// The code and the start of the message.
     pub fn summary(&self) -> String {
         let message = self.json()["message"].as_str().map(str::to_owned);
         let text = message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());

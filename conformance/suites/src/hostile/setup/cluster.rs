@@ -1,4 +1,4 @@
-//! Nodes and pods for requests and drains to be about.
+//! Nodes and pods that requests and drains are about.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::client::UserRequest;
 
 /// Pods that are made at a time.
 const AT_A_TIME: usize = 16;
-/// An interceptor that never says a word: its request stays as it is for twenty minutes.
+/// An interceptor that never reports: its request stays as it is for twenty minutes.
 pub const PATIENT: &str = "patient.example.com";
 
 /// Name and UID of each of some pods.
@@ -33,7 +33,7 @@ impl AttackSetup {
         self.done(&UserRequest::post("/api/v1/nodes", &node)).await.map(drop)
     }
 
-    /// Pods `pod-N` of a tenant on a node; patient ones have an interceptor that never answers.
+    /// Pods `pod-N` of a tenant on a node; patient ones have an interceptor that never reports.
     pub async fn pods(&self, tenant: &Tenant, node: &str, count: usize, patient: bool) -> Result<Pods> {
         let key = format!("{}priority_{PATIENT}", interceptor_annotations::PREFIX);
         let annotations = if patient { json!({key: "1000/controller"}) } else { json!({}) };
@@ -79,7 +79,7 @@ impl AttackSetup {
         stream::iter(made).buffered(AT_A_TIME).try_collect().await
     }
 
-    /// An EvictionRequest of a tenant that lasts: its pod's interceptor never answers. Its name.
+    /// Creates an EvictionRequest that stays, as the interceptor of its pod never reports. Returns its name.
     pub async fn lasting_request(&self, tenant: &Tenant) -> Result<String> {
         let node = format!("node-of-{}", tenant.namespace);
         self.node(&node).await?;

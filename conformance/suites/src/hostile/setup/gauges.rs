@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::{AttackSetup, USUAL_ADDRESS};
 use crate::client::{FlowWindows, UserConnection, UserRequest};
 
-/// A server that takes more, in KiB, is killed before it takes the machine with it.
+/// KiB beyond which a server is killed, before the machine is out of memory.
 const TOO_MUCH: u64 = 6 << 20;
 /// How often the memory is read.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);

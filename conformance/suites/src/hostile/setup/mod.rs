@@ -27,7 +27,7 @@ const NAME: &str = "drydock-apiserver.drydock-system.svc";
 /// The address of the kubelet and of all clients that do no harm.
 pub const USUAL_ADDRESS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// Bounds that are lowered so that few connections reach them, where the server has such a flag.
+/// Flags with which our API server runs, so that few connections reach its bounds.
 const LOWERED: [(&str, &str); 1] = [("--max-connections-per-address", "64")];
 
 /// Bytes that a small store takes before half of its quota is used.
@@ -66,12 +66,12 @@ impl AttackSetup {
         Ok(AttackSetup { direct, system_masters, host: plain, admin, drydock })
     }
 
-    /// The admin's way to the host, and through its aggregator to us.
+    /// Opens an admin's connection to the host, and through its aggregator to us.
     pub async fn admin(&self) -> Result<UserConnection> {
         UserConnection::open(&self.admin, USUAL_ADDRESS, None, FlowWindows::USUAL).await
     }
 
-    /// The admin does something that has to succeed.
+    /// Sends a request of the admin that has to succeed.
     pub async fn done(&self, ask: &UserRequest) -> Result<Value> {
         self.admin().await?.done(ask).await
     }
@@ -96,7 +96,7 @@ impl AttackSetup {
         ServerEndpoint::new(&url, "localhost", &ca, is_system_masters.then_some(&admin))
     }
 
-    /// Starts our API server anew, with its data.
+    /// Kills our API server and starts it with its data.
     pub async fn restart(&self) -> Result<()> {
         self.drydock.kill_apiserver()?;
         self.drydock.start_apiserver().await
@@ -111,7 +111,7 @@ impl AttackSetup {
             .await
     }
 
-    /// The ends of the logs.
+    /// The last lines of the logs.
     pub fn log_tail(&self) -> String {
         self.drydock.log_tail()
     }

@@ -12,7 +12,7 @@ use super::cluster::PATIENT;
 use super::{AttackSetup, USUAL_ADDRESS};
 use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 
-/// Rights reach the authorizers some time after they are given.
+/// How long rights may take to be in effect.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Accounts that are made at a time.
 const AT_A_TIME: usize = 16;
@@ -34,7 +34,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// A connection to a server on which requests are this account's.
+    /// Opens a connection to a server with this account's token.
     pub async fn connect(
         &self,
         endpoint: &ServerEndpoint,
@@ -73,7 +73,7 @@ impl Tenant {
 }
 
 impl AttackSetup {
-    /// Makes a namespace with so many accounts (one at least), and waits until they may do what they may.
+    /// Creates a namespace with so many accounts (one at least), and waits until their rights are in effect.
     pub async fn tenant(&self, namespace: &str, accounts: usize) -> Result<Tenant> {
         let admin = self.admin().await?;
         admin
