@@ -1,4 +1,5 @@
-//! `hostile` attacks Drydock in a real host with the rights of an ordinary tenant, and judges whether bystanders were harmed.
+//! `hostile` attacks Drydock in a real host with the rights of an ordinary tenant, and judges whether bystanders were
+//! harmed.
 //!
 //! ```text
 //! attacks --> client --> drydock-apiserver, or the host's aggregator before it

@@ -1,4 +1,4 @@
-//! Answers that are never read, and answers that cost more than they weigh.
+//! Answers that are never read, and answers that cost far more than their bytes.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const HOST: u64 = 256;
 /// The same for small answers, which leave their place at once.
 const SMALL: (usize, usize) = (16, 400);
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("unread-lists", "800 lists of 8 MB that nobody reads", |f| Box::pin(unread_lists(f))),
@@ -140,7 +140,7 @@ async fn unread(context: &AttackContext, many: (usize, usize), path: String) -> 
 
 type HeldAnswers = Vec<(UserConnection, Arc<Mutex<Vec<Incoming>>>)>;
 
-/// Asks a server on so many connections, so many times on each, and reads no answer.
+/// Sends requests on so many connections, so many on each, and reads no answer.
 async fn hold(
     context: &AttackContext,
     endpoint: &ServerEndpoint,
@@ -211,7 +211,7 @@ async fn costly_formats(context: AttackContext) -> Findings {
     lists(context, &FORMATS).await
 }
 
-/// Much has to be decoded for little that is sent, or before anything is.
+/// The server has to decode much for a short answer, or before the first byte of one.
 async fn heavy_formats(context: AttackContext) -> Findings {
     const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
     const FORMATS: [(&str, &str); 4] = [
@@ -235,7 +235,7 @@ async fn lists(context: AttackContext, headers: &'static [(&'static str, &'stati
     read(context, 16, asks).await
 }
 
-/// So many at a time ask one of these in turn, and read the answers.
+/// So many tasks repeat these requests in turn, and read the answers.
 async fn read(context: AttackContext, lanes: usize, asks: Vec<UserRequest>) -> Findings {
     let (each, asks) = (context.clone(), Arc::new(asks));
     context

@@ -1,4 +1,4 @@
-//! Bodies that cost more than they weigh.
+//! Request bodies that cost far more than their bytes.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -16,14 +16,14 @@ use crate::context::AttackContext;
 const LANES: usize = 4;
 /// The largest body that is taken (k8s.io/apiserver, MaxRequestBodyBytes).
 const MOST: usize = 3 << 20;
-/// Slow bodies at a time: as many as the server takes mutating requests, and half as many again.
+/// Slow bodies at a time: half as many again as the server takes mutating requests.
 const SLOW: usize = 300;
 /// Bytes of a slow body that come at a time.
 const PIECE: usize = 64 << 10;
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
@@ -164,7 +164,7 @@ async fn slow_bodies(context: AttackContext) -> Findings {
     no_findings()
 }
 
-/// All of a body but its last byte, which never comes.
+/// A body without its last byte, which never comes.
 fn slow() -> StreamedBody {
     let pieces = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b' '; PIECE]))));
     BodyExt::boxed(StreamBody::new(pieces.take(MOST / PIECE - 1).chain(futures::stream::pending())))
@@ -178,7 +178,7 @@ async fn post(context: &AttackContext, type_: &'static str, bodies: Vec<Bytes>) 
     no_findings()
 }
 
-/// A request in which one field of metadata or spec says this.
+/// A request in which one field of metadata or spec has this JSON.
 fn with(name: &str, json: &str) -> Bytes {
     let mut object = request(0);
     let at = if name == "requesters" { "spec" } else { "metadata" };

@@ -1,4 +1,4 @@
-//! Calls of the gRPC status stream that no client makes: garbage, and resume tokens that are made up.
+//! Invalid calls of the gRPC status stream: garbage, and forged resume tokens.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const LANES: usize = 16;
 /// How long to read the answer to a call with a forged token, before the call is dropped.
 const LISTEN: Duration = Duration::from_millis(200);
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
@@ -62,7 +62,7 @@ async fn garbage(context: AttackContext) -> Findings {
     ])
 }
 
-/// Calls each of which is wrong in one way.
+/// Calls, each of which is invalid in one way.
 fn broken(context: &AttackContext) -> Result<Vec<UserRequest>> {
     let good = watch(&context.tenant.namespace, Bytes::new());
     let with_body = |body: Bytes| UserRequest { body, ..call(METHOD, &good) };
@@ -168,7 +168,7 @@ async fn token_of_all(system_masters: &UserConnection) -> Result<Bytes> {
     Ok(Calls::of(answer)?.next::<WatchEvictionsResponse>().await?.resume_token)
 }
 
-/// The token of that number: one with a bit that is turned, a piece, random bytes, or another's.
+/// Forges a token in one of several ways: a flipped bit, a piece, random bytes, or the token of another filter.
 fn forge(token: &[u8], others: &Bytes, number: usize) -> Bytes {
     let (kind, at) = (number % 5, number / 5);
     let mut forged = token.to_vec();

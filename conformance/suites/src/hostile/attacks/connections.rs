@@ -1,4 +1,4 @@
-//! Connections: silent, slow, many, and with half of what they should say.
+//! Connections that are silent, slow or many, or that carry half of a request.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -19,14 +19,14 @@ const OPENERS: usize = 16;
 const OPENING: (Duration, Duration) = (Duration::from_secs(8), Duration::from_secs(40));
 /// Of each that the server closed again: it has a cap, and more would show nothing.
 const ENOUGH: usize = 50;
-/// For a connection that the kernel does not take yet.
+/// The pause when the kernel takes no connection yet.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// File descriptors that are left for everything else.
 const SPARE: usize = 2_500;
-/// Addresses of strangers that are not the attacker's usual ones.
+/// The address of clients without a user, beside that of the attacker.
 const STRANGER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("silent-connections", "connections from one address that never shake hands", |f| {

@@ -1,4 +1,4 @@
-//! What tenants make the controllers do: by budgets for their pods, and by withdrawing what a maintenance asked for.
+//! Work that tenants cause in the controllers: by budgets for their pods, and by withdrawing requests of a maintenance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const MEMORY: u64 = 192;
 const LANES: usize = 8;
 const LIMIT: Duration = Duration::from_secs(200);
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
@@ -37,7 +37,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// Each pod remembered each of its budgets, and each report and event named them all.
+/// The controllers remembered each budget of each pod, and each report and event named them all.
 async fn many_budgets(context: AttackContext) -> Findings {
     let (budgets, pods) = (context.pick(1_000, 10_000), context.pick(100, 1_000));
     let pods = running(&context, pods).await?;
@@ -134,7 +134,7 @@ async fn flip(context: &AttackContext, path: &str) {
         .await;
 }
 
-/// The reports were too long to be taken.
+/// The API server refused the reports, as they were too long.
 async fn reported_last(context: &AttackContext, pods: &Pods) -> Result<()> {
     let last = pods.last().map(|(_, uid)| context.tenant.request(uid)).context("no pod")?;
     retry(
@@ -149,8 +149,7 @@ async fn reported_last(context: &AttackContext, pods: &Pods) -> Result<()> {
     .await
 }
 
-/// Each withdrawal is one write, and the controllers answered with five: a new request, and everything with
-/// which a request begins.
+/// Each withdrawal is one write, after which the controllers made five: a new request, and the first steps of it.
 async fn withdrawn(context: AttackContext) -> Findings {
     let (name, count) = (context.tenant.namespace.clone(), context.pick(50, 500));
     context.setup.node(&name).await?;

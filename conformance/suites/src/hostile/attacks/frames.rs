@@ -1,4 +1,4 @@
-//! HTTP/2 as no client speaks it.
+//! HTTP/2 frames that no ordinary client sends.
 
 use std::net::Ipv4Addr;
 
@@ -16,7 +16,7 @@ const HALF: (u8, usize) = (16, 60);
 /// Fields of a half head: they are nearly as long as a head may be, by HTTP/2's own count (RFC 9113, section 6.5.2).
 const FIELDS: usize = 1_600;
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("rapid-reset", "streams that are reset as soon as they are open", |f| {
@@ -68,7 +68,7 @@ async fn continuation(context: AttackContext) -> Findings {
     .await
 }
 
-/// The tenant of each connection is known by a whole request before.
+/// Each connection first sends a whole request, so that the server knows its tenant.
 async fn half_heads(context: AttackContext) -> Findings {
     let whole = block(&context, &[]);
     let names: Vec<String> = (0..FIELDS).map(|at| format!("h{at}")).collect();

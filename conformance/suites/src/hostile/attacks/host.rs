@@ -23,7 +23,7 @@ const PLANNERS: usize = 8;
 const LIMIT: Duration = Duration::from_secs(120);
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
@@ -43,7 +43,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// What the garbage collector does goes through the same host to the same server.
+/// The garbage collector's requests pass through the same host to the same server.
 async fn host_queues(context: AttackContext) -> Findings {
     create_requests(&context, 50, 40_000).await?;
     let owned = owned(&context).await?;

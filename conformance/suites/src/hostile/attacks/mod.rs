@@ -1,4 +1,4 @@
-//! The attacks, by what they spend. Those of a tenant have the rights of an editor in one namespace.
+//! The attacks, by the resource that they use up. Tenants have the rights of an editor in one namespace.
 
 mod answers;
 mod bodies;

@@ -1,4 +1,4 @@
-//! What a maintainer might do to nodes that are not theirs, and to those on which Drydock runs.
+//! Maintenances of nodes to which the maintainer has no right, and of the nodes on which Drydock runs.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Where Drydock's own pods are.
 const OWN_NAMESPACE: &str = "drydock-system";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
@@ -49,7 +49,7 @@ async fn future_nodes(context: AttackContext) -> Findings {
         let mut wanted = named_node_maintenance(&format!("{name}-{at}"), "Cordon", &[&name]);
         wanted["spec"]["nodeSelector"]["nodeSelectorTerms"] = terms.clone();
         context.note(&connection.ask_again(&UserRequest::post(&path, &wanted)).await);
-        // From one that may be made to one that may not.
+        // From a selector that is allowed to one that is not.
         let change = json!({"spec": {"nodeSelector": {"nodeSelectorTerms": terms}}});
         context.note(&connection.ask_again(&UserRequest::merge(maintenance(&mine), &change)).await);
     }
@@ -102,7 +102,7 @@ async fn may_maintain(context: &AttackContext, node: &str) -> Result<()> {
     retry(LIMIT, late, async || Ok(connection.ask_again(&list).await?.code.is_success())).await
 }
 
-/// The controllers were evicted by their own drain: nothing was drained any more, and nothing said why.
+/// The controllers were evicted by their own drain: all drains stopped, and nothing reported why.
 async fn own_nodes(context: AttackContext) -> Findings {
     let name = context.tenant.namespace.clone();
     context.setup.node(&name).await?;
@@ -114,7 +114,7 @@ async fn own_nodes(context: AttackContext) -> Findings {
     context.setup.done(&UserRequest::post(&path, &all)).await?;
     context.count("maintenance of all nodes");
     let kept = kept(&context, &name, &uid).await;
-    // Whatever came of it, the nodes are not left like this.
+    // The nodes are restored whatever the result.
     let complete = json!({"spec": {"stage": "Complete"}});
     context.setup.done(&UserRequest::merge(maintenance(&format!("{name}-all")), &complete)).await?;
     let drained = drained(&context, &name).await;

@@ -1,4 +1,4 @@
-//! Patches that cost more than they weigh.
+//! Patches that cost far more than their bytes.
 
 use bytes::Bytes;
 use http::Method;
@@ -15,7 +15,7 @@ const LANES: usize = 4;
 const OPERATIONS: usize = 10_000;
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
@@ -42,7 +42,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// Strict decoding reports each of them, by its whole path.
+/// Strict decoding reports each duplicate by its whole path.
 async fn stalling(context: AttackContext) -> Findings {
     let twice = vec![r#""a":1"#; 80_000].join(",");
     let body = Bytes::from(format!(r#"{{"{}":{{{twice}}}}}"#, "k".repeat(500_000)));
@@ -143,7 +143,7 @@ async fn repeat_patch(
     no_findings()
 }
 
-/// The path of a request that is there.
+/// Creates a request, and returns its path.
 async fn path(context: &AttackContext) -> anyhow::Result<String> {
     context
         .connect()

@@ -1,4 +1,4 @@
-//! Queries that cost more than they say.
+//! Queries that cost far more than their bytes.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ const LANES: usize = 8;
 /// Bytes of a selector: URLs of 64 KB are taken by most servers.
 const SELECTOR: usize = 60_000;
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("long-selectors", "label selectors as long as a URL, on lists and 200 watches", |f| {
@@ -75,7 +75,7 @@ async fn churn(context: &AttackContext, ask: impl Fn(usize, usize) -> UserReques
         .await;
 }
 
-/// Opens so many watches that are read; they end when what is returned is dropped.
+/// Opens so many watches, which are read until the return value is dropped.
 async fn open_watches(
     context: &AttackContext,
     count: usize,

@@ -23,11 +23,11 @@ const LANES: usize = 16;
 /// Reviews in a second that bystanders cause, and a few in any time.
 const BESIDE: (u64, u64) = (60, 100);
 
-/// Until the host's authorizer has seen what was made.
+/// How long the host's authorizer may take to see a new binding.
 const PATIENCE: Duration = Duration::from_secs(60);
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("junk-tokens", "a new token for each request, from 8 addresses", |f| {
@@ -152,7 +152,7 @@ async fn long_names(context: AttackContext) -> Findings {
     Ok(vec![Finding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
 }
 
-/// The host names each RoleBinding whose role is gone in the reason for a denial.
+/// In the reason for a denial the host names each RoleBinding whose role does not exist.
 async fn long_reasons(context: AttackContext) -> Findings {
     let namespace = context.tenant.namespace.clone();
     let admin = context.setup.admin().await?;

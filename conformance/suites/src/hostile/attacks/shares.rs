@@ -23,7 +23,7 @@ const NOISE: usize = 540;
 /// Streams on a connection.
 const STREAMS: usize = 100;
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("many-accounts", "a tenant with a thousand accounts beside one with one", |f| {
@@ -35,7 +35,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// The pace of a drain without the noise and beside it: figures for people. That it ends is judged.
+/// Prints how long a drain takes without the load and beside it. Judges only that it ends.
 async fn noise_beside_a_drain(context: AttackContext) -> Findings {
     let pods = context.pick(100, 3_000);
     let other = format!("{}-drained", context.tenant.namespace);
@@ -57,7 +57,7 @@ async fn noise_beside_a_drain(context: AttackContext) -> Findings {
     no_findings()
 }
 
-/// An ordinary client with too much to do: what is put off it asks again when the server says.
+/// An ordinary client that sends too much: it retries after Retry-After.
 async fn noise(context: &AttackContext, lane: usize, stop: &CancellationToken) {
     let path = format!("{}?dryRun=All", context.tenant.requests());
     let ask = async {
@@ -88,8 +88,8 @@ async fn drained_in(context: &AttackContext, tenant: &Tenant, which: &str, pods:
     Ok(began.elapsed())
 }
 
-/// Both read one request of their own, on as many streams of as many connections. The accounts together get no more
-/// than the one, but for what chance gives: twice as much, where two hundred flows would get two hundred times as much.
+/// Both tenants read one request, on as many streams of as many connections. The many accounts together may get twice as
+/// much as the one, which is chance; as a flow each they would get two hundred times as much.
 async fn many_accounts(context: AttackContext) -> Findings {
     let name = format!("{}-many", context.tenant.namespace);
     let many = context.of(Arc::new(context.setup.tenant(&name, context.pick(200, 1_000)).await?));

@@ -27,7 +27,7 @@ const TRIES: usize = 50;
 /// Requests whose turns are taken before the controller gives them.
 const REQUESTS: [usize; 2] = [50, 500];
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("false-end", "an interceptor that says Evicted of a pod that runs", |f| {
@@ -65,15 +65,14 @@ async fn foreign_entry(context: AttackContext) -> Findings {
     Ok(vec![silence(&context).await?, forbidden(&context)])
 }
 
-/// A Role gives nothing that is asked about in the whole cluster.
+/// A Role does not grant what is checked for the whole cluster.
 async fn namespace_owner(context: AttackContext) -> Findings {
     own_namespace(&context).await?;
     let found = [end(&context).await?, silence(&context).await?, own(&context).await?];
     Ok(found.into_iter().chain([forbidden(&context)]).collect())
 }
 
-/// A request that has ended stayed with the pod for as long as another requester was in it, and no blocker
-/// said so.
+/// A request that had ended stayed with the pod for as long as another requester was in it, and no blocker named it.
 async fn revived_pods(context: AttackContext) -> Findings {
     own_namespace(&context).await?;
     let name = context.tenant.namespace.clone();
@@ -126,7 +125,7 @@ async fn end(context: &AttackContext) -> Result<Finding> {
         whole,
     ];
     again_and_again(context, &asks).await?;
-    // One that is taken for ended may be gone by now.
+    // A request that was taken for ended may be removed by now.
     let status =
         context.setup.admin().await?.ask_again(&UserRequest::get(&path)).await?.json()["status"].take();
     let goes_on = status["activeInterceptors"] == json!([PATIENT]) && status["conditions"].is_null();
@@ -207,7 +206,7 @@ async fn blocked_request(context: &AttackContext) -> Result<String> {
         .setup
         .done(&UserRequest::post(context.tenant.requests(), &eviction_request(pod, uid, REQUESTER)))
         .await?;
-    // It reports when the budget has refused: what it has said may not be taken back.
+    // The interceptor reports when the budget has refused; a report may not be taken back.
     until(context, uid, |request| !request["status"]["interceptors"][0]["startTime"].is_null()).await?;
     Ok(uid.clone())
 }
@@ -232,7 +231,7 @@ async fn own(context: &AttackContext) -> Result<Finding> {
     Ok(Finding::new(!stolen, format!("the controllers' fields have another owner: {owners}")))
 }
 
-/// The request of the tenant that is there, or one that is made.
+/// Returns the tenant's request, which it creates if there is none.
 async fn blocked_or_lasting(context: &AttackContext) -> Result<String> {
     let all = context.setup.done(&UserRequest::get(context.tenant.requests())).await?;
     let name = match all["items"][0]["metadata"]["name"].as_str() {

@@ -1,4 +1,4 @@
-//! Namespaces that are filled.
+//! Namespaces and stores that are filled.
 
 use std::time::{Duration, Instant};
 
@@ -13,15 +13,14 @@ use crate::client::UserRequest;
 use crate::context::AttackContext;
 use crate::setup::cluster::{has_condition, maintenance};
 
-/// Bytes of an annotation of which an object has nothing but one.
+/// Bytes of the annotation of a large object.
 const HEAVY: usize = 50_000;
 /// Requests at a time.
 const LANES: usize = 16;
-/// A drain of that many pods, or the end of that many requests, has come by then or never will: in the short form, and
-/// in the long one.
+/// How long a drain of that many pods, or the end of that many requests, may take: in the short form, and in the long one.
 const LIMIT: [Duration; 2] = [Duration::from_secs(280), Duration::from_secs(3_000)];
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("filled-namespace", "2,000 requests in a namespace whose 500 pods are drained", |f| {

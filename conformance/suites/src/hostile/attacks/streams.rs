@@ -1,4 +1,4 @@
-//! Streams of the gRPC status stream: many, unread, each with another filter, and dropped at once.
+//! Many calls of the gRPC status stream: unread, each with another filter, or dropped at once.
 
 use anyhow::Result;
 use drydock_proto::status::v1alpha1::WatchEvictionsRequest;
@@ -28,7 +28,7 @@ const WRITE: usize = 100;
 const LANES: usize = 8;
 const METHOD: &str = "WatchEvictions";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("many-streams", "10,000 gRPC streams of one user", |f| Box::pin(many(f))),
@@ -102,7 +102,7 @@ async fn unread_connections(context: AttackContext) -> Findings {
     no_findings()
 }
 
-/// Each selector selects every object by so many terms, each of which is asked about each change.
+/// Each selector selects every object and has many terms, each of which is evaluated for each change.
 async fn distinct(context: AttackContext, terms: usize) -> Findings {
     create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let selector = |at: usize| (0..terms).map(|term| format!("k{term}!=a{at}")).collect::<Vec<_>>().join(",");
@@ -163,7 +163,7 @@ struct HeldStreams {
     bodies: Vec<Incoming>,
 }
 
-/// Calls on so many connections, so many times on each, one after another, and reads no more than heads.
+/// Opens streams on so many connections, so many on each, one after another, and reads only the heads of the answers.
 async fn hold(
     context: &AttackContext,
     (connections, streams): (usize, usize),

@@ -1,4 +1,4 @@
-//! What tenants leave behind by naming it: metric series, fencing tokens, events.
+//! State that grows with names that tenants choose: metric series, fencing tokens, events.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::attack::Attack;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
 
-/// The most series that one metric may have, whatever its labels say: tenants choose some of them.
+/// The most series that one metric may have, whatever labels tenants choose.
 const SERIES: usize = 20_000;
 const LIMIT: Duration = Duration::from_secs(120);
 const WARNED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("metric-series", "a hundred requesters in each request, all of different names", |f| {
@@ -46,7 +46,7 @@ async fn metric_series(context: AttackContext) -> Findings {
         UserRequest::post(&path, &object)
     });
     context.each(asks.collect(), 8).await?;
-    // One that the controller has acted on is one that it has counted.
+    // What the controller has acted on it has counted.
     let last = pods.last().map(|(_, uid)| context.tenant.request(uid)).context("no pod")?;
     retry(
         LIMIT,
@@ -60,7 +60,7 @@ async fn metric_series(context: AttackContext) -> Findings {
     Ok(vec![Finding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
 }
 
-/// A token that counts would have the lower one after it refused, and leave a record of the writer forever.
+/// If a tenant's token counted, a lower one after it would be refused, and a record of the writer kept forever.
 async fn fencing_tokens(context: AttackContext) -> Findings {
     let connection = context.connect().await?;
     let write = |at: usize, term: &str| {
@@ -96,7 +96,7 @@ async fn event_flood(context: AttackContext) -> Findings {
     Ok(vec![Finding::new(warned.is_ok(), format!("another tenant's event: {warned:?}"))])
 }
 
-/// The warning of a pod of somebody else comes through.
+/// The warning about another tenant's pod must still be written.
 async fn event_of_another(context: &AttackContext) -> Result<()> {
     let other = context.setup.tenant(&format!("{}-other", context.tenant.namespace), 1).await?;
     let node = format!("node-of-{}", other.namespace);

@@ -1,4 +1,4 @@
-//! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that says so.
+//! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that names it.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 /// The requester of maintenances, whose name anybody may write.
 const MAINTENANCE: &str = "nodemaintenance.k8s.io";
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("finalizer-veto", "a maintenance's requests, deleted and held by a finalizer", |f| {
@@ -88,8 +88,8 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
     ])
 }
 
-/// Each was replaced as soon as it was canceled, as fast as the tenant could make it again, and no blocker
-/// said so.
+/// The controllers replaced such a request as soon as it was canceled, as fast as the tenant made it again, and no
+/// blocker named it.
 async fn squatted_uids(context: AttackContext) -> Findings {
     let pods = pods_to_drain(&context, 10).await?;
     let connection = context.connect().await?;
@@ -151,7 +151,7 @@ async fn endless_turn(context: AttackContext) -> Findings {
     ])
 }
 
-/// The maintenance reported it as if the budget blocked, which misled the admin.
+/// The maintenance reported the interceptor's words as if a budget blocked, which misled the admin.
 async fn borrowed_words(context: AttackContext) -> Findings {
     let pods = drained(&context).await?;
     let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";
@@ -174,7 +174,7 @@ async fn borrowed_words(context: AttackContext) -> Findings {
     ])
 }
 
-/// Each was another one, and was evicted as fast as it came: the drain never ended, and nothing said why.
+/// Each pod was a new one, and was evicted as fast as it came: the drain never ended, and nothing reported why.
 async fn endless_pods(context: AttackContext) -> Findings {
     let name = &context.tenant.namespace;
     context.setup.node(name).await?;
@@ -201,7 +201,7 @@ async fn endless_pods(context: AttackContext) -> Findings {
     ])
 }
 
-/// The tenant's interceptor says this of a pod when it has its turn.
+/// The tenant's interceptor reports this of a pod when it has its turn.
 async fn report(context: &AttackContext, uid: &str, said: &Value) -> Result<()> {
     until(context, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
     let mut entry =

@@ -20,7 +20,7 @@ const LANES: usize = 16;
 const WATCHES: usize = 300;
 const WATCHING: (usize, usize) = (10, 100);
 
-/// These attacks.
+/// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("hot-object", "one request, written by 16 at a time", |f| Box::pin(hot_object(f))),
@@ -115,7 +115,7 @@ async fn collections(context: AttackContext) -> Findings {
 /// GETs cancelled at a time.
 const BURST: usize = 90;
 
-/// Through the aggregator, whose single connection to us all of its clients share.
+/// Through the aggregator, all of whose clients share a single connection to us.
 async fn cancelled(context: AttackContext) -> Findings {
     create_requests(&context, 100, 2000).await?;
     let path = context.tenant.requests();
@@ -135,7 +135,7 @@ async fn cancelled(context: AttackContext) -> Findings {
     no_findings()
 }
 
-/// Sends a burst and cancels it when it is on its way: sooner or later, so that some are met before they are accepted.
+/// Sends a burst and cancels it after a delay that varies, so that some requests are cancelled before they are accepted.
 async fn burst(context: &AttackContext, connection: &UserConnection, path: &str, later: Duration) {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..BURST {
