@@ -251,7 +251,8 @@ fn apply(host: &TestHost, files: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The path of one of our programs: in the folder that DRYDOCK_BIN names, or beside the running program, where cargo puts it.
+/// The path of one of our programs: in the folder that DRYDOCK_BIN names, or beside the running program, where cargo
+/// puts it.
 pub fn program(name: &str) -> PathBuf {
     if let Some(bin) = std::env::var_os("DRYDOCK_BIN") {
         return PathBuf::from(bin).join(name);

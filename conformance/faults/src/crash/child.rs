@@ -1,5 +1,5 @@
-//! The process that is killed: it writes, prints what it tries and what was acknowledged, and dies at a named
-//! point if it was given one.
+//! The process that is killed: it writes, prints what it tries and what was acknowledged, and kills itself at a named point
+//! if it was given one.
 //!
 //! ```text
 //!   t KEY VALUE     a write is sent; the value of a delete is -

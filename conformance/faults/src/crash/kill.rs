@@ -14,7 +14,7 @@ use crate::model::{Model, Wrote, options};
 use crate::tally::Tally;
 use crate::{InjectedFault, folder};
 
-/// Deaths over one store.
+/// Kills of processes on one store.
 const LIVES: usize = 13;
 /// Where a process dies, and up to which passing of the point. `anywhere` is by the clock of its answers.
 const POINTS: [(&str, u64); LIVES] = [
@@ -33,7 +33,7 @@ const POINTS: [(&str, u64); LIVES] = [
     ("anywhere", 200),
 ];
 
-/// Runs one store from its creation through a death at each point.
+/// Runs one store from its creation through a kill at each point.
 pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("store.db");
@@ -55,7 +55,7 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
     Ok(())
 }
 
-/// Runs a process to its death, and reads what it prints. Returns whether it was killed.
+/// Runs a process until it ends, and reads what it prints. Returns whether it was killed.
 fn live(
     path: &Path,
     seed: u64,
@@ -83,8 +83,8 @@ fn live(
     Ok(status.signal() == Some(9))
 }
 
-/// Records everything that it printed: what is in the pipe was printed before its death. Returns the
-/// acknowledged writes.
+/// Records everything that it printed: what is in the pipe was printed before it was killed. Returns the acknowledged
+/// writes.
 fn hear(child: &mut Child, model: &mut Model, kill_after: u64) -> Result<u64> {
     let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
     let (mut acknowledged, mut line) = (0, String::new());

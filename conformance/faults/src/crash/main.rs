@@ -1,8 +1,8 @@
 //! Searches for data that a crash may lose: `conformance/soak crash` runs it.
 //!
 //! ```text
-//!   kill     a process writes, is killed at a named point, and its store is held to what it said
-//!   power    a store on a disk that loses what was not synced, and fails on the way there
+//!   kill     a process writes, is killed at a named point, and all that it reported must be in its store
+//!   power    a store on a disk that loses what was not synced, and whose writes and syncs fail before
 //! ```
 //!
 //! Each round is a new store and a seed; a round that fails names them.

@@ -1,4 +1,4 @@
-//! What a store has promised, and whether it keeps that.
+//! What a store has acknowledged and delivered, and whether it is there after a crash.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,7 +12,7 @@ use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
 /// A key, and what was written to it; `None` is a delete.
 pub type Wrote = (String, Option<String>);
 
-/// A store that copies its log into its file often, because much can go wrong during the copying.
+/// Options with frequent checkpoints, during which much can go wrong.
 pub fn options() -> SqliteOptions {
     SqliteOptions { checkpoint_pages: 40, ..SqliteOptions::default() }
 }
@@ -28,7 +28,7 @@ pub struct Model {
     open: Vec<Wrote>,
     /// The highest revision that was answered or delivered.
     seen: u64,
-    /// Whether two events of the next history change places, for the test of this test.
+    /// Whether two events of the next history are swapped: an injected fault, which the check must find.
     pub swap_events: bool,
 }
 
@@ -91,7 +91,7 @@ impl Model {
         Ok(checked)
     }
 
-    /// Each revision once and in order; each promise at its place; nothing that was not written.
+    /// Checks that each revision comes once and in order, each promise at its revision, and nothing that was not written.
     fn compare_history(
         &mut self,
         history: &[BackendEvent],

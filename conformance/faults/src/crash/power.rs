@@ -23,14 +23,14 @@ use crate::{InjectedFault, folder};
 const LIVES: u64 = 20;
 /// How many stores lose power while they are created.
 const MADE: u64 = 4;
-/// Writes and syncs that come with the making of one, and some more.
+/// Writes and syncs during the creation of a store, and some more.
 const MAKING: u64 = 40;
-/// Writes in one life, if the power stays.
+/// Writes between two power losses, at most.
 const WRITES: u64 = 150;
 /// Writers in every other life: their writes share commits. With one a seed does the same every time.
 const WAYS: u32 = 4;
 
-/// One store from its making on, through a number of power losses.
+/// One store from its creation through a number of power losses.
 pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
     drydock_faults::install();
     let folder = folder()?;
@@ -55,7 +55,8 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
     Ok(())
 }
 
-/// The power goes while a store is made. One that was opened is there, and whole; one that was not can be made again.
+/// The power is lost while a store is created. A store that was opened must be whole; one that was not can be created
+/// again.
 fn make(path: &Path, chance: &mut StdRng, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
     let (left, faults) = (chance.random_range(0..MAKING), faults(chance, inject));
     disk().arm(chance.random(), left, faults);
@@ -91,7 +92,7 @@ async fn live(
     chance: &mut StdRng,
     tally: &mut Tally,
 ) -> Result<()> {
-    // The power may go, or a write fail, while it is opened.
+    // The power may be lost, or a write fail, while it is opened.
     let Ok(store) = SqliteBackend::open(path, options()) else { return Ok(()) };
     let store = Arc::new(store);
     let start = store.current_revision().await?;

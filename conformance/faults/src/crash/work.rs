@@ -1,4 +1,4 @@
-//! What is written: a few keys, created, updated and deleted, values that are never the same.
+//! The writes: a few keys are created, updated and deleted; no two values are the same.
 
 use bytes::Bytes;
 use drydock_storage::backend::{Backend, BackendError, Revision, Write, WriteOutcome};
@@ -30,7 +30,7 @@ impl CrashWriter {
         Self { name: format!("w{number}-{life}"), chance, count: 0 }
     }
 
-    /// Decides what to write, by what stands there.
+    /// Chooses the next write by the current value of its key.
     pub async fn next(&mut self, store: &dyn Backend) -> Result<NextWrite, BackendError> {
         let number = self.name.split('-').next().unwrap_or_default();
         let name = format!("{number}-{}", self.chance.random_range(0..KEYS));
@@ -56,7 +56,7 @@ impl CrashWriter {
 }
 
 impl NextWrite {
-    /// Sends it. `Ok(None)` if it was not made.
+    /// Sends the write. `Ok(None)` if it was not made.
     pub async fn send(self, store: &dyn Backend) -> Result<Option<Revision>, BackendError> {
         match store.write(self.write).await? {
             WriteOutcome::Committed(revision) => Ok(Some(revision)),

@@ -1,7 +1,7 @@
-//! A cluster of etcd members whose members and ways can fail.
+//! A cluster of etcd whose members and connections can fail.
 //!
 //! ```text
-//!   server ──> way to each member ──> member ──> way to each peer ──> peer
+//!   server ──> proxy of each member ──> member ──> proxy of each peer ──> peer
 //! ```
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Etcd {
     prefix: String,
 }
 
-/// Ports of one member: its own, and those of the ways to it.
+/// Ports of one member: its own, and those of the proxies before it.
 struct EtcdMember {
     name: String,
     client: u16,
@@ -68,7 +68,7 @@ impl Etcd {
         Ok(Arc::new(etcd))
     }
 
-    /// URLs of all members, by the ways to them.
+    /// URLs of all members, through their proxies.
     pub fn urls(&self) -> Vec<String> {
         self.members.iter().map(|member| format!("http://127.0.0.1:{}", member.client_way)).collect()
     }
@@ -140,14 +140,14 @@ impl Etcd {
         Ok(kill_process(pid, signal)?)
     }
 
-    /// Kills a member on the spot, and starts it again after a while.
+    /// Kills a member (SIGKILL), and starts it again after a while.
     pub async fn kill(&self, at: usize, down: Duration) -> Result<()> {
         self.processes.kill(&self.members[at].name)?;
         tokio::time::sleep(down).await;
         self.run(at)
     }
 
-    /// Stops a member's clock for a while.
+    /// Stops a member for a while (SIGSTOP).
     pub async fn pause(&self, at: usize, down: Duration) -> Result<()> {
         self.signal(at, Signal::STOP)?;
         tokio::time::sleep(down).await;

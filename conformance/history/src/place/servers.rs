@@ -59,7 +59,7 @@ impl Servers {
         self.serving[which % self.serving.len()].load(Ordering::SeqCst)
     }
 
-    /// Kills one on the spot, and starts it again.
+    /// Kills one (SIGKILL), and starts it again.
     pub async fn restart(&self, which: usize) -> Result<()> {
         self.serving[which].store(false, Ordering::SeqCst);
         self.host.processes.kill(&name(which))?;

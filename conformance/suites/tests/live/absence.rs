@@ -11,7 +11,7 @@ use drydock_testkit::wait::{api_available, api_unavailable};
 use serde_json::json;
 
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
-/// What the project promises.
+/// The time that the project promises.
 const MINUTE: &str = "--timeout=60s";
 const LIMIT: Duration = Duration::from_secs(60);
 

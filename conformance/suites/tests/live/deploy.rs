@@ -1,4 +1,4 @@
-//! deploy/, as a real host takes it.
+//! deploy/ on a real host.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -100,7 +100,7 @@ async fn the_components_go_with_every_installation() -> Result<()> {
         }
         assert!(!made.contains("insecureSkipVerify"), "{made}");
         assert_eq!(made.matches("cidr: 192.0.2.0/24").count(), PROGRAMS.len(), "{made}");
-        // By this deploy/remove finds what stands in no namespace.
+        // deploy/remove finds cluster-scoped objects by this label.
         for object in made.split("\n---\n") {
             assert!(object.contains("\n    app.kubernetes.io/part-of: drydock\n"), "{object}");
         }
@@ -125,7 +125,7 @@ async fn the_certificate_that_is_made_is_the_one_that_the_aggregator_expects() -
     Ok(())
 }
 
-/// What a tenant can fill, the host's level workload-low, is not what we are served from.
+/// Our requests do not use the host's level workload-low, which a tenant can fill.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_host_serves_us_by_the_flow_schemas() -> Result<()> {
     let shared = shared().await?;

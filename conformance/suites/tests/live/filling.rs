@@ -1,4 +1,4 @@
-//! A namespace that its tenant fills: what is refused, and what goes on all the same.
+//! A namespace that its tenant fills: what is refused, and what still works.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! The guide's examples are run as they stand there, in their order.
+//! Runs the examples of the guide as they are there, in their order.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ async fn the_examples_of_the_guide_work_as_they_stand_there() -> Result<()> {
     Ok(())
 }
 
-/// What the page takes for granted: a node that it names, a rack, a namespace.
+/// Creates what the page assumes: a node that it names, a rack, a namespace.
 async fn cluster_of_the_guide(kubectl: &Kubectl) -> Result<()> {
     for (name, rack) in [("worker-1", "6"), ("worker-2", "7"), ("worker-3", "8")] {
         let size = json!({"cpu": "32", "memory": "256Gi", "pods": "110"});

@@ -1,5 +1,5 @@
 //! Tests against a real Kubernetes control plane: one binary, so that they share one host.
-//! They start in the order of their names, and the longest is the first.
+//! They start in the order of their names; the longest one is the first.
 
 mod shared;
 

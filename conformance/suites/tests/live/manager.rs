@@ -1,5 +1,5 @@
 //! drydock-controller-manager with the rights of its service account: who reads its metrics, what it does to a pod of a
-//! DaemonSet, and what it tells twice.
+//! DaemonSet, and how it counts repeated events.
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::kinds::{eviction_requests, node_maintenance};
@@ -107,7 +107,7 @@ async fn daemon_sets_of_two_priorities_leave_one_after_the_other() -> Result<()>
     namespace.kubectl.ok(&all).await.map(drop)
 }
 
-/// A node that is drained again says the same again: one event with a count.
+/// A node that is drained again has the same event again: one event with a count.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_told_again_is_counted() -> Result<()> {
     let shared = shared().await?;

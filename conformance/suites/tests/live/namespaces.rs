@@ -82,7 +82,7 @@ async fn nothing_is_created_in_a_namespace_that_is_not_there() -> Result<()> {
     let refused = create_refused(&shared.drydock.host.client().await?, "ns-absent").await?;
     assert_eq!((refused.code, refused.reason.as_str()), (404, "NotFound"), "{refused:?}");
     assert_eq!(refused.message, r#"namespaces "ns-absent" not found"#);
-    // It is what the host says of its own objects.
+    // The host answers the same for its own objects.
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "x"}});
     let hosts = shared.kubectl().in_namespace("ns-absent").apply_refused(&lease).await?;
     assert!(hosts.contains(&refused.message), "{hosts}");

@@ -1,4 +1,4 @@
-//! Our kinds in protobuf: what client-go gets, read by our .proto files, says what JSON says.
+//! Our kinds in protobuf: what client-go gets, decoded by our .proto files, equals the JSON.
 
 use anyhow::Result;
 use base64::Engine;

@@ -18,7 +18,7 @@ use crate::shared::{LIMIT, Shared, shared};
 const OURS: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances";
 const HOSTS: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 
-/// What each of the refused asks: method and path, in which `{}` stands for that of the kind.
+/// What each refused caller asks: method and path, in which `{}` stands for that of the kind.
 const QUESTIONS: [(&str, &str); 7] = [
     ("GET", "{}"),
     ("GET", "{}/x?pretty=true"),
@@ -29,7 +29,7 @@ const QUESTIONS: [(&str, &str); 7] = [
     ("GET", "/nowhere/<&>"),
 ];
 
-/// Who asks: what they show, and the headers that they send.
+/// A caller who must be refused: the certificate that it shows, and the headers that it sends.
 struct RefusedCaller<'a> {
     name: &'a str,
     identity: Option<&'a CertificateFiles>,
@@ -216,7 +216,7 @@ fn base64(bytes: &[u8]) -> String {
     bytes.chunks(3).flat_map(|chunk| (0..=chunk.len()).map(move |at| digit(chunk, at))).collect()
 }
 
-/// Each of them asks both servers everything and gets the same answers.
+/// Each caller asks both servers everything, and must get the same answers.
 async fn compare(shared: &Shared, callers: &[RefusedCaller<'_>]) -> Result<()> {
     let mut wrong = Vec::new();
     for caller in callers {
@@ -265,12 +265,12 @@ async fn ask(
     Ok((parts.status.as_u16(), body, headers.collect()))
 }
 
-/// The stranger's client to our port.
+/// The caller's client to our port.
 async fn port(shared: &Shared, caller: &RefusedCaller<'_>) -> Result<Client> {
     shared.drydock.direct_as(shows(&shared.drydock.host, caller)?).await.context("a client to our port")
 }
 
-/// The stranger's client to the host's.
+/// The caller's client to the host's.
 async fn hosts(host: &TestHost, caller: &RefusedCaller<'_>) -> Result<Client> {
     let file = shows(host, caller)?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;

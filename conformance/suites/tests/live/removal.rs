@@ -1,4 +1,4 @@
-//! deploy/remove, on hosts of their own: what is left of Drydock goes, in whatever order it was taken apart.
+//! deploy/remove, on hosts of their own: it removes what is left of Drydock, whatever was deleted before.
 
 use std::process::Output;
 
@@ -25,7 +25,7 @@ async fn nodes_are_as_before_though_both_programs_went_first() -> Result<()> {
     let site = Site::start().await?;
     site.drydock.kill_manager()?;
     site.drydock.kill_apiserver()?;
-    // As a drain leaves it that has come to DaemonSet pods.
+    // The state of a drain that has come to DaemonSet pods.
     site.kubectl.ok(&["taint", "node", "free-000", &format!("{TAINT}:NoSchedule")]).await?;
     site.is_removed_by_the_script().await?;
     site.is_as_before().await
@@ -76,7 +76,7 @@ impl Site {
         Ok(Site { drydock, kubectl })
     }
 
-    /// Twice: it may be run again.
+    /// Runs it twice, as it may be run again.
     async fn is_removed_by_the_script(&self) -> Result<()> {
         for _ in 0..2 {
             let host = &self.drydock.host;

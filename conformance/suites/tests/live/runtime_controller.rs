@@ -65,7 +65,7 @@ async fn reconcile(
     .await
 }
 
-/// Reads on to what is expected: a state may be acted on again.
+/// Reads up to the expected call. A state may be reconciled more than once.
 async fn receives(received: &mut Receiver<String>, expected: &str) -> Result<()> {
     let mut others = Vec::new();
     let receiving = async {

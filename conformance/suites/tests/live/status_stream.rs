@@ -116,7 +116,7 @@ async fn rights_in_one_namespace_give_its_stream_which_ends_with_them() -> Resul
         StatusServiceClient::new(channel.clone()).get_node(node).await.err().context("not refused")?;
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
     for token_of in ["", "no-token"] {
-        // On a connection of its own: one that has proved nobody takes no further requests.
+        // On a connection of its own: one without an authenticated user takes no further requests.
         let channel = self::channel(shared).await?;
         let refused = watch(&channel, token_of, "stream-mine").await?.err().context("not refused")?;
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");

@@ -33,7 +33,7 @@ async fn a_certificate_of_another_ca_is_unauthorized() -> Result<()> {
     let admin = other_ca.client(&shared.drydock.host.dir, "forged", "admin", &["system:masters"])?;
     let forged = direct(shared, Some(&admin)).await?;
     assert_unauthorized(&attempts(&forged, &[]).await?);
-    // Nor does the certificate of a front proxy from there make the headers true.
+    // The headers do not count either with a front proxy's certificate of that CA.
     let proxy = direct(shared, Some(&other_ca.front_proxy)).await?;
     assert_unauthorized(&attempts(&proxy, &IMPOSTOR).await?);
     assert_untouched(shared).await
@@ -48,7 +48,7 @@ async fn the_headers_of_a_front_proxy_mean_nothing_without_its_certificate() -> 
     let user = host.pki.client(&host.dir, "plain-user", "plain-user", &[])?;
     let user = direct(shared, Some(&user)).await?;
     assert_forbidden(&attempts(&user, &IMPOSTOR).await?, "plain-user");
-    // With it they do: this is how the aggregator comes.
+    // With the real front proxy's they do, as with the aggregator's.
     let proxy = direct(shared, Some(&host.pki.front_proxy)).await?;
     let mut request = Request::get(MAINTENANCES);
     for (name, value) in IMPOSTOR {

@@ -1,4 +1,4 @@
-//! A node's own account, as an attacker has it who has taken over the node.
+//! The account of a node that an attacker has taken over.
 
 use anyhow::{Context, Result};
 use drydock_testkit::kinds::{eviction_request, eviction_requests, node_maintenance, node_maintenances};

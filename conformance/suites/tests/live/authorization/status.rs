@@ -14,7 +14,7 @@ use crate::shared::{ABSENT_INTERCEPTOR, LIMIT, Namespace, shared};
 const GROUP: &str = "coordination.k8s.io";
 const IMPERATIVE: &str = "imperative-eviction.k8s.io";
 
-/// A user's way to one request.
+/// A user's writes to one request.
 struct Request {
     uid: String,
     requests: Api<DynamicObject>,
@@ -57,7 +57,7 @@ async fn request(name: &str, rights: &[Value]) -> Result<(User, Request, Namespa
     Ok((user, Request { uid, requests }, namespace))
 }
 
-/// The refusal of a write for want of a permission.
+/// The message of a write that was forbidden.
 fn refused(answer: Result<(), Error>, permission: &str) -> Result<String> {
     let Err(Error::Api(status)) = answer else { bail!("not refused: {answer:?}") };
     let needed = format!(r#"requires resource="evictionrequests/{permission}""#);
@@ -104,7 +104,7 @@ async fn an_interceptor_cannot_end_a_request_by_any_verb() -> Result<()> {
     Ok(())
 }
 
-/// The KEP's words for it are that only the designated interceptor writes an entry.
+/// KEP-4563: only the designated interceptor writes an entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_writes_for_an_interceptor_needs_its_name() -> Result<()> {
     let rights = [rule(GROUP, "evictionrequests/interceptor", &[IMPERATIVE], &["update", "patch"])];
@@ -118,7 +118,7 @@ async fn whoever_writes_for_an_interceptor_needs_its_name() -> Result<()> {
     Ok(())
 }
 
-/// A value that stays as it is has an owner, who may take it away with the next apply.
+/// Applying an unchanged value makes its manager an owner, which may remove it with the next apply.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_comes_to_own_the_controllers_fields() -> Result<()> {
     let rights = [rule(GROUP, "evictionrequests/interceptor", &[ABSENT_INTERCEPTOR], &["update", "patch"])];
@@ -158,7 +158,7 @@ async fn the_owner_of_a_namespace_assigns_nothing_in_it() -> Result<()> {
     Ok(())
 }
 
-/// Who follows a refusal is served.
+/// The commands that a refusal names grant what was refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_refusal_tells_to_do_grants_what_was_refused() -> Result<()> {
     let (_user, request, namespace) = request("authz-refused", &[]).await?;

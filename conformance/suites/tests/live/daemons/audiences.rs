@@ -1,4 +1,4 @@
-//! Whose tokens our programs believe, with audiences of their own: the host decides for which audience a token is.
+//! Tokens that our programs accept when they have audiences of their own. The host decides for which audience a token is.
 
 use anyhow::{Context, Result};
 use drydock_testkit::host::TestHost;
@@ -45,7 +45,7 @@ async fn a_token_must_be_for_one_of_our_audiences() -> Result<()> {
     Ok(())
 }
 
-/// What a program of ours is shown gives nothing away.
+/// A token that is sent to one of our programs must not be valid for the host.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_for_us_is_no_good_at_the_host() -> Result<()> {
     let host = TestHost::shared().await?;

@@ -60,7 +60,7 @@ impl Moving {
         Ok(())
     }
 
-    /// A server with these flags ends in one line that says why.
+    /// A server with these flags ends, with one line that says why.
     async fn starts_nowhere(&self, flags: &str, why: &str) -> Result<()> {
         let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
         let ended = self.program.start(&flags)?.ended().await?;
@@ -78,7 +78,7 @@ impl Moving {
         Ok(serde_json::from_str(&self.kubectl.ok(&["get", "--raw", ALL]).await?)?)
     }
 
-    /// What a watch from an old resourceVersion hears within two seconds.
+    /// What a watch from an old resourceVersion delivers within two seconds.
     async fn watch_from(&self, version: u64) -> Result<String> {
         let path = format!("{ALL}?watch=true&timeoutSeconds=2&resourceVersion={version}");
         self.kubectl.ok(&["get", "--raw", &path]).await

@@ -14,7 +14,7 @@ const ASKED: usize = 40;
 /// Lines of one outage, of two caches, three watches and each check that fails.
 const LINES: usize = 16;
 
-/// It was ready, kept its share of the traffic and failed it; and wrote 223 lines about that in 24 s.
+/// The replica stayed ready and failed its share of the requests, and wrote 223 lines about that in 24 s.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -> Result<()> {
     let host = TestHost::shared().await?;

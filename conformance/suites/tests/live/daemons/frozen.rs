@@ -1,4 +1,4 @@
-//! A replica that stands still for half a minute, as when its machine is moved, and goes on as if nothing had been.
+//! A replica that is stopped for half a minute, as when its machine is moved, and then continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ use super::programs::{APISERVER, Program};
 use crate::shared::LIMIT;
 
 const FROZEN: Duration = Duration::from_secs(30);
-/// Between two writes meanwhile.
+/// The pause between two writes meanwhile.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Requests that are given up at each of them: more than h2 accepts from any client but a front proxy.
+/// Requests that are cancelled after each write: more than h2 accepts from any client but a front proxy.
 const GIVEN_UP: usize = 30;
 /// Bytes of a stream that may be unread: less than half of what a front proxy is sent.
 const WINDOW: u32 = 32 * 1024;
@@ -80,7 +80,7 @@ async fn write(client: &Client, round: u64) -> Result<()> {
     Ok(maintenances.patch(NAME, &PatchParams::default(), &Patch::Merge(&noted)).await.map(drop)?)
 }
 
-/// Asks, and goes away without an answer.
+/// Sends a request, and cancels it without an answer.
 async fn give_up(proxy: &SendRequest<Empty<Bytes>>) {
     let asked = (0..GIVEN_UP).map(|_| {
         let mut proxy = proxy.clone();

@@ -1,4 +1,4 @@
-//! Our programs by themselves: what they say when they cannot start, and how they live with a host that is not there.
+//! Our programs by themselves: how they report that they cannot start, and what they do without a host.
 
 mod audiences;
 mod audit_log;

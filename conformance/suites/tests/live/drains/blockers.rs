@@ -1,4 +1,4 @@
-//! What keeps a drain waiting, and that it says so.
+//! Blockers: what keeps a drain waiting, and how it is reported.
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{LIMIT, budget, deployment, drained, pod, priority_class};
 use crate::shared::{Namespace, shared};
 
-/// Each of its pods was new, so that nothing backed off and nothing was said.
+/// Each of its pods was new, so that nothing backed off and no blocker came.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_that_tolerates_everything_is_a_blocker_by_name() -> Result<()> {
     let shared = shared().await?;
@@ -57,7 +57,7 @@ async fn describe_answers_what_blocks_since_when_and_what_to_do() -> Result<()> 
     namespace.kubectl.ok(&["delete", "nodemaintenance/describes"]).await.map(drop)
 }
 
-/// It kept every pod of the maintenance where it was.
+/// One node that cannot be cordoned kept every pod of the maintenance where it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_cannot_be_cordoned_does_not_hold_the_others() -> Result<()> {
     let shared = shared().await?;

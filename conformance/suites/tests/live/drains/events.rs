@@ -32,7 +32,7 @@ async fn the_steps_of_a_maintenance_are_events_in_their_order() -> Result<()> {
     namespace.kubectl.ok(&["delete", "nodemaintenance/steps"]).await.map(drop)
 }
 
-/// It was undone within seconds, and nothing said by whom.
+/// The controller cordoned the node again within seconds, and no event said why.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_uncordons_a_node_under_maintenance_is_told_which_maintenance_holds_it() -> Result<()> {
     let shared = shared().await?;

@@ -1,4 +1,4 @@
-//! Drains on the real host: that pods leave in the order of the plans, whatever happens meanwhile.
+//! Drains on the real host: pods leave in the order of the plans, whatever happens meanwhile.
 
 mod blockers;
 mod events;
@@ -22,7 +22,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Within this, a drain has come to its end or never will.
+/// How long a drain may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A Deployment with these pods.
@@ -88,7 +88,7 @@ async fn drained(client: &Client, maintenance: &str, is: &str) -> Result<()> {
     until(node_maintenances(client), maintenance, LIMIT, &format!("Drained={is}"), says).await.map(drop)
 }
 
-/// What becomes of the pods of a namespace, in the order in which the host says it.
+/// What happens to the pods of a namespace, in the order of the host's events.
 struct Departures(JoinHandle<Result<Vec<(String, Departure)>>>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

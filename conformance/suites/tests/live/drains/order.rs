@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Departures, LIMIT, drained, labelled, pod, priority_class};
 use crate::shared::shared;
 
-/// With the first node done, the place in the plan was its end: the next node's pods all left at once.
+/// When the first node was done the plan counted as finished: all pods of the next node left at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_are_labelled_one_after_another_are_each_drained_in_order() -> Result<()> {
     let shared = shared().await?;

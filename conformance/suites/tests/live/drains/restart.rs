@@ -19,7 +19,7 @@ use super::{LIMIT, budget, labelled, pod, priority_class};
 /// entry after the second pod, the other plan after the first and the third.
 const TIERS: [(&str, i32); 3] = [("p400", 400), ("p900", 900), ("p4000", 4000)];
 
-/// The place of a maintenance that another one limits was taken from the drain targets, and was one entry too
+/// The current entry of a maintenance that another one limits was taken from the drain targets, and was one entry too
 /// far: two tiers left together.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_holds_although_the_manager_is_killed_in_every_tier() -> Result<()> {

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::{LIMIT, drained};
 use crate::shared::{Namespace, shared};
 
-/// Set on a node when nothing more is to be seen there.
+/// The label that is set on a node when the test has seen enough of it.
 const SEEN: &str = "example.com/seen";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +97,7 @@ async fn uids(namespace: &Namespace) -> Result<Vec<String>> {
     Ok(uids)
 }
 
-/// What Drained=False says, once it says what to do.
+/// The message of Drained=False, once it says what to do.
 async fn advice(client: &Client, maintenance: &str) -> Result<String> {
     let message = |object: Option<&DynamicObject>| {
         let conditions = object?.data["status"]["conditions"].as_array()?;
@@ -109,7 +109,7 @@ async fn advice(client: &Client, maintenance: &str) -> Result<String> {
     message(found.as_ref()).context("no advice")
 }
 
-/// Runs a command line as an admin would, who pastes it.
+/// Runs a command line as an admin would paste it.
 async fn run(host: &TestHost, line: &str) -> Result<()> {
     let path = format!("{}:{}", host.bin.display(), std::env::var("PATH")?);
     let mut shell = Command::new("sh");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{LIMIT, deployment, drained};
 use crate::shared::shared;
 
-/// The drain ended well, and what it had moved was nowhere.
+/// The drain ended as if all were well, while the replacements of its pods ran nowhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_of_our_evictions_that_find_no_node_are_told_of_until_they_do() -> Result<()> {
     let shared = shared().await?;

@@ -1,4 +1,4 @@
-//! An interceptor that does not run: people see it where they look, and can go on.
+//! An interceptor that does not run: blockers and events name it, and a command lets the drain go on.
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
@@ -18,7 +18,7 @@ use crate::shared::{ABSENT_INTERCEPTOR, Namespace, Shared, shared};
 /// Lets an admin's delegate end the turn of an interceptor.
 const SKIP_ROLE: &str = "drydock:skip-interceptors";
 
-/// For five minutes nothing was said, then that it had not reported, and not what to do.
+/// For five minutes no blocker named it; then one did, without saying what to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
     let shared = shared().await?;
@@ -97,7 +97,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
     blocked(&namespace.client, "again", "Interceptor", &words).await.map(drop)
 }
 
-/// It was passed over without an event, and the owner got no event at all.
+/// The interceptor was passed over without an event, and the owner got no event at all.
 #[tokio::test(flavor = "multi_thread")]
 async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_next_blocker_says_it()
 -> Result<()> {
