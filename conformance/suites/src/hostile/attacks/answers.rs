@@ -148,7 +148,7 @@ async fn hold(
     path: &str,
 ) -> HeldAnswers {
     let mut held = Vec::new();
-    for _ in 0..lines {
+    for _ in 0..connections {
         let Ok(connection) =
             context.tenant.account().connect(endpoint, ATTACKER_ADDRESS, FlowWindows::NONE).await
         else {
