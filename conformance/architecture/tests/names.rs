@@ -30,7 +30,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Figure",
     "Flow",
     "Format",
-    "Host",
     "Key",
     "Kind",
     "LabelSelector",

@@ -64,7 +64,7 @@ fn names(cell: &str) -> Vec<String> {
 /// Names of attacks.
 fn attacks() -> Vec<String> {
     let files =
-        repository::files(".rs").into_iter().filter(|file| file.path.contains("hostile/src/attacks/"));
+        repository::files(".rs").into_iter().filter(|file| file.path.contains("suites/src/hostile/attacks/"));
     let texts: Vec<String> =
         files.map(|file| file.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let after = |text: &String| -> Vec<String> {

@@ -23,7 +23,7 @@ use crate::place::StorePlace;
 use crate::record::Rev;
 use crate::recorder::Recorder;
 
-/// One server's way to the store, from its opening to its end.
+/// One server's layers over the store, from its opening to its end.
 pub struct StoreServer {
     pub backend: Arc<dyn Backend>,
     pub store: Arc<dyn Storage>,
@@ -50,7 +50,7 @@ pub struct HistoryContext {
 }
 
 impl HistoryContext {
-    /// Opens every server of a place. Where the keys are ours alone, every revision is a write of theirs.
+    /// Opens every server of a place. Where no others write to the store, every revision is a write of its clients.
     pub async fn open(
         place: Arc<dyn StorePlace>,
         prefix: &'static str,

@@ -40,7 +40,7 @@ pub async fn run(place: Arc<dyn StorePlace>, options: Options) -> Result<(FoundF
     observed(&context, options, clients, faults(&context, options.seed), async {
         for which in 0..context.place.servers() {
             context.restart(which).await?;
-            last_look(&context, which).await?;
+            final_read(&context, which).await?;
         }
         Ok(())
     })
@@ -59,20 +59,20 @@ pub async fn run_servers(
     observed(&context, options, clients, made, async {
         for which in 0..servers.count() {
             servers.ready(which).await?;
-            http::HttpAsker { context: &context, servers: &servers, which }.look().await?;
+            http::HttpAsker { context: &context, servers: &servers, which }.read_all().await?;
         }
-        look_at_bytes(&context, 0).await
+        read_bytes(&context, 0).await
     })
     .await
 }
 
-/// Lets clients ask while faults are made, under a watch that sees everything; looks once more, and checks.
+/// Lets clients ask while faults are made, under a watch that sees everything; reads everything once more, and checks.
 async fn observed(
     context: &Arc<HistoryContext>,
     options: Options,
     mut clients: JoinSet<()>,
     faults: impl Future<Output = Result<()>>,
-    look: impl Future<Output = Result<()>>,
+    final_read: impl Future<Output = Result<()>>,
 ) -> Result<(FoundFaults, CheckCounts)> {
     if context.place.survives() {
         context.recorder.survives();
@@ -91,7 +91,7 @@ async fn observed(
     while let Some(ended) = clients.join_next().await {
         ended.context("a client failed")?;
     }
-    look.await?;
+    final_read.await?;
     let late = catch_up(context).await;
     enough.cancel();
     observer.await.context("the observer failed")?;
@@ -144,33 +144,33 @@ async fn full(context: &HistoryContext) {
 }
 
 /// Reads everything once more, by each layer of a server that was just opened.
-async fn last_look(context: &HistoryContext, which: usize) -> Result<()> {
-    look_at_bytes(context, which).await?;
+async fn final_read(context: &HistoryContext, which: usize) -> Result<()> {
+    read_bytes(context, which).await?;
     let server = context.server(which).await;
     for storage in [&server.store, &server.cache] {
         let called = context.recorder.stamp();
         let options = PageOptions { at: ReadAt::Latest, limit: 0, start: None };
         let page = storage.list(&Scope::all(), &options, &mut UnlimitedMemory).await?;
         let found = page.items.iter().map(|stored| pair_of(&stored)).collect();
-        looked(context, called, found, page.revision.0);
+        record_read(context, called, found, page.revision.0);
     }
     Ok(())
 }
 
-async fn look_at_bytes(context: &HistoryContext, which: usize) -> Result<()> {
+async fn read_bytes(context: &HistoryContext, which: usize) -> Result<()> {
     let server = context.server(which).await;
     let called = context.recorder.stamp();
     let all = server.backend.range(prefix_range(context.prefix), 0, None).await?;
     let found = all.items.iter().map(object::pair).collect::<Result<Vec<_>>>()?;
-    looked(context, called, found, all.revision.0);
+    record_read(context, called, found, all.revision.0);
     Ok(())
 }
 
-fn looked(context: &HistoryContext, called: Moment, found: Vec<Pair>, revision: Rev) {
+fn record_read(context: &HistoryContext, called: Moment, found: Vec<Pair>, revision: Rev) {
     context.recorder.reached(revision);
     let keys = prefix_range(context.prefix);
     let what = RecordedOperation::Range { keys, found, revision, latest: true, least: 0, whole: true };
-    context.recorder.op("the last look", called, what);
+    context.recorder.op("the final read", called, what);
 }
 
 /// Waits until the observer has everything.

@@ -11,7 +11,6 @@ mod client;
 mod load;
 mod machine;
 mod object;
-mod proc;
 mod report;
 mod rows;
 mod run;

@@ -68,7 +68,7 @@ pub const NO_SCHEDULABLE_NODE: &str = "NoSchedulableNode";
 pub const OTHER: &str = "Other";
 
 /// All reasons. `kubectl explain`, the guide ('Stuck: what now') and the status stream list them too; tests name the place
-/// that misses one, and `conformance/stream/generate` makes the clients again.
+/// that misses one, and `conformance/stream-clients/generate` makes the clients again.
 pub const REASONS: [&str; 15] = [
     POD_DISRUPTION_BUDGET,
     ADMISSION_WEBHOOK,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use drydock_conformance::host::Host;
+use drydock_testkit::host::TestHost;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -17,12 +17,12 @@ pub struct Clients {
 
 impl Clients {
     /// Of the host.
-    pub async fn of_host(host: &Host) -> Result<Self> {
+    pub async fn of_host(host: &TestHost) -> Result<Self> {
         Self::of(&Kubeconfig::read_from(host.admin())?).await
     }
 
     /// Of a server of ours on loopback (`https://127.0.0.1:PORT`).
-    pub async fn of_url(host: &Host, url: &str, ca: &Path) -> Result<Self> {
+    pub async fn of_url(host: &TestHost, url: &str, ca: &Path) -> Result<Self> {
         let mut file = Kubeconfig::read_from(host.admin())?;
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(url.to_owned());

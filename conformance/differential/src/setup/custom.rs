@@ -3,10 +3,10 @@
 use anyhow::Result;
 use drydock_api::eviction_request::EvictionRequestKind;
 use drydock_api::node_maintenance::{NodeMaintenanceKind, defaults};
-use drydock_conformance::crd::{self, CustomNames};
-use drydock_conformance::drydock::Drydock;
-use drydock_conformance::wait::api_available;
 use drydock_machinery::kind::{Column, Kind};
+use drydock_testkit::crd::{self, CustomNames};
+use drydock_testkit::drydock::Drydock;
+use drydock_testkit::wait::api_available;
 use serde_json::{Map, Value, json};
 
 use crate::setup::servers::LIMIT;

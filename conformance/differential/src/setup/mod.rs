@@ -7,8 +7,8 @@ mod servers;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::{Drydock, Options};
-use drydock_conformance::host::Host;
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::TestHost;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api as KubeApi, PostParams};
 use kube::{Client, Resource};
@@ -30,7 +30,7 @@ pub enum ServerRoute {
 /// Everything that runs, and how to speak to it.
 pub struct ServerSetup {
     /// The host.
-    pub host: Arc<Host>,
+    pub host: Arc<TestHost>,
     theirs: Clients,
     reference_kinds: Clients,
     drydock: Clients,
@@ -39,7 +39,7 @@ pub struct ServerSetup {
 impl ServerSetup {
     /// Starts everything and waits until the host serves the reference kinds.
     pub async fn start() -> Result<Self> {
-        let host = Host::start_without_controllers().await?;
+        let host = TestHost::start_without_controllers().await?;
         servers::allow_users(&host)?;
         let reference_kinds =
             servers::start_reference_kinds(&host).await.context("the reference kinds do not come up")?;

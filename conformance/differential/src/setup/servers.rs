@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::program;
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::{api_available, file, https_ready};
+use drydock_testkit::drydock::program;
+use drydock_testkit::host::{TestHost, free_ports};
+use drydock_testkit::wait::{api_available, file, https_ready};
 use serde_json::{Value, json};
 
 use super::clients::Clients;
@@ -18,7 +18,7 @@ const NAME: &str = "reference-kinds";
 const NAMESPACE: &str = "reference-kinds";
 
 /// Starts the reference kinds, waits until the aggregator has found them, and returns their clients.
-pub async fn start_reference_kinds(host: &Host) -> Result<Clients> {
+pub async fn start_reference_kinds(host: &TestHost) -> Result<Clients> {
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let folder = host.dir.join(NAME);
     let kubeconfig = host.kubeconfig(NAME, &["system:masters"])?;
@@ -26,7 +26,7 @@ pub async fn start_reference_kinds(host: &Host) -> Result<Clients> {
     host.processes.start(NAME, &program(NAME), &arguments)?;
     let ca = folder.join("certs/ca.crt");
     file(&ca, &host.processes, NAME, LIMIT).await?;
-    https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.last_words(NAME))?;
+    https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.log_tail(NAME))?;
     register(host, port, &ca)?;
     let service = format!("{}.{}", REFERENCE_KINDS.version, REFERENCE_KINDS.group);
     api_available(&host.client().await?, &service, LIMIT).await?;
@@ -34,7 +34,7 @@ pub async fn start_reference_kinds(host: &Host) -> Result<Clients> {
 }
 
 /// A Service that leads to loopback, and the APIService that names it.
-fn register(host: &Host, port: u16, ca: &Path) -> Result<()> {
+fn register(host: &TestHost, port: u16, ca: &Path) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME, "namespace": NAMESPACE},
@@ -52,7 +52,7 @@ fn register(host: &Host, port: u16, ca: &Path) -> Result<()> {
 }
 
 /// Users that sequences act as, with the same rights on both kinds of a target.
-pub fn allow_users(host: &Host) -> Result<()> {
+pub fn allow_users(host: &TestHost) -> Result<()> {
     let groups = ["", "policy", "coordination.k8s.io", "node.k8s.io", REFERENCE_KINDS.group];
     let role = |name: &str, verbs: &[&str]| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
@@ -76,7 +76,7 @@ pub fn allow_users(host: &Host) -> Result<()> {
     )
 }
 
-fn apply(host: &Host, name: &str, items: &[Value]) -> Result<()> {
+fn apply(host: &TestHost, name: &str, items: &[Value]) -> Result<()> {
     let path = host.dir.join(name);
     std::fs::write(&path, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())?;
     host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()]).map(drop)

@@ -8,7 +8,7 @@ use crate::record::{DeliveredItem, History, Moment, RecordedOperation, RecordedO
 struct Point {
     called: Moment,
     /// When its revision had been answered; none if never.
-    told: Option<Moment>,
+    answered: Option<Moment>,
     revision: Rev,
     is_write: bool,
     what: String,
@@ -16,27 +16,27 @@ struct Point {
 
 pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     let points = points(history, model);
-    let mut told: Vec<(Moment, Rev)> =
-        points.iter().filter_map(|point| Some((point.told?, point.revision))).collect();
-    told.extend(history.streams.iter().flat_map(|stream| &stream.items).filter_map(
-        |(stamp, item)| match item {
+    let mut answered: Vec<(Moment, Rev)> =
+        points.iter().filter_map(|point| Some((point.answered?, point.revision))).collect();
+    answered.extend(history.streams.iter().flat_map(|stream| &stream.items).filter_map(|(stamp, item)| {
+        match item {
             DeliveredItem::Event(event) => Some((*stamp, event.revision)),
             DeliveredItem::Progress(revision) => Some((*stamp, *revision)),
             _ => None,
-        },
-    ));
-    told.sort_unstable();
+        }
+    }));
+    answered.sort_unstable();
     let mut calls: Vec<&Point> = points.iter().collect();
     calls.sort_unstable_by_key(|point| point.called);
     let (mut highest, mut next) = (0, 0);
     for point in calls {
-        while next < told.len() && told[next].0 < point.called {
-            highest = highest.max(told[next].1);
+        while next < answered.len() && answered[next].0 < point.called {
+            highest = highest.max(answered[next].1);
             next += 1;
         }
         if point.revision < highest || (point.is_write && point.revision == highest) {
             let (what, at) = (&point.what, point.revision);
-            faults.add(format!("{what} is at {at}, though {highest} had been told before it began"));
+            faults.add(format!("{what} is at {at}, though {highest} had been answered before it began"));
         }
     }
 }
@@ -56,7 +56,7 @@ fn points(history: &History, model: &WriteModel) -> Vec<Point> {
         };
         if let Some(revision) = revision {
             let what = format!("{}: {:?}", op.by, brief(&op.what));
-            points.push(Point { called: op.called, told: op.returned, revision, is_write, what });
+            points.push(Point { called: op.called, answered: op.returned, revision, is_write, what });
         }
     }
     points

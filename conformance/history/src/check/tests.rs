@@ -81,7 +81,7 @@ fn a_read_of_the_past_is_found_by_real_time() {
     let mut history = right();
     history.ops[4].what = get(Some(pair(10, 2, 2)), 2);
     let found = found(&history);
-    assert!(found.contains("is at 2, though 3 had been told"), "{found}");
+    assert!(found.contains("is at 2, though 3 had been answered"), "{found}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn events_out_of_order_missing_and_twice_are_found() {
     assert!(found(&swapped).contains("came after everything up to 3"));
     let mut missing = right();
     missing.streams[0].items.remove(1);
-    assert!(found(&missing).contains("was told where Some(DeliveredEvent { revision: 3"));
+    assert!(found(&missing).contains("was delivered where Some(DeliveredEvent { revision: 3"));
     let mut twice = right();
     twice.streams[0].items.insert(1, (100, event(2, DeliveredKind::Added, 10, None)));
     assert!(found(&twice).contains("came after everything up to 2"));

@@ -26,29 +26,36 @@ fn initial(stream: &RecordedWatch, model: &WriteModel, faults: &mut FoundFaults)
     if at < least {
         faults.add(format!("it began at {at}, and {least} was asked for"));
     }
-    let told: Vec<&Pair> = stream.items.iter().filter_map(|(_, item)| present(item)).collect();
+    let delivered: Vec<&Pair> = stream.items.iter().filter_map(|(_, item)| present(item)).collect();
     let state = model.state(&stream.keys, at);
     let expected: Vec<_> = state.into_iter().filter(|(_, version)| selects(stream, version)).collect();
-    let equal = told.len() == expected.len()
-        && told.iter().zip(&expected).all(|(pair, (key, v))| pair.key == *key && pair.modified == v.modified);
+    let equal = delivered.len() == expected.len()
+        && delivered
+            .iter()
+            .zip(&expected)
+            .all(|(pair, (key, v))| pair.key == *key && pair.modified == v.modified);
     if !equal {
-        faults.add(format!("it began with {} objects at {at} instead of {}", told.len(), expected.len()));
+        faults.add(format!(
+            "it began with {} objects at {at} instead of {}",
+            delivered.len(),
+            expected.len()
+        ));
     }
 }
 
 fn changes(history: &History, stream: &RecordedWatch, model: &WriteModel, faults: &mut FoundFaults) {
     let Some(base) = stream.base() else { return };
     let mut upto = base;
-    let mut told: Vec<(Moment, &DeliveredEvent)> = Vec::new();
+    let mut delivered: Vec<(Moment, &DeliveredEvent)> = Vec::new();
     for (stamp, item) in &stream.items {
         match item {
             DeliveredItem::Event(event) => {
                 if event.revision <= upto {
-                    faults.add(format!("{event:?} came after everything up to {upto} had been told"));
+                    faults.add(format!("{event:?} came after everything up to {upto} had been delivered"));
                     return;
                 }
                 upto = event.revision;
-                told.push((*stamp, event));
+                delivered.push((*stamp, event));
             }
             // A watch that starts in the future may have delivered nothing yet.
             DeliveredItem::Progress(at) => upto = upto.max(*at),
@@ -56,14 +63,14 @@ fn changes(history: &History, stream: &RecordedWatch, model: &WriteModel, faults
         }
     }
     let mut expected = expected(stream, model, base, upto);
-    for (stamp, event) in told {
+    for (stamp, event) in delivered {
         match expected.next() {
             Some(due) if agrees(history, stream, stamp, event, &due) => {}
-            due => return faults.add(format!("{event:?} was told where {due:?} was due")),
+            due => return faults.add(format!("{event:?} was delivered where {due:?} was due")),
         }
     }
     if let Some(due) = expected.next() {
-        faults.add(format!("everything up to {upto} was told but {due:?}"));
+        faults.add(format!("everything up to {upto} was delivered but {due:?}"));
     }
 }
 
@@ -101,18 +108,20 @@ fn agrees(
     history: &History,
     stream: &RecordedWatch,
     stamp: Moment,
-    told: &DeliveredEvent,
+    delivered: &DeliveredEvent,
     due: &DeliveredEvent,
 ) -> bool {
-    let compacted = || history.compactions.iter().any(|c| c.called < stamp && c.at >= told.revision);
-    let previous = match (&told.previous, &due.previous) {
-        (Some(told), Some(due)) => told == due,
+    let compacted = || history.compactions.iter().any(|c| c.called < stamp && c.at >= delivered.revision);
+    let previous = match (&delivered.previous, &due.previous) {
+        (Some(delivered), Some(due)) => delivered == due,
         (Some(_), None) => false,
         (None, Some(_)) => !stream.tells_previous || compacted(),
         (None, None) => true,
     };
-    let value = told.value == due.value || (told.value.is_none() && compacted());
-    previous && value && (told.revision, &told.key, told.kind) == (due.revision, &due.key, due.kind)
+    let value = delivered.value == due.value || (delivered.value.is_none() && compacted());
+    previous
+        && value
+        && (delivered.revision, &delivered.key, delivered.kind) == (due.revision, &due.key, due.kind)
 }
 
 /// A watch ends for lack of history only where history was compacted. A watch that selects by an object's

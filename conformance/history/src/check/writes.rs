@@ -12,7 +12,7 @@ pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
     if history.exclusive {
         let missing = (history.start + 1..=model.newest()).find(|at| !model.log.contains_key(at));
         if let Some(at) = missing {
-            faults.add(format!("nobody was told what was written at revision {at}"));
+            faults.add(format!("no write is known at revision {at}"));
         }
     }
 }

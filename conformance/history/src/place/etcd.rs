@@ -1,7 +1,7 @@
-//! A cluster of etcd members whose members and ways can fail.
+//! A cluster of etcd whose members and connections can fail.
 //!
 //! ```text
-//!   server ──> way to each member ──> member ──> way to each peer ──> peer
+//!   server ──> proxy of each member ──> member ──> proxy of each peer ──> peer
 //! ```
 
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
-use drydock_conformance::host::{Processes, free_ports};
 use drydock_storage::backend::Backend;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
+use drydock_testkit::host::{Processes, free_ports};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rustix::process::{Pid, Signal, kill_process};
@@ -34,7 +34,7 @@ pub struct Etcd {
     prefix: String,
 }
 
-/// Ports of one member: its own, and those of the ways to it.
+/// Ports of one member: its own, and those of the proxies before it.
 struct EtcdMember {
     name: String,
     client: u16,
@@ -68,7 +68,7 @@ impl Etcd {
         Ok(Arc::new(etcd))
     }
 
-    /// URLs of all members, by the ways to them.
+    /// URLs of all members, through their proxies.
     pub fn urls(&self) -> Vec<String> {
         self.members.iter().map(|member| format!("http://127.0.0.1:{}", member.client_way)).collect()
     }
@@ -102,7 +102,7 @@ impl Etcd {
                     ids.into_iter().for_each(|(id, at)| self.links.name(id, at));
                     return Ok(());
                 }
-                _ if began.elapsed() > START => bail!("etcd does not answer: {}", self.last_words()),
+                _ if began.elapsed() > START => bail!("etcd does not answer: {}", self.log_tail()),
                 _ => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
@@ -122,7 +122,7 @@ impl Etcd {
         for member in &self.members {
             while let Err(error) = agrees(member.client).await {
                 if began.elapsed() > START {
-                    return Err(error).context(self.last_words());
+                    return Err(error).context(self.log_tail());
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -130,8 +130,8 @@ impl Etcd {
         Ok(())
     }
 
-    fn last_words(&self) -> String {
-        self.members.iter().map(|member| self.processes.last_words(&member.name)).collect()
+    fn log_tail(&self) -> String {
+        self.members.iter().map(|member| self.processes.log_tail(&member.name)).collect()
     }
 
     fn signal(&self, at: usize, signal: Signal) -> Result<()> {
@@ -140,14 +140,14 @@ impl Etcd {
         Ok(kill_process(pid, signal)?)
     }
 
-    /// Kills a member on the spot, and starts it again after a while.
+    /// Kills a member (SIGKILL), and starts it again after a while.
     pub async fn kill(&self, at: usize, down: Duration) -> Result<()> {
         self.processes.kill(&self.members[at].name)?;
         tokio::time::sleep(down).await;
         self.run(at)
     }
 
-    /// Stops a member's clock for a while.
+    /// Stops a member for a while (SIGSTOP).
     pub async fn pause(&self, at: usize, down: Duration) -> Result<()> {
         self.signal(at, Signal::STOP)?;
         tokio::time::sleep(down).await;
@@ -184,7 +184,7 @@ impl StorePlace for Etcd {
         loop {
             match EtcdBackend::connect(&config).await {
                 Ok(backend) => return Ok(Arc::new(backend)),
-                Err(error) if began.elapsed() > START => return Err(error).context(self.last_words()),
+                Err(error) if began.elapsed() > START => return Err(error).context(self.log_tail()),
                 Err(_) => {}
             }
         }

@@ -18,21 +18,21 @@ use tokio::sync::watch;
 /// The number of all clients together, beside those of members.
 pub const CLIENTS: usize = usize::MAX;
 /// The origin of a connection that has not named one.
-const STRANGER: usize = usize::MAX - 1;
+const UNNAMED: usize = usize::MAX - 1;
 /// A request head that is longer than this names no origin.
 const HEAD: usize = 16 << 10;
 
-/// All ways of a cluster.
+/// All proxies of a cluster.
 #[derive(Clone)]
 pub struct Links {
     flow: watch::Sender<LinkFlow>,
     members: Arc<Mutex<HashMap<u64, usize>>>,
 }
 
-/// What passes at present.
+/// Which connections pass bytes at present.
 #[derive(Clone, Default)]
 struct LinkFlow {
-    /// From whom to whom nothing does.
+    /// Pairs between which nothing passes.
     held: HashSet<(usize, usize)>,
     /// How often connections to each have been cut.
     cuts: HashMap<usize, u64>,
@@ -48,7 +48,7 @@ impl Links {
         self.members.lock().insert(id, member);
     }
 
-    /// Leads a port of its own to a member's; `origin` is who comes that way, or none if they name themselves.
+    /// Forwards a port to that of a member. `origin` is who connects there, or none if they name themselves.
     pub async fn lead(&self, port: u16, to: usize, origin: Option<usize>, target: u16) -> Result<()> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let links = self.clone();
@@ -115,12 +115,12 @@ struct ConnectionOrigin {
 impl ConnectionOrigin {
     fn from(&self) -> usize {
         let named = || self.links.members.lock().get(&self.id?).copied();
-        self.known.or_else(named).unwrap_or(STRANGER)
+        self.known.or_else(named).unwrap_or(UNNAMED)
     }
 
     fn is_held(&self, flow: &LinkFlow) -> bool {
         match self.from() {
-            STRANGER => flow.held.iter().any(|(from, to)| *from != CLIENTS && *to == self.to),
+            UNNAMED => flow.held.iter().any(|(from, to)| *from != CLIENTS && *to == self.to),
             from => flow.held.contains(&(from, self.to)),
         }
     }

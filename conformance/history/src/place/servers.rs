@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::{grant, program};
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::{file, server_ready};
+use drydock_testkit::drydock::{grant, program};
+use drydock_testkit::host::{TestHost, free_ports};
+use drydock_testkit::wait::{file, server_ready};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -18,7 +18,7 @@ const START: Duration = Duration::from_secs(60);
 
 /// The servers. They end with their host.
 pub struct Servers {
-    host: Arc<Host>,
+    host: Arc<TestHost>,
     etcd: Vec<String>,
     prefix: String,
     ports: Vec<u16>,
@@ -29,7 +29,7 @@ pub struct Servers {
 impl Servers {
     /// Starts `count` of them.
     pub async fn start(etcd: Vec<String>, prefix: &str, count: usize) -> Result<Arc<Self>> {
-        let host = Host::start_without_controllers().await?;
+        let host = TestHost::start_without_controllers().await?;
         grant(&host)?;
         let ports = free_ports(count)?;
         let serving = (0..count).map(|_| AtomicBool::default()).collect();
@@ -59,7 +59,7 @@ impl Servers {
         self.serving[which % self.serving.len()].load(Ordering::SeqCst)
     }
 
-    /// Kills one on the spot, and starts it again.
+    /// Kills one (SIGKILL), and starts it again.
     pub async fn restart(&self, which: usize) -> Result<()> {
         self.serving[which].store(false, Ordering::SeqCst);
         self.host.processes.kill(&name(which))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use drydock_conformance::kinds::node_maintenance;
+use drydock_testkit::kinds::node_maintenance;
 use http::{Method, Request};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -181,14 +181,14 @@ impl HttpAsker<'_> {
     }
 
     /// A list of everything as it is now.
-    pub async fn look(&self) -> Result<()> {
+    pub async fn read_all(&self) -> Result<()> {
         let called = self.context.recorder.stamp();
         let page = self.ask(Method::GET, PATH, None).await.map_err(|refusal| anyhow::anyhow!(refusal.why))?;
         let found = page["items"].as_array().into_iter().flatten().filter_map(pair_of).collect();
         let (keys, revision) =
             (drydock_storage::backend::prefix_range(PREFIX), revision_of(&page).unwrap_or_default());
         let what = RecordedOperation::Range { keys, found, revision, latest: true, least: 0, whole: true };
-        self.context.recorder.op("the last look", called, what);
+        self.context.recorder.op("the final read", called, what);
         Ok(())
     }
 

@@ -22,8 +22,8 @@ use crate::subject::Who;
 pub const WATCHERS: usize = 1000;
 /// Connections that they share.
 const CONNECTIONS: usize = 20;
-/// One watcher in so many looks at what it gets; the others count.
-const LOOKS: usize = 16;
+/// Of one watcher in so many the latency of each event is recorded; the others count events.
+const SAMPLED: usize = 16;
 /// How long the last event may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -86,7 +86,7 @@ impl FanOut {
         let mut sample = sample(subject, before, &load)?;
         let (delivered, due) = (seen.delivered.get(), (healthy * self.events()) as u64);
         ensure!(delivered <= due, "{delivered} events of {due}: some came twice");
-        // The histogram has those that were looked at; CPU is for each that was delivered.
+        // The histogram has the recorded ones; CPU is for each that was delivered.
         let scale = load.latency.len() as f64 / delivered.max(1) as f64;
         sample.operations = delivered;
         sample.cpu_us *= scale;
@@ -150,16 +150,16 @@ impl WatchersSeen {
             let ends = data.iter().filter(|byte| **byte == b'\n').count();
             missing = missing.checked_sub(ends).context("more events than writes")?;
             self.delivered.set(self.delivered.get() + ends as u64);
-            if watcher.is_multiple_of(LOOKS) {
+            if watcher.is_multiple_of(SAMPLED) {
                 lines.extend_from_slice(&data);
-                self.look(&mut lines, &mut known)?;
+                self.record_latencies(&mut lines, &mut known)?;
             }
         }
         Ok(true)
     }
 
     /// Takes whole lines off: each is the event of a write that was not known yet.
-    fn look(&self, lines: &mut Vec<u8>, known: &mut [bool]) -> Result<()> {
+    fn record_latencies(&self, lines: &mut Vec<u8>, known: &mut [bool]) -> Result<()> {
         while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
             let number = object::number(&lines[..end]).context("an event without a name")?;
             let index = number.checked_sub(self.first).context("an event of an earlier measurement")?;
@@ -221,7 +221,7 @@ impl BenchRow for FanOut {
         self.run(subject, Watchers { healthy: WATCHERS, stalled: 0 }).await
     }
 
-    /// Each event was looked at when it came.
+    /// Each event was recorded when it came.
     async fn verify(&self, _: &Subject) -> Result<()> {
         Ok(())
     }

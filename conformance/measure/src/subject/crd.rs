@@ -1,8 +1,8 @@
 //! K's kind: a CustomResourceDefinition of D's own schema.
 
 use anyhow::Result;
-use drydock_conformance::crd::{self, CustomNames};
-use drydock_conformance::host::Host;
+use drydock_testkit::crd::{self, CustomNames};
+use drydock_testkit::host::TestHost;
 
 use super::{DRYDOCK_API, SubjectServer};
 use crate::client::ConnectionWindows;
@@ -19,7 +19,7 @@ pub const API: ObjectApi = ObjectApi {
 };
 
 /// Creates the definition and waits until it is served.
-pub async fn install(host: &Host, drydock: &SubjectServer) -> Result<()> {
+pub async fn install(host: &TestHost, drydock: &SubjectServer) -> Result<()> {
     let client = drydock.http(1, ConnectionWindows::USUAL).await?;
     let path = format!("/openapi/v3/apis/{}/{}", DRYDOCK_API.group, DRYDOCK_API.version);
     let document = serde_json::from_slice(&client.read(&path).await?)?;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::drydock::program;
-use drydock_conformance::host::{Host, free_ports};
+use drydock_testkit::drydock::program;
+use drydock_testkit::host::{TestHost, free_ports};
 
 use super::{
     BENCH_USER, DRYDOCK_API, ServerCommand, Settings, SubjectServer, Who, bench_user, etcd, host, slow_disk,
 };
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<SubjectServer> {
+pub async fn start(host: &Arc<TestHost>, who: Who, settings: Settings) -> Result<SubjectServer> {
     let Settings { cpu, access_checks, default_limits } = settings;
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let server = format!("drydock-on-{who}");
@@ -50,7 +50,7 @@ pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Sub
     })
 }
 
-fn flags(host: &Host, name: &str, port: u16) -> Vec<String> {
+fn flags(host: &TestHost, name: &str, port: u16) -> Vec<String> {
     let dir = host.dir.join(name);
     vec![
         format!("--kubeconfig={}", host.admin().display()),

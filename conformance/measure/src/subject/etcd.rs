@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::http_ready;
+use drydock_testkit::host::{TestHost, free_ports};
+use drydock_testkit::wait::http_ready;
 
 use super::{DRYDOCK_API, SubjectServer, Who, credentials};
 use crate::client::Credentials;
 use crate::machine::on_cpu;
 
 /// Starts an etcd on a port and waits until it serves.
-pub async fn start(host: &Host, name: &str, port: u16, cpu: usize) -> Result<()> {
+pub async fn start(host: &TestHost, name: &str, port: u16, cpu: usize) -> Result<()> {
     let more = free_ports(2)?;
     let (peer, metrics) = (format!("http://127.0.0.1:{}", more[0]), format!("127.0.0.1:{}", more[1]));
     let client = format!("https://127.0.0.1:{port}");
@@ -40,14 +40,14 @@ pub async fn start(host: &Host, name: &str, port: u16, cpu: usize) -> Result<()>
 }
 
 /// Starts an etcd that belongs to a subject; its port.
-pub async fn start_for(host: &Host, name: &str, cpu: usize) -> Result<u16> {
+pub async fn start_for(host: &TestHost, name: &str, cpu: usize) -> Result<u16> {
     let port = free_ports(1)?.first().copied().context("no free port")?;
     start(host, name, port, cpu).await?;
     Ok(port)
 }
 
 /// E.
-pub async fn server(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
+pub async fn server(host: &Arc<TestHost>, cpu: usize) -> Result<SubjectServer> {
     let port = start_for(host, "etcd-raw", cpu).await?;
     let credentials = client(host)?;
     let (server, etcd) = ("etcd-raw".to_owned(), None);
@@ -56,7 +56,7 @@ pub async fn server(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
 }
 
 /// The flags with which K, G and D reach their etcd.
-pub fn flags_of_clients(host: &Host) -> Result<Vec<String>> {
+pub fn flags_of_clients(host: &TestHost) -> Result<Vec<String>> {
     let client = client(host)?;
     Ok(vec![
         format!("--etcd-cafile={}", client.ca.display()),
@@ -65,6 +65,6 @@ pub fn flags_of_clients(host: &Host) -> Result<Vec<String>> {
     ])
 }
 
-fn client(host: &Host) -> Result<Credentials> {
+fn client(host: &TestHost) -> Result<Credentials> {
     credentials(host, "etcd-client", &[])
 }

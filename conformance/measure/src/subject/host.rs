@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{self, Host, free_ports, programs};
-use drydock_conformance::wait::server_ready;
+use drydock_testkit::host::{self, TestHost, free_ports, programs};
+use drydock_testkit::wait::server_ready;
 
 use super::{BENCH_USER, BENCHERS, LIMIT, Settings, SubjectServer, Who, bench_user, crd, etcd};
 use crate::machine::on_cpu;
@@ -16,13 +16,13 @@ const SERVER: &str = "kube-apiserver";
 pub const IN_FLIGHT: [&str; 2] = ["--max-requests-inflight=3000", "--max-mutating-requests-inflight=1000"];
 
 /// Folder, certificates and ports of a host; nothing runs yet.
-pub fn lay_out() -> Result<Arc<Host>> {
+pub fn lay_out() -> Result<Arc<TestHost>> {
     let ports = free_ports(2)?;
-    Ok(Arc::new(Host::lay_out(ports[0], format!("https://127.0.0.1:{}", ports[1]))?))
+    Ok(Arc::new(TestHost::lay_out(ports[0], format!("https://127.0.0.1:{}", ports[1]))?))
 }
 
 /// Starts the host's etcd and API server.
-pub async fn start(host: &Arc<Host>, settings: Settings) -> Result<SubjectServer> {
+pub async fn start(host: &Arc<TestHost>, settings: Settings) -> Result<SubjectServer> {
     let cpu = settings.cpu;
     let (port, etcd_port) = (port_of(&host.url)?, port_of(&host.etcd)?);
     etcd::start(host, "etcd-of-kube", etcd_port, cpu).await?;
@@ -47,7 +47,7 @@ pub async fn start(host: &Arc<Host>, settings: Settings) -> Result<SubjectServer
 }
 
 /// The namespace of the objects, and the rights of the user who makes the load.
-pub async fn open_to_bench(host: &Host) -> Result<()> {
+pub async fn open_to_bench(host: &TestHost) -> Result<()> {
     let groups = ["coordination.k8s.io", crd::API.group, "wardle.example.com"];
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
@@ -65,7 +65,7 @@ pub async fn open_to_bench(host: &Host) -> Result<()> {
 }
 
 /// Waits until a server on a port of loopback is ready.
-pub async fn ready(host: &Host, name: &str, port: u16) -> Result<()> {
+pub async fn ready(host: &TestHost, name: &str, port: u16) -> Result<()> {
     let admin = host.pki.client(&host.dir.join("pki"), "ready", "admin", &["system:masters"])?;
     let path = host.dir.join(format!("ready-{port}.kubeconfig"));
     std::fs::write(&path, host::kubeconfig(&format!("https://127.0.0.1:{port}"), &host.pki.ca, &admin))?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drydock_conformance::host::{Host, free_ports};
-use drydock_conformance::wait::https_ready;
+use drydock_testkit::host::{TestHost, free_ports};
+use drydock_testkit::wait::https_ready;
 
 use super::{DRYDOCK_API, LIMIT, SubjectServer, Who, bench_user};
 use crate::machine::on_cpu;
@@ -12,7 +12,7 @@ use crate::machine::on_cpu;
 const SERVER: &str = "lower-bound";
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
+pub async fn start(host: &Arc<TestHost>, cpu: usize) -> Result<SubjectServer> {
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let program = std::env::current_exe()?.with_file_name(SERVER);
     let flags = [

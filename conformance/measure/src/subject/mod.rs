@@ -23,13 +23,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use drydock_conformance::host::Host;
-use drydock_conformance::wait::https_answers;
+use drydock_testkit::host::TestHost;
+use drydock_testkit::proc;
+use drydock_testkit::wait::https_answers;
 use serde::Serialize;
 
 use crate::client::{ConnectionWindows, Credentials, EtcdClient, HttpClient, SubjectClient};
+use crate::machine;
 use crate::object::{self, ObjectApi};
-use crate::{machine, proc};
 use start::ServerCommand;
 pub use start::Settings;
 
@@ -98,7 +99,7 @@ pub struct SubjectServer {
     pub who: Who,
     /// The API of its objects.
     pub api: ObjectApi,
-    host: Arc<Host>,
+    host: Arc<TestHost>,
     port: u16,
     credentials: Credentials,
     /// Name of the server's process.
@@ -196,7 +197,7 @@ impl Fleet {
         Ok(Fleet { servers })
     }
 
-    async fn start_in(host: &Arc<Host>, who: &[Who], settings: Settings) -> Result<Vec<SubjectServer>> {
+    async fn start_in(host: &Arc<TestHost>, who: &[Who], settings: Settings) -> Result<Vec<SubjectServer>> {
         let cpu = settings.cpu;
         let kube = host::start(host, settings).await?;
         host::open_to_bench(host).await?;
@@ -220,7 +221,7 @@ impl Fleet {
 }
 
 /// The files of a client whom the host knows as `user`.
-fn credentials(host: &Host, user: &str, groups: &[&str]) -> Result<Credentials> {
+fn credentials(host: &TestHost, user: &str, groups: &[&str]) -> Result<Credentials> {
     let identity = host.pki.client(&host.dir.join("pki"), user, user, groups)?;
     Ok(Credentials { ca: host.pki.ca.clone(), cert: identity.cert, key: identity.key })
 }
@@ -232,7 +233,7 @@ const BENCHERS: &str = "benchers";
 const BENCH_USER: &str = "system:serviceaccount:bench:bench";
 
 /// The credentials of [`BENCH_USER`].
-fn bench_user(host: &Host) -> Result<Credentials> {
+fn bench_user(host: &TestHost) -> Result<Credentials> {
     credentials(host, BENCH_USER, &["system:serviceaccounts", "system:serviceaccounts:bench"])
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::host::{Host, free_ports};
+use drydock_testkit::host::{TestHost, free_ports};
 
 use super::{SubjectServer, Who, bench_user, etcd, host};
 use crate::machine::on_cpu;
@@ -21,7 +21,7 @@ const SERVER: &str = "sample-apiserver";
 const ETCD: &str = "etcd-of-sample";
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<SubjectServer> {
+pub async fn start(host: &Arc<TestHost>, cpu: usize) -> Result<SubjectServer> {
     let binary = host.bin.join(SERVER);
     ensure!(binary.exists(), "{} is not there: conformance/bench builds it", binary.display());
     let port = free_ports(1)?.first().copied().context("no free port")?;

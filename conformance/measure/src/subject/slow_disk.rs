@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::host::Host;
+use drydock_testkit::host::TestHost;
 
 use super::ServerCommand;
 
 const SOURCE: &str = include_str!("slow_disk.c");
 
 /// The command, on such a disk.
-pub fn under(host: &Host, command: ServerCommand) -> Result<ServerCommand> {
+pub fn under(host: &TestHost, command: ServerCommand) -> Result<ServerCommand> {
     let library = library(host)?;
     let mut flags = vec![format!("LD_PRELOAD={}", library.display())];
     flags.push(command.program.display().to_string());
@@ -20,7 +20,7 @@ pub fn under(host: &Host, command: ServerCommand) -> Result<ServerCommand> {
     Ok(ServerCommand { program: "env".into(), flags, cpu: command.cpu })
 }
 
-fn library(host: &Host) -> Result<PathBuf> {
+fn library(host: &TestHost) -> Result<PathBuf> {
     let (source, library) = (host.dir.join("slow_disk.c"), host.dir.join("slow_disk.so"));
     std::fs::write(&source, SOURCE)?;
     let built = std::process::Command::new("cc")

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use drydock_conformance::host::Host;
+use drydock_testkit::host::TestHost;
 
 use crate::Arguments;
 use crate::machine;
@@ -45,7 +45,7 @@ impl ServerCommand {
         Self { program: self.program.clone(), flags, cpu: self.cpu }
     }
 
-    pub(super) fn start(&self, host: &Host, name: &str) -> Result<()> {
+    pub(super) fn start(&self, host: &TestHost, name: &str) -> Result<()> {
         machine::on_cpu(self.cpu, || host.processes.start(name, &self.program, &self.flags))
     }
 }

@@ -96,7 +96,7 @@ fn beat(bytes: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_proto::status::v1alpha1::watch_evictions_response::Event as Told;
+    use drydock_proto::status::v1alpha1::watch_evictions_response::Event as ProtoEvent;
     use drydock_proto::status::v1alpha1::{
         ActiveInterceptor, Eviction, Heartbeat, SnapshotComplete, WatchEvictionsResponse,
     };
@@ -104,26 +104,26 @@ mod tests {
 
     use super::*;
 
-    fn response(event: Told) -> Vec<u8> {
+    fn response(event: ProtoEvent) -> Vec<u8> {
         let message = WatchEvictionsResponse { resume_token: vec![7; 41].into(), event: Some(event) };
         let length = u32::try_from(message.encoded_len()).unwrap();
         [&[0], &length.to_be_bytes()[..], &message.encode_to_vec()].concat()
     }
 
-    fn updated(number: u64, said: String) -> Told {
+    fn updated(number: u64, said: String) -> ProtoEvent {
         let active_interceptor = Some(ActiveInterceptor { message: said, ..Default::default() });
-        Told::Updated(Eviction { name: object::name(number), active_interceptor, ..Default::default() })
+        ProtoEvent::Updated(Eviction { name: object::name(number), active_interceptor, ..Default::default() })
     }
 
     #[test]
     fn responses_are_read_however_their_bytes_are_cut() {
-        let told = [
+        let responses = [
             updated(7, message(70_000)),
-            Told::SnapshotComplete(SnapshotComplete {}),
+            ProtoEvent::SnapshotComplete(SnapshotComplete {}),
             updated(8, String::new()),
-            Told::Heartbeat(Heartbeat {}),
+            ProtoEvent::Heartbeat(Heartbeat {}),
         ];
-        let bytes: Vec<u8> = told.into_iter().flat_map(response).collect();
+        let bytes: Vec<u8> = responses.into_iter().flat_map(response).collect();
         let expected = [
             StreamEvent::Updated { object: 7, beat: 70_000 },
             StreamEvent::SnapshotComplete,

@@ -105,11 +105,11 @@ impl StatusStreamRow {
     /// Subscribers, then as many watchers of the server.
     async fn beside_watchers(&self, subject: &Subject) -> Result<Sample> {
         let healthy = self.subscribers;
-        let mut told = self.run(subject, healthy, 0).await?;
+        let mut sample = self.run(subject, healthy, 0).await?;
         let watched = self.watchers.run(subject, Watchers { healthy, stalled: 0 }).await?;
-        told.more.insert("CPU_us_of_row_9", watched.cpu_us);
-        told.more.insert("CPU_times_that_of_row_9", told.cpu_us / watched.cpu_us);
-        Ok(told)
+        sample.more.insert("CPU_us_of_row_9", watched.cpu_us);
+        sample.more.insert("CPU_times_that_of_row_9", sample.cpu_us / watched.cpu_us);
+        Ok(sample)
     }
 
     /// A round with stalled subscribers between two without: a machine that slows down or speeds up shifts both

@@ -1,0 +1,60 @@
+//! CPU time of the host's processes and of ours.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use drydock_testkit::drydock::PROGRAMS;
+use drydock_testkit::host::TestHost;
+use drydock_testkit::proc;
+use serde::Serialize;
+
+/// The host's processes. The last plays the kubelets, for all subjects alike.
+const HOSTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"];
+
+/// Seconds by process.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Cpu(BTreeMap<&'static str, f64>);
+
+impl Cpu {
+    /// Since their start, of those that were started.
+    pub fn now(host: &TestHost) -> Result<Cpu> {
+        let names = HOSTS.into_iter().chain(PROGRAMS);
+        let pids = names.filter_map(|name| Some((name, host.processes.pid(name)?)));
+        pids.map(|(name, pid)| Ok((name, proc::cpu(pid)?.as_secs_f64()))).collect::<Result<_>>().map(Cpu)
+    }
+
+    /// What came since then.
+    pub fn since(&self, before: &Cpu) -> Cpu {
+        let spent = |(name, seconds): (&&'static str, &f64)| {
+            (*name, seconds - before.0.get(name).copied().unwrap_or_default())
+        };
+        Cpu(self.0.iter().map(spent).collect())
+    }
+
+    /// The host's.
+    pub fn hosts(&self) -> f64 {
+        self.of(&HOSTS)
+    }
+
+    /// Ours.
+    pub fn ours(&self) -> f64 {
+        self.of(&PROGRAMS)
+    }
+
+    fn of(&self, names: &[&str]) -> f64 {
+        names.iter().filter_map(|name| self.0.get(name)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_since_then_is_split_by_whose_process_it_is() {
+        let at = |etcd, ours| Cpu(BTreeMap::from([("etcd", etcd), (PROGRAMS[0], ours)]));
+        let spent = at(3.0, 1.5).since(&at(1.0, 1.0));
+        assert_eq!((spent.hosts(), spent.ours()), (2.0, 0.5));
+    }
+}

@@ -1,0 +1,137 @@
+//! The figures of a drain, from the host's audit log. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drydock_testkit::host::audit::LoggedRequest;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::workload::NAMESPACE;
+
+/// The figures of one drain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DrainFigures {
+    /// Drained pods whose eviction or deletion the host accepted.
+    pub deletions: usize,
+    /// Of them a second, between the 5th and the 95th percentile.
+    pub per_second: f64,
+    /// Seconds from the creation of the maintenance to the first of them; nothing without a maintenance.
+    pub first_deletion: Option<f64>,
+    /// Writes of our programs, without reviews: `patch evictionrequests/status` and so on, and how many.
+    pub writes: AuditCounts,
+    /// SubjectAccessReviews and TokenReviews of our programs.
+    pub reviews: usize,
+    /// Events of our programs about the drained pods or their requests. Those about nodes and maintenances
+    /// are in another namespace.
+    pub events_of_pods: usize,
+    /// Most writes of our programs to one Node.
+    pub most_writes_to_a_node: usize,
+    /// Evictions, and writes of our programs, that were answered with 409.
+    pub conflicts: AuditCounts,
+    /// The same with 429.
+    pub too_many: AuditCounts,
+}
+
+/// How many, by verb and resource.
+pub type AuditCounts = BTreeMap<String, usize>;
+
+/// The service accounts of our programs.
+const ACCOUNTS: &str = "system:serviceaccount:drydock-system:";
+
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
+impl DrainFigures {
+    /// Of the drain of these pods, by what the host received from then on.
+    pub fn read(log: &[LoggedRequest], drained: &BTreeSet<String>, from: Timestamp) -> DrainFigures {
+        let log: Vec<&LoggedRequest> =
+            log.iter().filter(|r| r.received.is_some_and(|at| at >= from)).collect();
+        let deletions = deletions(&log, drained);
+        let ours = || log.iter().copied().filter(|r| is_ours(r) && is_write(r));
+        let evictions = log.iter().copied().filter(|r| !is_ours(r) && r.is_about("pods/eviction"));
+        let asked: Vec<&LoggedRequest> = ours().chain(evictions).collect();
+        let refused = |code| count(asked.iter().copied().filter(|r| r.response_status.code == code));
+        DrainFigures {
+            deletions: deletions.len(),
+            per_second: per_second(&deletions),
+            first_deletion: first_deletion(&log, &deletions),
+            writes: count(ours().filter(|r| r.succeeded() && !is_review(r))),
+            reviews: ours().filter(|r| is_review(r)).count(),
+            events_of_pods: ours()
+                .filter(|r| r.is_about("events") && r.object_ref.namespace == NAMESPACE)
+                .count(),
+            most_writes_to_a_node: most_writes_to_a_node(ours()),
+            conflicts: refused(409),
+            too_many: refused(429),
+        }
+    }
+}
+
+/// When each of the drained pods was first made to go, in order. Its kubelet's own delete comes later.
+fn deletions(log: &[&LoggedRequest], drained: &BTreeSet<String>) -> Vec<Timestamp> {
+    let mut first = BTreeMap::<&str, Timestamp>::new();
+    let goes = |r: &&&LoggedRequest| r.is_about("pods/eviction") || r.is_about("pods") && r.verb == "delete";
+    for request in log.iter().filter(goes).filter(|r| r.succeeded() && drained.contains(&r.object_ref.name)) {
+        let Some(at) = request.answered else { continue };
+        let earliest = first.entry(&request.object_ref.name).or_insert(at);
+        *earliest = at.min(*earliest);
+    }
+    let mut times: Vec<Timestamp> = first.into_values().collect();
+    times.sort_unstable();
+    times
+}
+
+/// Between the 5th and the 95th percentile: neither the start nor the last stragglers set the rate.
+fn per_second(times: &[Timestamp]) -> f64 {
+    let Some(last) = times.len().checked_sub(1) else { return 0.0 };
+    let (low, high) = (last * 5 / 100, last * 95 / 100);
+    let seconds = seconds_between(times[low], times[high]);
+    if seconds > 0.0 { (high - low) as f64 / seconds } else { 0.0 }
+}
+
+fn first_deletion(log: &[&LoggedRequest], deletions: &[Timestamp]) -> Option<f64> {
+    let creates = |r: &&&LoggedRequest| r.is_about("nodemaintenances") && r.verb == "create" && r.succeeded();
+    let created = log.iter().find(creates)?.received?;
+    Some(seconds_between(created, *deletions.first()?))
+}
+
+fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64()
+}
+
+fn most_writes_to_a_node<'l>(writes: impl Iterator<Item = &'l LoggedRequest>) -> usize {
+    let mut nodes = BTreeMap::<&str, usize>::new();
+    for request in writes.filter(|r| r.object_ref.resource == "nodes" && r.succeeded()) {
+        *nodes.entry(&request.object_ref.name).or_default() += 1;
+    }
+    nodes.into_values().max().unwrap_or_default()
+}
+
+fn count<'l>(requests: impl Iterator<Item = &'l LoggedRequest>) -> AuditCounts {
+    let mut counts = AuditCounts::new();
+    for request in requests {
+        *counts.entry(what(request)).or_default() += 1;
+    }
+    counts
+}
+
+fn what(request: &LoggedRequest) -> String {
+    let about = &request.object_ref;
+    let slash = if about.subresource.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", request.verb, about.resource, about.subresource)
+}
+
+fn is_ours(request: &LoggedRequest) -> bool {
+    request.user.username.starts_with(ACCOUNTS)
+}
+
+fn is_write(request: &LoggedRequest) -> bool {
+    WRITES.contains(&request.verb.as_str())
+}
+
+fn is_review(request: &LoggedRequest) -> bool {
+    ["subjectaccessreviews", "tokenreviews"].contains(&request.object_ref.resource.as_str())
+}
+
+#[cfg(test)]
+#[path = "figures_tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+//! What a drain should come to: in numbers where the machine does not matter much, else by the bare loop of
+//! the same run.
+
+use std::fmt;
+
+use super::{TrialFigure, of, total};
+use crate::form::BudgetForm;
+use crate::subject::DrainSubject;
+use crate::trial::Trial;
+
+/// Of the bare loop's rate. Ours keeps status, order and interceptors.
+const RATE: f64 = 0.95;
+
+/// What only Drydock has, and what it should be at most, in all forms alike.
+pub const OF_OURS: [(&str, TrialFigure, f64); 5] = [
+    ("first deletion s", |t| t.figures.first_deletion.unwrap_or(f64::INFINITY), 1.0),
+    ("CPU of ours, ms a pod", |t| t.per_pod(1000.0 * t.cpu.ours()), 2.0),
+    ("writes of ours a pod", |t| t.per_pod(total(&t.figures.writes)), 4.0),
+    ("reviews a pod", |t| t.per_pod(t.figures.reviews as f64), 0.1),
+    ("most writes to a Node", |t| t.figures.most_writes_to_a_node as f64, 4.0),
+];
+
+/// One goal of one form.
+pub struct DrainGoal {
+    form: BudgetForm,
+    what: &'static str,
+    is: f64,
+    bound: f64,
+    at_least: bool,
+}
+
+impl DrainGoal {
+    fn is_met(&self) -> bool {
+        if self.at_least { self.is >= self.bound } else { self.is <= self.bound }
+    }
+}
+
+impl fmt::Display for DrainGoal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DrainGoal { form, what, is, bound, at_least } = self;
+        let side = if *at_least { "least" } else { "most" };
+        let verdict = if self.is_met() { "met" } else { "missed" };
+        write!(f, "- {form}: {what}: {is:.2} (goal: at {side} {bound}): {verdict}")
+    }
+}
+
+/// The goals of each form that was measured, by the medians.
+pub fn judge(trials: &[Trial]) -> Vec<DrainGoal> {
+    let forms = BudgetForm::ALL.into_iter().filter(|form| trials.iter().any(|trial| trial.form == *form));
+    forms.flat_map(|form| of_form(trials, form)).collect()
+}
+
+fn of_form(trials: &[Trial], form: BudgetForm) -> Vec<DrainGoal> {
+    let ours = |figure: TrialFigure| of(trials, form, DrainSubject::Drydock, figure).median;
+    let ratio = |figure: TrialFigure| ours(figure) / of(trials, form, DrainSubject::Loop, figure).median;
+    let rate = ratio(|t| t.figures.per_second);
+    let host = ratio(|t| t.per_pod(t.cpu.hosts()));
+    let by_loop = [
+        DrainGoal { form, what: "deletions/s by the loop's", is: rate, bound: RATE, at_least: true },
+        DrainGoal {
+            form,
+            what: "CPU of the host by the loop's",
+            is: host,
+            bound: form.cpu_goal(),
+            at_least: false,
+        },
+    ];
+    let alone = OF_OURS.map(|(what, figure, bound)| DrainGoal {
+        form,
+        what,
+        is: ours(figure),
+        bound,
+        at_least: false,
+    });
+    by_loop.into_iter().chain(alone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_at_its_bound_and_missed_beyond() {
+        let goal = |is, at_least| DrainGoal { form: BudgetForm::One, what: "it", is, bound: 1.0, at_least };
+        assert!(goal(1.0, true).is_met() && goal(1.0, false).is_met());
+        assert!(!goal(0.9, true).is_met() && !goal(1.1, false).is_met());
+        assert_eq!(goal(1.1, false).to_string(), "- one: it: 1.10 (goal: at most 1): missed");
+    }
+}

@@ -1,0 +1,215 @@
+//! One drain by one subject on a host of its own, measured.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::{TestHost, audit};
+use drydock_testkit::observer::ObserverProcess;
+use drydock_testkit::wait::retry;
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+
+use super::Arguments;
+use super::cpu::Cpu;
+use super::figures::DrainFigures;
+use super::form::BudgetForm;
+use super::subject::DrainSubject;
+use super::workload::{NAMESPACE, Workload, WorkloadSize};
+
+/// How long our controller manager may take to get its lease.
+const LEASE: Duration = Duration::from_secs(60);
+/// How long requests may be there when their pods are gone.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// Which budgets there were.
+    pub form: BudgetForm,
+    /// Who drained.
+    pub subject: DrainSubject,
+    /// How many pods there were.
+    pub pods: usize,
+    /// Until the nodes were empty.
+    pub seconds: f64,
+    /// By the host's audit log.
+    pub figures: DrainFigures,
+    /// CPU seconds by process, until the nodes were empty and all Deployments complete again.
+    pub cpu: Cpu,
+    /// Pods that are still on the nodes.
+    pub left: Vec<String>,
+    /// EvictionRequests that are still there 5 s after the nodes were empty.
+    pub requests_left: usize,
+    /// Whether all budgets were kept at every moment.
+    pub budgets_kept: bool,
+    /// What the observer of the budgets said.
+    pub observer: String,
+    /// Why the drain did not end.
+    pub failure: Option<String>,
+}
+
+/// What is known when the drain has ended.
+struct DrainedTrial {
+    from: Timestamp,
+    seconds: f64,
+    cpu: Cpu,
+    requests_left: usize,
+    failure: Option<String>,
+}
+
+/// Starts a host, and Drydock if it is the subject, and lets it drain.
+pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments) -> Result<Trial> {
+    let host = TestHost::start_auditing_programs().await?;
+    let drydock = match subject {
+        DrainSubject::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
+        DrainSubject::Loop => None,
+    };
+    let size = WorkloadSize { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
+    let workload = Workload::create(&host, form, size).await?;
+    if let Some(drydock) = &drydock {
+        let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.log_tail());
+        retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
+    }
+    let client = subject.client(&host).await?;
+    subject.prepare(&client, &workload).await?;
+    let observer = observe(&host, form)?;
+    let drained = drain(subject, &host, &client, &workload).await?;
+    let left = workload.left().await?;
+    if drained.failure.is_none() {
+        subject.release(&client).await?;
+    }
+    let findings = observer.map_or_else(|| Ok(Vec::new()), ObserverProcess::finish)?;
+    let log = audit::requests(&host.audit_log())?;
+    Ok(Trial {
+        form,
+        subject,
+        pods: size.pods,
+        seconds: drained.seconds,
+        figures: DrainFigures::read(&log, &workload.names(), drained.from),
+        cpu: drained.cpu,
+        left,
+        requests_left: drained.requests_left,
+        budgets_kept: findings.iter().all(|finding| finding.good),
+        observer: findings.into_iter().map(|finding| finding.what).collect(),
+        failure: drained.failure,
+    })
+}
+
+/// Without budgets there is nothing to observe.
+fn observe(host: &TestHost, form: BudgetForm) -> Result<Option<ObserverProcess>> {
+    if form == BudgetForm::None {
+        return Ok(None);
+    }
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    ObserverProcess::start(&program, &host.admin(), NAMESPACE).map(Some)
+}
+
+/// The host's clock and ours are one: both run on this machine.
+async fn drain(
+    subject: DrainSubject,
+    host: &TestHost,
+    client: &Client,
+    workload: &Workload,
+) -> Result<DrainedTrial> {
+    let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
+    let ended = subject.drain(client, workload).await;
+    let seconds = began.elapsed().as_secs_f64();
+    let requests_left = subject.requests_left(client, REMOVED_WITHIN).await?;
+    let ended = match ended {
+        Ok(()) => workload.complete().await,
+        failed => failed,
+    };
+    let cpu = Cpu::now(host)?.since(&before);
+    let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.ended_processes()));
+    Ok(DrainedTrial { from, seconds, cpu, requests_left, failure })
+}
+
+impl Trial {
+    /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner got an
+    /// event about one, and no request stayed for them to read. And no pod cost more writes than it should.
+    pub fn is_good(&self) -> bool {
+        let is_quiet = self.figures.events_of_pods == 0 && self.requests_left == 0;
+        let is_frugal = self.excess_writes().is_empty();
+        self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet && is_frugal
+    }
+
+    /// Writes of which there were more for each pod than [`BudgetForm::most_writes`], in words.
+    fn excess_writes(&self) -> Vec<String> {
+        let found = self.form.most_writes().into_iter().filter_map(|(what, most)| {
+            let count = self.figures.writes.get(what).copied().unwrap_or_default();
+            let each = self.per_pod(count as f64);
+            (each > most).then(|| format!("{what}: {each:.2} a pod, at most {most}"))
+        });
+        found.collect()
+    }
+
+    /// A number of the whole drain for each pod.
+    pub fn per_pod(&self, whole: f64) -> f64 {
+        whole / self.pods as f64
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> String {
+        let DrainFigures { deletions, per_second, .. } = &self.figures;
+        let mut line = format!("{deletions} pods in {:.1} s, {per_second:.1} a second", self.seconds);
+        if !self.observer.is_empty() {
+            line += &format!("; {}", self.observer);
+        }
+        if !self.left.is_empty() {
+            line += &format!("; LEFT BEHIND: {}", self.left.len());
+        }
+        if self.figures.events_of_pods + self.requests_left > 0 {
+            let events = self.figures.events_of_pods;
+            line += &format!("; TOLD OWNERS: {events} events, {} requests left", self.requests_left);
+        }
+        let excess = self.excess_writes();
+        if !excess.is_empty() {
+            line += &format!("; TOO MANY WRITES: {}", excess.join(", "));
+        }
+        self.failure.iter().for_each(|failure| line += &format!("; FAILED: {failure}"));
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drain of 200 pods without budgets, with so many writes to the specs of requests.
+    fn trial(patches: usize) -> Trial {
+        let writes = [
+            ("create pods/eviction", 200),
+            ("delete evictionrequests", 200),
+            ("patch evictionrequests", patches),
+            ("patch evictionrequests/status", 1018),
+        ];
+        let writes = writes.map(|(what, count)| (what.to_owned(), count)).into();
+        Trial {
+            form: BudgetForm::None,
+            subject: DrainSubject::Drydock,
+            pods: 200,
+            seconds: 10.0,
+            figures: DrainFigures { writes, ..DrainFigures::default() },
+            cpu: Cpu::default(),
+            left: Vec::new(),
+            requests_left: 0,
+            budgets_kept: true,
+            observer: String::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn a_drain_that_writes_once_more_for_each_pod_is_not_good() {
+        let (before, after) = (trial(610), trial(810));
+        assert!(before.is_good(), "{}", before.summary());
+        assert!(!after.is_good());
+        assert!(
+            after.summary().contains("patch evictionrequests: 4.05 a pod, at most 3.3"),
+            "{}",
+            after.summary()
+        );
+    }
+}

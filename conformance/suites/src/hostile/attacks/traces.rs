@@ -1,0 +1,124 @@
+//! State that grows with names that tenants choose: metric series, fencing tokens, events.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::wait::retry;
+use serde_json::{Value, json};
+
+use super::eviction_requests::Findings;
+use crate::attack::Attack;
+use crate::client::UserRequest;
+use crate::context::AttackContext;
+
+/// The most series that one metric may have, whatever labels tenants choose.
+const SERIES: usize = 20_000;
+const LIMIT: Duration = Duration::from_secs(120);
+const WARNED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
+
+/// The attacks of this module.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("metric-series", "a hundred requesters in each request, all of different names", |f| {
+            Box::pin(metric_series(f))
+        }),
+        Attack::new("fencing-tokens", "fencing tokens in writes of a user who is no controller", |f| {
+            Box::pin(fencing_tokens(f))
+        }),
+        Attack::new("event-flood", "pods with annotations that want 15,000 warnings", |f| {
+            Box::pin(event_flood(f))
+        }),
+    ]
+}
+
+async fn metric_series(context: AttackContext) -> Findings {
+    let node = format!("node-of-{}", context.tenant.namespace);
+    context.setup.node(&node).await?;
+    let count = context.pick(220, 500);
+    let pods = context.setup.pods(&context.tenant, &node, count, true).await?;
+    let path = context.tenant.requests();
+    let asks = pods.iter().enumerate().map(|(at, (pod, uid))| {
+        let mut object = eviction_request(pod, uid, "first.example.com");
+        object["spec"]["requesters"] =
+            (0..100).map(|n| json!({"name": format!("r{at}-{n}.example.com")})).collect();
+        UserRequest::post(&path, &object)
+    });
+    context.each(asks.collect(), 8).await?;
+    // What the controller has acted on it has counted.
+    let last = pods.last().map(|(_, uid)| context.tenant.request(uid)).context("no pod")?;
+    retry(
+        LIMIT,
+        || "the controller does not get to the last request".to_owned(),
+        async || {
+            Ok(context.setup.done(&UserRequest::get(&last)).await?["status"]["targetInterceptors"].is_array())
+        },
+    )
+    .await?;
+    let (name, series) = context.setup.manager_series().await?;
+    Ok(vec![Finding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
+}
+
+/// If a tenant's token counted, a lower one after it would be refused, and a record of the writer kept forever.
+async fn fencing_tokens(context: AttackContext) -> Findings {
+    let connection = context.connect().await?;
+    let write = |at: usize, term: &str| {
+        UserRequest::post(context.tenant.requests(), &super::eviction_requests::request(at))
+            .with("drydock-lease-epoch", term)
+    };
+    let high = connection.ask_again(&write(0, "1000000")).await;
+    context.note(&high);
+    let low = connection.ask_again(&write(1, "1")).await;
+    context.note(&low);
+    let (high, low) = (high?.code, low?.code);
+    let counts = high.is_success() && !low.is_success();
+    let path = context.tenant.requests();
+    context
+        .repeat_requests(8, move |lane, round| {
+            let object = super::eviction_requests::request(100 + lane * 100_000 + round);
+            UserRequest::post(&path, &object).with("drydock-lease-epoch", round.to_string())
+        })
+        .await;
+    Ok(vec![Finding::new(!counts, format!("a tenant's term was taken: {high}, and the lower one {low}"))])
+}
+
+async fn event_flood(context: AttackContext) -> Findings {
+    let bad: Value = (0..300).map(|at| (format!("{WARNED}x{at}"), json!("no number"))).collect();
+    let node = format!("node-of-{}", context.tenant.namespace);
+    context.setup.node(&node).await?;
+    let pods = context.setup.annotated_pods(&context.tenant, &node, context.pick(50, 500), &bad).await?;
+    let path = context.tenant.requests();
+    let asks =
+        pods.iter().map(|(pod, uid)| UserRequest::post(&path, &eviction_request(pod, uid, "a.example.com")));
+    context.each(asks.collect(), 8).await?;
+    let warned = event_of_another(&context).await;
+    Ok(vec![Finding::new(warned.is_ok(), format!("another tenant's event: {warned:?}"))])
+}
+
+/// The warning about another tenant's pod must still be written.
+async fn event_of_another(context: &AttackContext) -> Result<()> {
+    let other = context.setup.tenant(&format!("{}-other", context.tenant.namespace), 1).await?;
+    let node = format!("node-of-{}", other.namespace);
+    context.setup.node(&node).await?;
+    let bad = json!({format!("{WARNED}patient.example.com"): "no number"});
+    let pods = context.setup.annotated_pods(&other, &node, 1, &bad).await?;
+    let (pod, uid) = pods.first().context("no pod")?;
+    let connection = other
+        .account()
+        .connect(&context.setup.direct, crate::setup::USUAL_ADDRESS, crate::client::FlowWindows::USUAL)
+        .await?;
+    connection
+        .done(&UserRequest::post(other.requests(), &eviction_request(pod, uid, "a.example.com")))
+        .await?;
+    let events = format!("/api/v1/namespaces/{}/events", other.namespace);
+    retry(
+        LIMIT,
+        || "no warning came".to_owned(),
+        async || {
+            let all = context.setup.done(&UserRequest::get(&events)).await?;
+            Ok(all["items"].as_array().is_some_and(|all| all.iter().any(|event| event["type"] == "Warning")))
+        },
+    )
+    .await
+}

@@ -1,0 +1,246 @@
+//! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that names it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_api::time::format_seconds;
+use drydock_testkit::finding::Finding;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::wait::retry;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::eviction_requests::{Findings, REQUESTER, until};
+use crate::attack::Attack;
+use crate::client::UserRequest;
+use crate::context::AttackContext;
+use crate::setup::Pods;
+use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
+
+const FINALIZER: &str = "veto.example.com/stay";
+const LIMIT: Duration = Duration::from_secs(60);
+/// How often a request for another pod is made for each pod.
+const SQUATS: usize = 200;
+/// How often a pod is put on a node again at most.
+const TIMES: usize = 10;
+/// A pod that is asked to leave has left by then.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
+/// The requester of maintenances, whose name anybody may write.
+const MAINTENANCE: &str = "nodemaintenance.k8s.io";
+
+/// The attacks of this module.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("finalizer-veto", "a maintenance's requests, deleted and held by a finalizer", |f| {
+            Box::pin(finalizer_veto(f))
+        }),
+        Attack::new("squatted-uids", "requests named as the drain's own would be, for another pod", |f| {
+            Box::pin(squatted_uids(f))
+        }),
+        Attack::new("endless-turn", "an interceptor that reports on time, and never ends", |f| {
+            Box::pin(endless_turn(f))
+        }),
+        Attack::new("borrowed-words", "an interceptor that says a budget of others keeps its pod", |f| {
+            Box::pin(borrowed_words(f))
+        }),
+        Attack::new(
+            "endless-pods",
+            "pods without a controller, put on a drained node again and again",
+            |f| Box::pin(endless_pods(f)),
+        ),
+    ]
+}
+
+/// Both controllers ignored a request that is being deleted: no blocker named it, and it was never ended.
+async fn finalizer_veto(context: AttackContext) -> Findings {
+    let pods = drained(&context).await?;
+    let connection = context.connect().await?;
+    for (_, uid) in &pods {
+        let path = context.tenant.request(uid);
+        let hold = json!({"metadata": {"finalizers": [FINALIZER]}});
+        context.note(
+            &connection.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await,
+        );
+        context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
+    }
+    let blocker =
+        context.setup.blocker(LIMIT, &context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
+    let (_, first) = pods.first().context("no pod")?;
+    let ended = until(&context, first, is_canceled).await;
+    let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
+    let joined = connection.ask_again(&UserRequest::merge(context.tenant.request(first), &joined)).await?;
+    let held = connection.done(&UserRequest::get(context.tenant.request(first))).await?;
+    let release = json!({"metadata": {"finalizers": null}});
+    context.note(&connection.ask_again(&UserRequest::merge(context.tenant.request(first), &release)).await);
+    let replaced = until(&context, first, |request| {
+        request["metadata"]["uid"] != held["metadata"]["uid"]
+            && !request["status"]["activeInterceptors"].is_null()
+    });
+    let replaced = replaced.await;
+    Ok(vec![
+        Finding::new(blocker.is_ok(), format!("a blocker that names the finalizer: {}", whether(&blocker))),
+        Finding::new(ended.is_ok(), format!("the end of a request that is held: {}", whether(&ended))),
+        Finding::new(
+            joined.code == StatusCode::UNPROCESSABLE_ENTITY,
+            format!("a requester of a request that is being deleted: {}", joined.summary()),
+        ),
+        Finding::new(replaced.is_ok(), format!("another request, when it is gone: {}", whether(&replaced))),
+    ])
+}
+
+/// The controllers replaced such a request as soon as it was canceled, as fast as the tenant made it again, and no
+/// blocker named it.
+async fn squatted_uids(context: AttackContext) -> Findings {
+    let pods = pods_to_drain(&context, 10).await?;
+    let connection = context.connect().await?;
+    // The first are there before the drain begins, and each is made again as soon as its name is free.
+    for round in 0..SQUATS {
+        for (_, uid) in &pods {
+            let squat = UserRequest::post(
+                format!("{}?fieldManager=squatter", context.tenant.requests()),
+                &eviction_request("nowhere", uid, MAINTENANCE),
+            );
+            context.note(&connection.ask_again(&squat).await);
+        }
+        if round == 0 {
+            context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
+        }
+    }
+    let blocker = context
+        .setup
+        .blocker(LIMIT, &context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"])
+        .await;
+    let (made, most) = (context.counted("201"), pods.len() * 3);
+    for (_, uid) in &pods {
+        let path = context.tenant.request(uid);
+        // The drain's own would be missed, and made again with backoff.
+        if connection.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
+            == "nowhere"
+        {
+            context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
+        }
+    }
+    let (pod, first) = pods.first().context("no pod")?;
+    let asked =
+        until(&context, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
+    Ok(vec![
+        Finding::new(
+            blocker.is_ok(),
+            format!("a blocker that names who made the request: {}", whether(&blocker)),
+        ),
+        Finding::new(made <= most, format!("{made} requests for another pod, each of which was replaced")),
+        Finding::new(
+            asked.is_ok(),
+            format!("the pod's own request, when its name is free: {}", whether(&asked)),
+        ),
+    ])
+}
+
+/// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker said what the drain waits for.
+async fn endless_turn(context: AttackContext) -> Findings {
+    let pods = drained(&context).await?;
+    for (_, uid) in &pods {
+        let late = format_seconds(jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3));
+        report(&context, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
+    }
+    let words = [PATIENT, "nearly there", "expected to finish"];
+    let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &words).await;
+    Ok(vec![
+        Finding::new(context.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        Finding::new(blocker.is_ok(), format!("a blocker that names the interceptor: {}", whether(&blocker))),
+    ])
+}
+
+/// The maintenance reported the interceptor's words as if a budget blocked, which misled the admin.
+async fn borrowed_words(context: AttackContext) -> Findings {
+    let pods = drained(&context).await?;
+    let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";
+    let blocked = json!({"reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows"});
+    for (_, uid) in &pods {
+        report(&context, uid, &json!({"message": lie, "blocked": blocked})).await?;
+    }
+    let words = format!("{PATIENT} says: \"{lie}\"");
+    let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &[&words]).await;
+    let maintenance = context.setup.done(&UserRequest::get(maintenance(&context.tenant.namespace))).await?;
+    let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
+    let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
+    Ok(vec![
+        Finding::new(context.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        Finding::new(
+            blocker.is_ok(),
+            format!("a blocker that says whose words these are: {}", whether(&blocker)),
+        ),
+        Finding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
+    ])
+}
+
+/// Each pod was a new one, and was evicted as fast as it came: the drain never ended, and nothing reported why.
+async fn endless_pods(context: AttackContext) -> Findings {
+    let name = &context.tenant.namespace;
+    context.setup.node(name).await?;
+    context.setup.drain(name, name).await?;
+    let is_drained = async || {
+        Ok(has_condition(&context.setup.done(&UserRequest::get(maintenance(name))).await?, "Drained"))
+    };
+    retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
+    let connection = context.connect_through_host().await?;
+    let words = [name.as_str(), "again and again in namespace"];
+    let mut has_blocker = false;
+    for at in 0..TIMES {
+        let pod = pod(&format!("again-{at}"), name, &json!({}));
+        context.note(&connection.ask_again(&UserRequest::post(context.tenant.pods(), &pod)).await);
+        has_blocker = context.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        if has_blocker {
+            break;
+        }
+    }
+    let ended = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
+    Ok(vec![
+        Finding::new(has_blocker, format!("no blocker names the namespace after {TIMES} pods")),
+        Finding::new(ended.is_ok(), format!("the end of the drain, when no more come: {}", whether(&ended))),
+    ])
+}
+
+/// The tenant's interceptor reports this of a pod when it has its turn.
+async fn report(context: &AttackContext, uid: &str, said: &Value) -> Result<()> {
+    until(context, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
+    let mut entry =
+        context.setup.done(&UserRequest::get(context.tenant.request(uid))).await?["status"]["interceptors"]
+            [0]
+        .take();
+    let now = json!(format_seconds(jiff::Timestamp::now()));
+    entry["startTime"] = now.clone();
+    entry["heartbeatTime"] = now;
+    for (key, value) in said.as_object().into_iter().flatten() {
+        entry[key] = value.clone();
+    }
+    let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+                        "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
+    let path = format!("{}/status?fieldManager=patient&force=true", context.tenant.request(uid));
+    context.note(&context.connect().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
+    Ok(())
+}
+
+fn whether(came: &Result<()>) -> String {
+    came.as_ref().map_or_else(|error| format!("{error:#}"), |()| "it came".to_owned())
+}
+
+fn is_canceled(request: &Value) -> bool {
+    has_condition(request, "Canceled") && request["status"]["activeInterceptors"].is_null()
+}
+
+/// Pods of the tenant on a node of their own, which has the tenant's name.
+async fn pods_to_drain(context: &AttackContext, count: usize) -> Result<Pods> {
+    let name = &context.tenant.namespace;
+    context.setup.node(name).await?;
+    context.setup.pods(&context.tenant, name, count, true).await
+}
+
+/// The same, which a maintenance has asked to leave.
+async fn drained(context: &AttackContext) -> Result<Pods> {
+    let pods = pods_to_drain(context, context.pick(10, 100)).await?;
+    context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
+    let (_, last) = pods.last().context("no pod")?;
+    until(context, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
+    Ok(pods)
+}

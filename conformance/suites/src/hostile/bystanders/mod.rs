@@ -1,0 +1,96 @@
+//! The clients that must not be harmed: probes, system:masters, an observing tenant, and a drain.
+
+mod count;
+mod drain;
+mod observer;
+mod probes;
+mod stream;
+mod system_masters;
+
+pub use count::RequestCount;
+pub use drain::{SmallDrain, SmallDrainResult};
+pub use observer::{TenantObserver, WatchHealth};
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::setup::AttackSetup;
+use observer::ObserverWay;
+
+/// How long a request may wait until it counts as failed.
+const GUARD: Duration = Duration::from_secs(30);
+
+/// The running bystanders.
+pub struct Bystanders {
+    stop: CancellationToken,
+    probes: Vec<JoinHandle<RequestCount>>,
+    system_masters: JoinHandle<RequestCount>,
+    asks: JoinHandle<RequestCount>,
+    watch: JoinHandle<WatchHealth>,
+    stream: JoinHandle<WatchHealth>,
+    drain: JoinHandle<Result<SmallDrainResult>>,
+}
+
+/// What the bystanders got.
+#[derive(Clone, Debug, Default)]
+pub struct BystanderResults {
+    /// GET of /livez and /readyz.
+    pub probes: RequestCount,
+    /// Requests of system:masters.
+    pub system_masters: RequestCount,
+    /// Reads and writes of the observing tenant.
+    pub observer: RequestCount,
+    /// Its watch.
+    pub watch: WatchHealth,
+    /// Its gRPC stream.
+    pub stream: WatchHealth,
+    /// The drain.
+    pub drain: SmallDrainResult,
+}
+
+impl Bystanders {
+    /// Starts them. Kubelets probe from an address of their own, and from that of the attack.
+    pub fn start(
+        setup: &Arc<AttackSetup>,
+        observer: &Arc<TenantObserver>,
+        drain: SmallDrain,
+        from: [Ipv4Addr; 2],
+    ) -> Bystanders {
+        let stop = CancellationToken::new();
+        Bystanders {
+            probes: from.map(|from| tokio::spawn(probes::probe(setup.clone(), from, stop.clone()))).into(),
+            system_masters: tokio::spawn(system_masters::ask(setup.clone(), stop.clone())),
+            asks: tokio::spawn(observer.clone().ask(stop.clone())),
+            watch: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Watch)),
+            stream: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Stream)),
+            drain: tokio::spawn(drain.run(setup.clone())),
+            stop,
+        }
+    }
+
+    /// Ends them when what they asked is answered.
+    pub async fn end(self) -> Result<BystanderResults> {
+        let drain = self.drain.await?.unwrap_or_else(|error| SmallDrainResult::failed(&error));
+        self.stop.cancel();
+        let mut probes = RequestCount::default();
+        for some in self.probes {
+            probes.join(some.await?);
+        }
+        let (system_masters, observer) = (self.system_masters.await?, self.asks.await?);
+        let (watch, stream) = (self.watch.await?, self.stream.await?);
+        Ok(BystanderResults { probes, system_masters, observer, watch, stream, drain })
+    }
+}
+
+/// Pauses, and returns whether it is over.
+async fn pause(stop: &CancellationToken, length: Duration) -> bool {
+    tokio::select! {
+        () = stop.cancelled() => true,
+        () = tokio::time::sleep(length) => false,
+    }
+}

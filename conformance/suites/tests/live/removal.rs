@@ -1,0 +1,133 @@
+//! deploy/remove, on hosts of their own: it removes what is left of Drydock, whatever was deleted before.
+
+use std::process::Output;
+
+use anyhow::{Context, Result, ensure};
+use drydock_testkit::cluster::create_nodes;
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::{TestHost, repository};
+use drydock_testkit::kinds::named_node_maintenance;
+use drydock_testkit::kubectl::Kubectl;
+use drydock_testkit::wait::{schema_served, until};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::Api;
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::shared::LIMIT;
+
+const ANNOTATION: &str = "nodemaintenance.k8s.io/cordoned-by";
+const TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
+
+/// The nodes stayed cordoned and tainted forever, and no namespace could be deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_as_before_though_both_programs_went_first() -> Result<()> {
+    let site = Site::start().await?;
+    site.drydock.kill_manager()?;
+    site.drydock.kill_apiserver()?;
+    // The state of a drain that has come to DaemonSet pods.
+    site.kubectl.ok(&["taint", "node", "free-000", &format!("{TAINT}:NoSchedule")]).await?;
+    site.is_removed_by_the_script().await?;
+    site.is_as_before().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drydock_that_runs_is_removed_and_a_dry_run_changes_nothing() -> Result<()> {
+    let site = Site::start().await?;
+    let before = site.kubectl.ok(&["get", "nodes", "-o", "yaml"]).await?;
+    let said = remove(&site.drydock.host, &["--dry-run"]).await?;
+    for command in ["delete nodemaintenances --all", "delete namespace drydock-system", "patch node free-000"]
+    {
+        ensure!(said.contains(&format!("kubectl {command}")), "{command:?} is not in {said}");
+    }
+    let of_nodes = |yaml: &str| yaml.matches(ANNOTATION).count();
+    let after = site.kubectl.ok(&["get", "nodes", "-o", "yaml"]).await?;
+    assert_eq!(of_nodes(&before), of_nodes(&after));
+    site.kubectl.ok(&["get", "nodemaintenance/all"]).await?;
+    site.is_removed_by_the_script().await?;
+    site.is_as_before().await
+}
+
+/// A cluster in which both nodes have been drained, one of which an admin had cordoned.
+struct Site {
+    drydock: Drydock,
+    kubectl: Kubectl,
+}
+
+impl Site {
+    async fn start() -> Result<Site> {
+        let host = TestHost::start().await?;
+        let deploy = repository().join("deploy").display().to_string();
+        host.kubectl(&["apply", "--server-side", "-k", &deploy])?;
+        let client = host.client().await?;
+        // The last one is for the pods of deploy/: a drain does not end that would leave them no node.
+        for prefix in ["free", "cordoned", "other"] {
+            create_nodes(&client, prefix, 1).await?;
+        }
+        let kubectl = Kubectl::new(&host);
+        kubectl.ok(&["cordon", "cordoned-000"]).await?;
+        let drydock = Drydock::start(host, Options::default()).await?;
+        schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
+        let nodes = ["free-000", "cordoned-000"];
+        kubectl.apply(&named_node_maintenance("all", "Drain", &nodes)).await?;
+        kubectl.ok(&["wait", "nodemaintenance/all", "--for=condition=Drained", "--timeout=60s"]).await?;
+        let drained = "--for=condition=Drained";
+        kubectl.ok(&["wait", "node/free-000", "node/cordoned-000", drained, "--timeout=60s"]).await?;
+        Ok(Site { drydock, kubectl })
+    }
+
+    /// Runs it twice, as it may be run again.
+    async fn is_removed_by_the_script(&self) -> Result<()> {
+        for _ in 0..2 {
+            let host = &self.drydock.host;
+            let (said, ()) = tokio::try_join!(remove(host, &[]), self.end_with_their_deployments())?;
+            ensure!(!said.contains("rror"), "{said}");
+        }
+        Ok(())
+    }
+
+    /// Ends the programs when their Deployments are deleted, as kubelets would.
+    async fn end_with_their_deployments(&self) -> Result<()> {
+        let deployments: Api<Deployment> =
+            Api::namespaced(self.drydock.host.client().await?, "drydock-system");
+        let ends = |found: Option<&Deployment>| found.is_none_or(|d| d.metadata.deletion_timestamp.is_some());
+        until(deployments, "drydock-controller-manager", LIMIT, "deleted", ends).await?;
+        self.drydock.kill_manager()?;
+        self.drydock.kill_apiserver().map(drop)
+    }
+
+    async fn is_as_before(&self) -> Result<()> {
+        for (name, unschedulable) in [("free-000", Value::Null), ("cordoned-000", Value::Bool(true))] {
+            let node = self.kubectl.object("node", name).await?;
+            ensure!(node["spec"]["unschedulable"] == unschedulable, "{node}");
+            ensure!(node["metadata"]["annotations"][ANNOTATION].is_null(), "{node}");
+            ensure!(!node["spec"]["taints"].to_string().contains(TAINT), "{node}");
+            let conditions = node["status"]["conditions"].as_array().context("no conditions")?;
+            let ours = ["MaintenanceInProgress", "DrainInProgress", "Drained"];
+            ensure!(conditions.iter().all(|c| ours.iter().all(|ours| c["type"] != *ours)), "{node}");
+            ensure!(conditions.iter().any(|c| c["type"] == "Ready"), "{node}");
+        }
+        let label = ["-l", "app.kubernetes.io/part-of=drydock", "-o", "name", "--all-namespaces"];
+        for kind in ["clusterroles", "clusterrolebindings", "rolebindings", "flowschemas", "apiservices"] {
+            let left = self.kubectl.ok(&[&["get", kind], &label[..]].concat()).await?;
+            ensure!(left.is_empty(), "{left}");
+        }
+        // Nothing keeps namespaces from being deleted.
+        self.kubectl.ok(&["create", "namespace", "later"]).await?;
+        self.kubectl.ok(&["delete", "namespace", "later", "--timeout=60s"]).await.map(drop)
+    }
+}
+
+async fn remove(host: &TestHost, arguments: &[&str]) -> Result<String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let Output { status, stdout, stderr } = Command::new(repository().join("deploy/remove"))
+        .args(arguments)
+        .env("KUBECONFIG", host.admin())
+        .env("PATH", format!("{}:{path}", host.bin.display()))
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    ensure!(status.success(), "{said}");
+    Ok(said)
+}

@@ -1,0 +1,264 @@
+//! Drydock in a host: both of our programs as they would run in a cluster, each with the rights of its own
+//! service account from deploy/ and nothing more, registered with the aggregator.
+
+mod flags;
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use kube::api::Api;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+
+use crate::host::{TestHost, free_ports, repository};
+use crate::wait::{api_available, server_ready};
+
+const APISERVER: &str = "drydock-apiserver";
+const MANAGER: &str = "drydock-controller-manager";
+/// Our programs, which have the same names as their service accounts and roles.
+pub const PROGRAMS: [&str; 2] = [APISERVER, MANAGER];
+const STANDBY: &str = "drydock-controller-manager-standby";
+const NAMESPACE: &str = "drydock-system";
+const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where the API server keeps its objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum StorageChoice {
+    /// The embedded store, in a file.
+    #[default]
+    Sqlite,
+    /// The host's etcd, under a prefix of its own.
+    Etcd,
+}
+
+/// How Drydock is to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Storage of the API server.
+    pub storage: StorageChoice,
+    /// `--heartbeat-deadline` of both programs, as they read it (`90s`); their own default if absent.
+    pub heartbeat_deadline: Option<String>,
+    /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
+    pub standby: bool,
+    /// `-v` of both programs.
+    pub verbosity: u8,
+    /// More flags of the API server.
+    pub apiserver_flags: Vec<String>,
+}
+
+/// A running Drydock. It ends with its host.
+pub struct Drydock {
+    /// Where it runs.
+    pub host: Arc<TestHost>,
+    options: Options,
+    port: u16,
+}
+
+impl Drydock {
+    /// Starts both programs and waits until the host serves our API.
+    pub async fn start(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
+        let drydock = Self::start_without_controllers(host, options).await?;
+        for name in drydock.managers() {
+            drydock.start_manager_as(name)?;
+        }
+        Ok(drydock)
+    }
+
+    /// Starts the API server and nothing that acts on objects, and waits until the host serves our API.
+    pub async fn start_without_controllers(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
+        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let drydock = Drydock { host, options, port };
+        grant(&drydock.host)?;
+        let served = async {
+            drydock.start_apiserver().await?;
+            drydock.register().await
+        };
+        served.await.with_context(|| drydock.log_tail())?;
+        Ok(drydock)
+    }
+
+    /// The names of the controller managers' processes.
+    pub fn managers(&self) -> &'static [&'static str] {
+        if self.options.standby { &[MANAGER, STANDBY] } else { &[MANAGER] }
+    }
+
+    /// The last lines of both logs, for the message of a test that failed.
+    pub fn log_tail(&self) -> String {
+        let said = |name| format!("--- {name} said last:\n{}\n", self.host.processes.log_tail(name));
+        format!("{}{}", said(APISERVER), said(MANAGER))
+    }
+
+    /// Starts the API server, again if it was killed, with the data that it had, and waits until it is ready.
+    pub async fn start_apiserver(&self) -> Result<()> {
+        self.start_apiserver_with(&[]).await
+    }
+
+    /// The same with more flags, until it is started again.
+    pub async fn start_apiserver_with(&self, more: &[String]) -> Result<()> {
+        let flags = [&self.apiserver_flags()?, more].concat();
+        self.host.processes.start(APISERVER, &program(APISERVER), &flags)?;
+        crate::wait::file(&self.ca(), &self.host.processes, APISERVER, LIMIT).await?;
+        server_ready(&self.direct().await?, &self.host.processes, APISERVER, LIMIT).await
+    }
+
+    /// Starts the controller manager, again if it was killed.
+    pub fn start_manager(&self) -> Result<()> {
+        self.start_manager_as(MANAGER)
+    }
+
+    /// Starts one of several controller managers.
+    pub fn start_manager_as(&self, name: &str) -> Result<()> {
+        let flags = self.manager_flags(name)?;
+        self.host.processes.start(name, &program(MANAGER), &flags)
+    }
+
+    /// Kills the API server (SIGKILL).
+    pub fn kill_apiserver(&self) -> Result<bool> {
+        self.host.processes.kill(APISERVER)
+    }
+
+    /// Kills the controller manager (SIGKILL).
+    pub fn kill_manager(&self) -> Result<bool> {
+        self.host.processes.kill(MANAGER)
+    }
+
+    /// Asks the API server to end, and returns how it did.
+    pub async fn stop_apiserver(&self) -> Result<ExitStatus> {
+        self.host.processes.terminate(APISERVER, LIMIT).await
+    }
+
+    /// The controller manager that holds the lease, if it is one of ours that runs.
+    pub async fn leader(&self) -> Result<Option<&'static str>> {
+        let leases: Api<Lease> = Api::namespaced(self.host.client().await?, NAMESPACE);
+        let holder = leases.get_opt(MANAGER).await?.and_then(|lease| lease.spec?.holder_identity);
+        let Some(holder) = holder.filter(|holder| !holder.is_empty()) else { return Ok(None) };
+        // A process chooses its identity when it starts, and logs it.
+        let logged = |name: &&&str| {
+            let log = std::fs::read_to_string(self.host.log(name)).unwrap_or_default();
+            log.contains(&holder) && self.host.processes.runs(name)
+        };
+        Ok(self.managers().iter().find(logged).copied())
+    }
+
+    /// An admin's client to our API server itself, past the aggregator.
+    pub async fn direct(&self) -> Result<Client> {
+        self.direct_as(Kubeconfig::read_from(self.host.admin())?).await
+    }
+
+    /// A client of our API server itself, as the user of a kubeconfig.
+    pub async fn direct_as(&self, file: Kubeconfig) -> Result<Client> {
+        self.direct_at(&self.url(), file).await
+    }
+
+    /// The same, by a way of the caller's own.
+    pub async fn direct_at(&self, url: &str, mut file: Kubeconfig) -> Result<Client> {
+        for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+            cluster.server = Some(url.into());
+            cluster.tls_server_name = Some(self.server_name());
+            cluster.certificate_authority = Some(self.ca().display().to_string());
+        }
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// The name that the certificate of our API server carries.
+    pub fn server_name(&self) -> String {
+        format!("{APISERVER}.{NAMESPACE}.svc")
+    }
+
+    /// `https://127.0.0.1:PORT` of our API server.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// `https://127.0.0.1:PORT` of our controller manager, which chose its port when it started.
+    pub fn manager_url(&self) -> Result<String> {
+        Ok(format!("https://127.0.0.1:{}", self.manager_flag("--secure-port=")?))
+    }
+
+    /// The CA that signed the certificate of our controller manager.
+    pub fn manager_ca(&self) -> Result<PathBuf> {
+        Ok(PathBuf::from(self.manager_flag("--cert-dir=")?).join("ca.crt"))
+    }
+
+    /// A Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it.
+    async fn register(&self) -> Result<()> {
+        let ca = std::fs::read(self.ca())?;
+        let meta = json!({"name": APISERVER, "namespace": NAMESPACE});
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": meta,
+            "spec": {"type": "ExternalName", "externalName": "localhost",
+                     // Named, so that the one of deploy/ may stand beside it.
+                     "ports": [{"name": "loopback", "port": self.port, "protocol": "TCP"}]},
+        });
+        let registration = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": API_SERVICE},
+            "spec": {"group": "coordination.k8s.io", "version": "v1alpha1",
+                     // Beside the host's own v1, which stays the preferred one.
+                     "groupPriorityMinimum": 16500, "versionPriority": 5,
+                     "service": {"name": APISERVER, "namespace": NAMESPACE, "port": self.port},
+                     "caBundle": k8s_openapi::ByteString(ca)},
+        });
+        let path = self.host.dir.join("registration.json");
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [service, registration]});
+        std::fs::write(&path, list.to_string())?;
+        self.host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+        api_available(&self.host.client().await?, API_SERVICE, LIMIT).await
+    }
+
+    /// The audit log of our API server.
+    pub fn audit_log(&self) -> PathBuf {
+        self.dir().join("audit.log")
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.host.dir.join("drydock")
+    }
+
+    /// The CA that signed the certificate of our API server.
+    pub fn ca(&self) -> PathBuf {
+        self.dir().join(APISERVER).join("ca.crt")
+    }
+}
+
+/// Creates namespace, service accounts, roles and flow schemas, as deploy/ has them: the programs run under no other
+/// rights.
+pub fn grant(host: &TestHost) -> Result<()> {
+    let of_base = ["namespace", "rbac-apiserver", "rbac-controller-manager", "flow-schemas"];
+    apply(host, &of_base.map(|name| format!("base/{name}.yaml")))
+}
+
+/// Creates what deploy/ has for people: roles, and the policy that warns of wrong annotations.
+pub fn open_to_users(host: &TestHost) -> Result<()> {
+    let files =
+        ["base/rbac-users.yaml", "base/interceptor-annotations.yaml", "components/monitoring/rbac.yaml"];
+    apply(host, &files.map(str::to_owned))
+}
+
+/// Applies files of deploy/.
+fn apply(host: &TestHost, files: &[String]) -> Result<()> {
+    for file in files {
+        let path = repository().join("deploy").join(file);
+        host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+    }
+    Ok(())
+}
+
+/// The path of one of our programs: in the folder that DRYDOCK_BIN names, or beside the running program, where cargo
+/// puts it.
+pub fn program(name: &str) -> PathBuf {
+    if let Some(bin) = std::env::var_os("DRYDOCK_BIN") {
+        return PathBuf::from(bin).join(name);
+    }
+    let mine = std::env::current_exe().unwrap_or_default();
+    let dirs = mine.ancestors().skip(1).take(2);
+    let found = dirs.map(|dir| dir.join(name)).find(|path| path.exists());
+    found.unwrap_or_else(|| PathBuf::from(name))
+}

@@ -1,0 +1,163 @@
+//! The host's audit log: all requests by one clock, independent of Drydock.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One request as the host logged it when it was answered.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LoggedRequest {
+    /// `create`, `patch`, `delete` and so on.
+    pub verb: String,
+    /// The user.
+    pub user: LoggedUser,
+    /// The object that it is about.
+    pub object_ref: ObjectRef,
+    /// Its response.
+    pub response_status: LoggedResponse,
+    /// When the host received it.
+    #[serde(rename = "requestReceivedTimestamp")]
+    pub received: Option<Timestamp>,
+    /// When it was answered.
+    #[serde(rename = "stageTimestamp")]
+    pub answered: Option<Timestamp>,
+    /// The body, where the policy asks for it.
+    pub request_object: Value,
+    /// The answer's body, where the policy asks for it.
+    pub response_object: Value,
+    /// Annotations, such as the decision of the authorizer.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The user.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct LoggedUser {
+    /// The name that the host authenticated.
+    pub username: String,
+}
+
+/// The object that it is about.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectRef {
+    /// Empty for the core group.
+    pub api_group: String,
+    /// Plural.
+    pub resource: String,
+    /// Empty for the resource itself.
+    pub subresource: String,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Empty for collections.
+    pub name: String,
+}
+
+/// Its response.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct LoggedResponse {
+    /// HTTP status.
+    pub code: u16,
+    /// Why it was refused.
+    pub message: String,
+}
+
+impl LoggedRequest {
+    /// Whether it succeeded.
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.response_status.code)
+    }
+
+    /// Whether the authorizer refused it, rather than admission or the server behind the aggregator.
+    pub fn is_forbidden(&self) -> bool {
+        self.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "forbid")
+    }
+
+    /// Whether it is about this resource, written `pods` or `pods/eviction`.
+    pub fn is_about(&self, resource: &str) -> bool {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        self.object_ref.resource == resource && self.object_ref.subresource == subresource
+    }
+}
+
+/// The group of users whose requests are logged in full, by the host and by our API server.
+pub const AUDITED: &str = "audited";
+
+/// The rules of our API server's audit policy, and of the host's: requests of audited users in full, and metadata of
+/// requests for an object of that name.
+pub fn rules() -> [Value; 2] {
+    let named = serde_json::json!({"group": "*", "resources": ["*"], "resourceNames": [AUDITED]});
+    [
+        serde_json::json!({"level": "RequestResponse", "userGroups": [AUDITED]}),
+        serde_json::json!({"level": "Metadata", "resources": [named]}),
+    ]
+}
+
+/// The group of the accounts that our programs have in a host.
+const OURS: &str = "system:serviceaccounts:drydock-system";
+
+/// The host's audit policy: what the judges read of pods and of our own kinds, and little else; and all requests of our
+/// programs, if those are to be judged.
+pub(super) fn policy(with_programs: bool) -> Value {
+    let [whole, named] = rules();
+    let level = if with_programs { "Metadata" } else { "None" };
+    serde_json::json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+        "rules": [
+            whole, named,
+            // What our API server asks about its callers.
+            {"level": "Request", "verbs": ["create"], "omitStages": ["RequestReceived"],
+             "resources": [{"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]}]},
+            // The body names the pod's UID.
+            {"level": "Request", "verbs": ["create"], "omitStages": ["RequestReceived"],
+             "resources": [{"group": "", "resources": ["pods/eviction"]}]},
+            // The answer is the pod as it was last: its UID, its node, its priority.
+            {"level": "RequestResponse", "verbs": ["delete"], "omitStages": ["RequestReceived"],
+             "resources": [{"group": "", "resources": ["pods"]}]},
+            {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "omitStages": ["RequestReceived"],
+             "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests", "nodemaintenances"]}]},
+            {"level": level, "userGroups": [OURS], "omitStages": ["RequestReceived"]},
+            {"level": "None"},
+        ],
+    })
+}
+
+/// All events of the requests that carried this `Audit-Id`, in order.
+pub fn events(log: &Path, id: &str) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(events.filter(|event| event["auditID"] == id).collect())
+}
+
+/// All requests that have been answered so far.
+pub fn requests(log: &Path) -> Result<Vec<LoggedRequest>> {
+    let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
+    // A line may be cut short: the last one while it is written, and one of a server that was killed.
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_is_read_and_one_that_was_cut_short_is_not() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let log = dir.path().join("audit.log");
+        let line = r#"{"kind":"Event","verb":"create","user":{"username":"u","groups":["g"]},"objectRef":{"resource":"pods","namespace":"n","name":"p","apiVersion":"v1","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z","stageTimestamp":"2026-01-02T03:04:05.5Z"}"#;
+        std::fs::write(&log, format!("{line}\n{}", &line[..90]))?;
+        let read = requests(&log)?;
+        assert_eq!(read.len(), 1);
+        let request = &read[0];
+        assert!(request.is_about("pods/eviction") && !request.is_about("pods") && !request.succeeded());
+        assert_eq!(request.received, Some("2026-01-02T03:04:05.000006Z".parse()?));
+        assert_eq!(request.answered, Some("2026-01-02T03:04:05.5Z".parse()?));
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Processes that end when this process ends, however it ends.
+//!
+//! Each has a process group of its own, so that Ctrl-C reaches this process alone, which stops them in order. A **reaper**
+//! ends what is left after a panic, after `kill -9`, and of a host in a static, which is never dropped: a shell that reads
+//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+/// The started processes of one host, in the order of their start.
+pub struct Processes {
+    dir: PathBuf,
+    running: Mutex<Vec<Process>>,
+    reaper: Mutex<Child>,
+}
+
+/// One started process.
+pub struct Process {
+    name: String,
+    child: Child,
+}
+
+const TAIL_LINES: usize = 30;
+
+const REAPER: &str = r#"trap '' INT TERM HUP; read -r _; for p in $(cat "$1/pids" 2>/dev/null); do kill -9 "$p"; done
+if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
+
+impl Processes {
+    /// Starts the reaper. No process runs yet.
+    pub fn new(dir: &Path) -> Result<Processes> {
+        std::fs::create_dir_all(dir.join("logs"))?;
+        std::fs::write(dir.join("pids"), "")?;
+        let reaper = Command::new("sh")
+            .args(["-c", REAPER, "reaper"])
+            .arg(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .context("sh does not start")?;
+        Ok(Processes { dir: dir.into(), running: Mutex::new(Vec::new()), reaper: Mutex::new(reaper) })
+    }
+
+    /// Starts a process whose output goes to `logs/NAME.log`.
+    pub fn start(&self, name: &str, program: &Path, args: &[String]) -> Result<()> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.dir.join("logs").join(format!("{name}.log")))?;
+        let child = Command::new(program)
+            .args(args)
+            .current_dir(&self.dir)
+            .env("HOME", &self.dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("{} does not start", program.display()))?;
+        let mut running = self.lock();
+        running.push(Process { name: name.into(), child });
+        self.note(&running)
+    }
+
+    /// Kills a process at once and forgets it; false if there is none of that name.
+    pub fn kill(&self, name: &str) -> Result<bool> {
+        let mut running = self.lock();
+        let Some(at) = running.iter().position(|process| process.name == name) else { return Ok(false) };
+        drop(running.remove(at));
+        self.note(&running)?;
+        Ok(true)
+    }
+
+    /// Asks a process to end, forgets it, and returns how it ended; it is killed if it does not within the limit.
+    pub async fn terminate(&self, name: &str, limit: Duration) -> Result<ExitStatus> {
+        let mut process = {
+            let mut running = self.lock();
+            let at = running.iter().position(|process| process.name == name);
+            running.remove(at.with_context(|| format!("{name} does not run"))?)
+        };
+        let pid = process.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status().context("kill does not start")?;
+        anyhow::ensure!(asked.success(), "{name} could not be asked to end");
+        let began = Instant::now();
+        let ended = loop {
+            if let Some(status) = process.child.try_wait()? {
+                break status;
+            }
+            anyhow::ensure!(began.elapsed() < limit, "{name} did not end within {limit:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        self.note(&self.lock())?;
+        Ok(ended)
+    }
+
+    /// The pid of a process that was started and not yet stopped.
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.lock().iter().find(|process| process.name == name).map(|process| process.child.id())
+    }
+
+    /// Whether a process of this name was started and has not ended.
+    pub fn runs(&self, name: &str) -> bool {
+        let mut running = self.lock();
+        let mut same = running.iter_mut().filter(|process| process.name == name);
+        same.any(|process| matches!(process.child.try_wait(), Ok(None)))
+    }
+
+    /// Whether a process has ended by itself.
+    pub fn has_ended(&self, name: &str) -> bool {
+        let mut running = self.lock();
+        let mut same = running.iter_mut().filter(|process| process.name == name);
+        same.any(|process| matches!(process.child.try_wait(), Ok(Some(_))))
+    }
+
+    /// Names the processes that have ended by themselves, with the last lines of their logs, for the message of a failed test.
+    pub fn ended_processes(&self) -> String {
+        let names: Vec<String> = self.lock().iter().map(|process| process.name.clone()).collect();
+        let ended: Vec<_> = names.iter().filter(|name| self.has_ended(name)).collect();
+        if ended.is_empty() {
+            return "all processes run".to_owned();
+        }
+        ended
+            .iter()
+            .map(|name| format!("{name} has ended; it said last:\n{}\n", self.log_tail(name)))
+            .collect()
+    }
+
+    /// The last lines of a process's log.
+    pub fn log_tail(&self, name: &str) -> String {
+        let log = std::fs::read(self.dir.join("logs").join(format!("{name}.log"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = text.lines().collect();
+        lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default().join("\n")
+    }
+
+    fn note(&self, running: &[Process]) -> Result<()> {
+        let pids: String = running.iter().map(|process| format!("{}\n", process.child.id())).collect();
+        Ok(std::fs::write(self.dir.join("pids"), pids)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Process>> {
+        self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        let mut running = self.lock();
+        while let Some(process) = running.pop() {
+            drop(process);
+        }
+        // Nothing is left to kill; the reaper removes the folder.
+        let _ = self.note(&running);
+        drop(running);
+        let reaper = self.reaper.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(reaper.stdin.take());
+        let _ = reaper.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,166 @@
+//! The host's programs, their flags, and the order in which they start.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{TestHost, audit, repository};
+use crate::wait::{http_ready, https_ready, server_ready};
+
+/// The host's API server.
+pub(super) const APISERVER: &str = "kube-apiserver";
+
+/// Requests a second that the host's own controllers may make: far more than a test needs, so that they never wait for
+/// their own rate limit.
+const QPS: u32 = 1000;
+
+/// How long a program may take until it serves.
+const READY: Duration = Duration::from_secs(120);
+
+/// Who the kubelets are, for the audit log.
+const KUBELETS: &str = "kwok";
+
+/// Starts etcd and the API server.
+pub(super) async fn start_api(host: &TestHost, ports: [u16; 3]) -> Result<()> {
+    let [etcd, peer, secure] = ports;
+    write_files(host)?;
+    host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
+    http_ready(&format!("127.0.0.1:{etcd}"), "/health", READY).await?;
+    start_apiserver(host, secure).await
+}
+
+/// Starts etcd, the API server, and then its clients, and waits until each of them serves: if one did not, tests would
+/// time out without a reason.
+pub(super) async fn start_all(host: &TestHost, ports: &[u16]) -> Result<()> {
+    let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
+    start_api(host, [etcd, peer, secure]).await?;
+    let admin = host.admin();
+    for (name, flags) in [
+        ("kube-controller-manager", manager_flags(host, &admin, manager)),
+        ("kube-scheduler", scheduler_flags(host, &admin, scheduler)),
+        ("kwok", kwok_flags(&host.kubeconfig(KUBELETS, &["system:masters"])?, kwok)),
+    ] {
+        host.processes.start(name, &host.bin.join(name), &flags)?;
+    }
+    for port in [manager, scheduler] {
+        https_ready(port, "/healthz", READY).await.with_context(|| host.processes.ended_processes())?;
+    }
+    let kwok = format!("127.0.0.1:{kwok}");
+    http_ready(&kwok, "/healthz", READY).await.with_context(|| host.processes.ended_processes())
+}
+
+/// Starts the API server, again if it was killed, and waits until it serves.
+pub(super) async fn start_apiserver(host: &TestHost, port: u16) -> Result<()> {
+    let mut flags = apiserver_flags(host, port);
+    flags.extend(audit_flags(host));
+    host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
+    server_ready(&host.client().await?, &host.processes, APISERVER, READY).await
+}
+
+fn write_files(host: &TestHost) -> Result<()> {
+    let made = host.kubeconfig("admin", &["system:masters"])?;
+    debug_assert_eq!(made, host.admin());
+    let policy = audit::policy(host.audits_programs);
+    Ok(std::fs::write(host.dir.join("audit-policy.json"), policy.to_string())?)
+}
+
+fn etcd_flags(host: &TestHost, client: u16, peer: u16) -> Vec<String> {
+    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+    vec![
+        format!("--data-dir={}", host.dir.join("etcd").display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        // Tests are about the durability of our data, not of the host's.
+        "--unsafe-no-fsync".into(),
+        "--log-level=warn".into(),
+    ]
+}
+
+/// Flags of a kube-apiserver on a port, without those that only tests need.
+pub fn apiserver_flags(host: &TestHost, port: u16) -> Vec<String> {
+    let pki = &host.pki;
+    vec![
+        format!("--etcd-servers={}", host.etcd),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        // Loopback is not allowed in endpoints, and no test needs them.
+        "--endpoint-reconciler-type=none".into(),
+        format!("--secure-port={port}"),
+        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        "--authorization-mode=RBAC".into(),
+        "--allow-privileged=true".into(),
+        file("cert-dir", &host.dir.join("pki")),
+        file("tls-cert-file", &pki.server.cert),
+        file("tls-private-key-file", &pki.server.key),
+        file("client-ca-file", &pki.ca),
+        "--service-account-issuer=https://kubernetes.default.svc".into(),
+        file("service-account-key-file", &pki.service_accounts.cert),
+        file("service-account-signing-key-file", &pki.service_accounts.key),
+        file("requestheader-client-ca-file", &pki.front_proxy_ca),
+        "--requestheader-allowed-names=front-proxy-client".into(),
+        "--requestheader-username-headers=X-Remote-User".into(),
+        "--requestheader-group-headers=X-Remote-Group".into(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
+        file("proxy-client-cert-file", &pki.front_proxy.cert),
+        file("proxy-client-key-file", &pki.front_proxy.key),
+    ]
+}
+
+fn audit_flags(host: &TestHost) -> [String; 2] {
+    [
+        file("audit-policy-file", &host.dir.join("audit-policy.json")),
+        file("audit-log-path", &host.audit_log()),
+    ]
+}
+
+fn file(flag: &str, path: &Path) -> String {
+    format!("--{flag}={}", path.display())
+}
+
+fn manager_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
+    let mut flags = controller_flags(host, admin, port);
+    flags.push(format!("--service-account-private-key-file={}", host.pki.service_accounts.key.display()));
+    flags.push(format!("--root-ca-file={}", host.pki.ca.display()));
+    // As in a real cluster each controller has its own rights only, so that tests see what the garbage collector and the
+    // namespace controller may do to our kinds.
+    flags.push("--use-service-account-credentials=true".into());
+    // A node whose kubelet was cut off is taken for lost, and its pods for not ready, which a real kubelet
+    // mends when it is back. kwok's does not: after an outage of the host all budgets would be short for
+    // ever.
+    flags.push("--node-monitor-grace-period=1h".into());
+    flags
+}
+
+fn scheduler_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
+    controller_flags(host, admin, port)
+}
+
+fn controller_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
+    let admin = admin.display();
+    vec![
+        format!("--kubeconfig={admin}"),
+        format!("--authentication-kubeconfig={admin}"),
+        format!("--authorization-kubeconfig={admin}"),
+        "--bind-address=127.0.0.1".into(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", host.dir.join("pki").display()),
+        "--leader-elect=false".into(),
+        format!("--kube-api-qps={QPS}"),
+        format!("--kube-api-burst={}", 2 * QPS),
+    ]
+}
+
+fn kwok_flags(kubeconfig: &Path, port: u16) -> Vec<String> {
+    vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        "--manage-all-nodes=false".into(),
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
+        "--node-lease-duration-seconds=40".into(),
+        format!("--config={}", repository().join("conformance/host/kwok/stages.yaml").display()),
+        format!("--server-address=127.0.0.1:{port}"),
+    ]
+}

@@ -1,0 +1,31 @@
+//! What tests, attacks, benchmarks and the playground share: a real Kubernetes control plane, our programs in it, and
+//! nodes whose kubelets kwok plays.
+//!
+//! ```text
+//! host:     etcd <- kube-apiserver <- controller manager, scheduler, kwok
+//!                        | aggregator (front proxy)
+//! drydock:          drydock-apiserver <- drydock-controller-manager
+//! ```
+
+// The control plane: its processes, certificates, ports and audit log.
+pub mod host;
+
+// Drydock in it, or one of our programs by itself.
+pub mod daemon;
+pub mod drydock;
+
+// Nodes, objects and clients.
+pub mod cluster;
+pub mod crd;
+pub mod go_client;
+pub mod kinds;
+pub mod kubectl;
+
+// What a test waits for, cuts and measures.
+pub mod link;
+pub mod proc;
+pub mod wait;
+
+// What a run is judged by.
+pub mod finding;
+pub mod observer;

@@ -1,0 +1,93 @@
+//! What runs in the playground's cluster: manifests/playground.yaml.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_testkit::finding::Finding;
+use drydock_testkit::host::TestHost;
+use drydock_testkit::wait::until;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
+
+/// Where the workloads are.
+pub const NAMESPACE: &str = "demo";
+
+/// Budgets that allow one pod to be away; the drained nodes have several of their pods.
+pub const TIGHT_BUDGETS: [&str; 3] = ["web", "api", "db"];
+
+/// All workloads.
+pub const ROLLOUTS: [&str; 6] = [
+    "deployment/web",
+    "deployment/batch",
+    "deployment/cache",
+    "deployment/api",
+    "statefulset/db",
+    "daemonset/agent",
+];
+
+/// A taint of the nodes that has nothing to do with Drydock.
+const MARK: &str = "example.com/rack=1:PreferNoSchedule";
+
+const MANIFEST: &str = include_str!("../manifests/playground.yaml");
+
+/// Creates the workloads and waits until every pod is ready.
+pub fn create(host: &TestHost) -> Result<()> {
+    let path = host.dir.join("playground.yaml");
+    std::fs::write(&path, MANIFEST)?;
+    host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+    wait_ready(host)
+}
+
+/// Waits until every workload has all of its pods.
+pub fn wait_ready(host: &TestHost) -> Result<()> {
+    for rollout in ROLLOUTS {
+        host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"])?;
+    }
+    Ok(())
+}
+
+/// On which node each pod is, by its UID.
+pub async fn places(client: &Client) -> Result<BTreeMap<String, String>> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
+    Ok(pods.into_iter().filter_map(|pod| Some((pod.uid()?, pod.spec?.node_name?))).collect())
+}
+
+/// Puts that taint on nodes.
+pub fn mark(host: &TestHost, nodes: &[String]) -> Result<()> {
+    let mut args = vec!["taint", "nodes", MARK];
+    args.splice(2..2, nodes.iter().map(String::as_str));
+    host.kubectl(&args).map(drop)
+}
+
+/// Whether that taint is on the node, unchanged.
+pub fn is_marked(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let text = |taint: &Taint| {
+        format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect)
+    };
+    taints.into_iter().any(|taint| text(taint) == MARK)
+}
+
+/// Waits until each node has its pod of the DaemonSet again.
+pub async fn agents_return(client: &Client) -> Result<Finding> {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items.len();
+    let everywhere = |found: Option<&DaemonSet>| {
+        let ready = found.and_then(|set| set.status.as_ref()).map(|status| status.number_ready);
+        ready.and_then(|ready| usize::try_from(ready).ok()) == Some(nodes)
+    };
+    let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
+    until(sets, "agent", Duration::from_secs(300), "on every node", everywhere).await?;
+    Ok(Finding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
+}
+
+/// Deletes two pods of an application at once, past its budget of one.
+pub fn inject_violation(host: &TestHost, app: &str) -> Result<()> {
+    let selector = format!("app={app}");
+    let pods = host.kubectl(&["get", "pods", "-n", NAMESPACE, "-l", &selector, "-o", "name"])?;
+    let mut names = pods.lines();
+    let (first, second) = names.next().zip(names.next()).context("fewer than two pods")?;
+    host.kubectl(&["delete", "-n", NAMESPACE, "--wait=false", first, second]).map(drop)
+}
