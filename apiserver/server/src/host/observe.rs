@@ -11,15 +11,13 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 use std::{fmt, io};
 
-use drydock_logging::target;
+use drydock_logging::target::{self, shown_body};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use parking_lot::Mutex;
 use tower::{BoxError, Layer, Service};
 use tracing::{debug, enabled, info, warn};
-
-use crate::request::spans::shown_body;
 
 /// Groups, and the resources in them whose bodies may be shown; an empty list stands for all. Those of others may carry
 /// credentials, as secrets and tokenreviews do.
@@ -192,8 +190,9 @@ impl fmt::Display for Seconds {
 
 #[cfg(test)]
 mod tests {
+    use drydock_logging::testing;
+
     use super::*;
-    use crate::request::spans::tests::Log;
 
     #[test]
     fn the_cause_is_the_innermost_in_plain_words() {
@@ -243,18 +242,14 @@ mod tests {
         let answers = tower::service_fn(|_: Request<Body>| async { Ok::<_, io::Error>(Response::new(())) });
         let observe = Observe::of(&"https://levels.example.com/base".parse().unwrap(), "a flag".to_owned());
         for (level, told, body) in [(5, false, false), (6, true, false), (7, true, false), (8, true, true)] {
-            let (log, _guard) = Log::at(level);
+            let (log, _guard) = testing::log(&target::directives(level));
             let request =
                 Request::post("/base/api/v1/nodes").body(Body::from(b"{\"a\": 1}".to_vec())).unwrap();
             observe.layer(answers).call(request).await.unwrap();
             let line = "POST https://levels.example.com/base/api/v1/nodes 200 in";
-            assert_eq!(log.text().contains(line), told, "-v {level}: {}", log.text());
-            assert_eq!(
-                log.text().contains("POST /api/v1/nodes {\"a\": 1}"),
-                body,
-                "-v {level}: {}",
-                log.text()
-            );
+            let text = log.lines().concat();
+            assert_eq!(text.contains(line), told, "-v {level}: {text}");
+            assert_eq!(text.contains("POST /api/v1/nodes {\"a\": 1}"), body, "-v {level}: {text}");
         }
     }
 
