@@ -4,13 +4,6 @@ use std::collections::HashSet;
 
 use crate::request::user::{SYSTEM_MASTERS, User};
 
-/// Users of the system level. The garbage collector and the namespace and quota controllers run as one of them, or as
-/// service accounts of kube-system.
-const SYSTEM_USERS: [&str; 3] =
-    ["system:kube-aggregator", "system:aggregator", "system:kube-controller-manager"];
-/// The group of the service accounts of kube-system.
-const SYSTEM_GROUP: &str = "system:serviceaccounts:kube-system";
-
 /// A class of users with a guaranteed share of the seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PriorityLevel {
@@ -102,7 +95,7 @@ impl PriorityLevels {
             PriorityLevel::Anonymous
         } else if self.controllers.contains(&user.name) {
             PriorityLevel::Controllers
-        } else if SYSTEM_USERS.contains(&user.name.as_str()) || user.is_in(SYSTEM_GROUP) {
+        } else if user.is_host_component() {
             PriorityLevel::System
         } else {
             PriorityLevel::Everybody

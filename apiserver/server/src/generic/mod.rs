@@ -83,7 +83,7 @@ impl Server {
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
-        let limiter = Arc::new(ReviewLimiter::new(levels));
+        let limiter = Arc::new(ReviewLimiter::new(move |user| levels.of(user).is_of_cluster()));
         let (mut metrics, counts) = (Metrics::new(), Counts::default());
         counts.register(metrics.registry());
         let audit = Audit::open(&options.audit, counts)?;

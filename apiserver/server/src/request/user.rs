@@ -29,6 +29,13 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// What the name of the group of all service accounts of one namespace begins with.
 const SERVICE_ACCOUNTS_OF: &str = "system:serviceaccounts:";
 
+/// Users that the host's own components run as. The garbage collector and the namespace and quota controllers run as
+/// one of them, or as service accounts of kube-system.
+const HOST_COMPONENTS: [&str; 3] =
+    ["system:kube-aggregator", "system:aggregator", "system:kube-controller-manager"];
+/// The group of the service accounts of kube-system.
+const KUBE_SYSTEM: &str = "system:serviceaccounts:kube-system";
+
 impl User {
     /// Whether the user is in `group`.
     pub fn is_in(&self, group: &str) -> bool {
@@ -38,6 +45,11 @@ impl User {
     /// Whether the user is anonymous, or acts as the anonymous user.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
+    }
+
+    /// Whether the user is one of the host's own components.
+    pub fn is_host_component(&self) -> bool {
+        !self.is_anonymous() && (HOST_COMPONENTS.contains(&self.name.as_str()) || self.is_in(KUBE_SYSTEM))
     }
 
     /// Whether `other` is the same user, in the same groups. The order of groups does not matter, nor do extras: some

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use drydock_server::auth::authn::{Caller, Origin, TokenReviewer};
 use drydock_server::auth::authz::{Attributes, Authorizer};
 use drydock_server::auth::review::ReviewLimiter;
-use drydock_server::flow_control::PriorityLevels;
 use drydock_server::request::user::User;
 use futures::FutureExt;
 use futures::future::join_all;
@@ -157,7 +156,7 @@ async fn one_callers_reviews_do_not_hold_up_anothers() {
 #[tokio::test]
 async fn a_users_reviews_have_a_pace_and_a_controllers_have_none() {
     let host = Host::answering(10_000);
-    let limiter = Arc::new(ReviewLimiter::new(PriorityLevels::new(["manager".to_owned()])));
+    let limiter = Arc::new(ReviewLimiter::new(|user| user.name == "manager"));
     let authorizer = Authorizer::new(host.client(), limiter);
     let (ann, manager) = (caller("ann"), caller("manager"));
     let (began, mut asked) = (Instant::now(), 0);

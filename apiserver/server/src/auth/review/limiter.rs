@@ -12,8 +12,7 @@ use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
 use crate::auth::authn::{Caller, Origin};
-use crate::flow_control::PriorityLevels;
-use crate::request::user::User;
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// No bound on the rate.
 const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
@@ -57,25 +56,27 @@ const STRANGERS: ReviewBounds = ReviewBounds {
 
 /// Grants permits to make reviews. A program has one for the reviews of tokens and of access together.
 pub struct ReviewLimiter {
-    levels: PriorityLevels,
+    is_component: Box<dyn Fn(&User) -> bool + Send + Sync>,
     components: Arc<Queue>,
     users: Arc<Queue>,
     strangers: Arc<Queue>,
 }
 
 impl Default for ReviewLimiter {
+    /// The host's components and system:masters have no bound on their rate.
     fn default() -> Self {
-        Self::new(PriorityLevels::default())
+        Self::new(|user| user.is_in(SYSTEM_MASTERS) || user.is_host_component())
     }
 }
 
 impl ReviewLimiter {
-    /// A limiter with the usual bounds. `levels` tells which users are components of the cluster or controllers:
+    /// A limiter with the usual bounds. `is_component` tells which users are components of the cluster or controllers:
     /// their rate has no bound.
-    pub fn new(levels: PriorityLevels) -> Self {
+    pub fn new(is_component: impl Fn(&User) -> bool + Send + Sync + 'static) -> Self {
+        let is_component = Box::new(is_component);
         let [components, users, strangers] =
             [COMPONENTS, USERS, STRANGERS].map(|bounds| Arc::new(Queue::new(bounds)));
-        Self { levels, components, users, strangers }
+        Self { is_component, components, users, strangers }
     }
 
     /// Replaces the bounds on the reviews of users and of strangers.
@@ -87,12 +88,12 @@ impl ReviewLimiter {
 
     /// The payer of the reviews of a request of `caller`.
     pub(crate) fn payer(&self, caller: &Caller) -> Payer {
-        Payer::caller(caller, &self.levels)
+        Payer::caller(caller, &self.is_component)
     }
 
     /// The payer of the reviews of `user`.
     pub(crate) fn user(&self, user: &User) -> Payer {
-        Payer::user(user, &self.levels)
+        Payer::user(user, &self.is_component)
     }
 
     /// A permit for `payer` in a request from `origin`. It waits for at most a quarter of the time until the request's
@@ -123,6 +124,14 @@ impl ReviewLimiter {
 mod tests {
     use super::*;
     use crate::serve;
+
+    #[test]
+    fn components_of_the_host_are_apart_from_everybody() {
+        let payer = |name: &str| ReviewLimiter::default().user(&User { name: name.into(), ..User::default() });
+        let manager = "system:kube-controller-manager";
+        assert_eq!(payer(manager), Payer::Component(manager.into()));
+        assert_eq!(payer("ann"), Payer::User("ann".into()));
+    }
 
     #[test]
     fn every_connection_of_an_address_may_wait() {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::auth::authn::{Caller, Origin};
-use crate::flow_control::PriorityLevels;
 use crate::request::user::{Network, User};
 
 /// The payer of a review: it counts for the payer's share.
@@ -20,16 +19,16 @@ pub(crate) enum Payer {
 
 impl Payer {
     /// For a request of `caller`.
-    pub(crate) fn caller(caller: &Caller, levels: &PriorityLevels) -> Self {
+    pub(crate) fn caller(caller: &Caller, is_component: impl Fn(&User) -> bool) -> Self {
         match caller.user.is_anonymous() {
             true => Self::stranger(&caller.origin),
-            false => Self::user(&caller.user, levels),
+            false => Self::user(&caller.user, is_component),
         }
     }
 
     /// For a request that `user` has proven to be theirs.
-    pub(crate) fn user(user: &User, levels: &PriorityLevels) -> Self {
-        match levels.of(user).is_of_cluster() {
+    pub(crate) fn user(user: &User, is_component: impl Fn(&User) -> bool) -> Self {
+        match is_component(user) {
             true => Self::Component(user.flow().into()),
             false => Self::User(user.flow().into()),
         }
@@ -52,7 +51,7 @@ mod tests {
     fn payer(name: &str, address: &str) -> Payer {
         let user = Arc::new(User { name: name.to_owned(), ..User::default() });
         let origin = Origin { address: Some(address.parse().unwrap()), ..Origin::local(Duration::ZERO) };
-        Payer::caller(&Caller::new(user, origin), &PriorityLevels::new(["manager".to_owned()]))
+        Payer::caller(&Caller::new(user, origin), |user| user.name == "manager")
     }
 
     #[test]
@@ -67,10 +66,8 @@ mod tests {
     }
 
     #[test]
-    fn controllers_and_components_of_the_host_are_apart_from_everybody() {
+    fn components_are_apart_from_everybody() {
         assert_eq!(payer("ann", "10.0.0.1"), Payer::User("ann".into()));
-        for name in ["manager", "system:kube-controller-manager"] {
-            assert_eq!(payer(name, "10.0.0.1"), Payer::Component(name.into()));
-        }
+        assert_eq!(payer("manager", "10.0.0.1"), Payer::Component("manager".into()));
     }
 }

@@ -122,7 +122,8 @@ impl Port {
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
         let controllers = PriorityLevels::new([CONTROLLER.to_owned()]);
-        let limiter = Arc::new(ReviewLimiter::new(controllers.clone()));
+        let levels = controllers.clone();
+        let limiter = Arc::new(ReviewLimiter::new(move |user| levels.of(user).is_of_cluster()));
         let flow_control = Arc::new(FlowControl::new(controllers, limits));
         metrics.show_flow_control(flow_control.clone());
         let responses = settings.responses.clone();
