@@ -1,42 +1,10 @@
-//! Guards of responses: what is dropped when a body, or the initial events of a watch, have been sent.
+//! A body that keeps something until it has been sent.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use http::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use parking_lot::Mutex;
-
-/// Keeps something, such as seats, until the initial events of a watch have been sent, at most until a deadline, or
-/// until the watch is over.
-#[derive(Clone, Default)]
-pub struct InitialEvents(Arc<Mutex<Option<Until>>>);
-
-struct Until {
-    until: Instant,
-    _guard: Box<dyn Send>,
-}
-
-impl InitialEvents {
-    /// Keeps `guard`, at most until `deadline`. A watch makes no progress while its client does not read, so the
-    /// sweep over the open responses enforces the deadline.
-    pub fn keep(&self, guard: impl Send + 'static, deadline: Instant) {
-        *self.0.lock() = Some(Until { until: deadline, _guard: Box::new(guard) });
-    }
-
-    /// Drops what is kept, because the events have been sent.
-    pub fn sent(&self) {
-        // Dropped without the lock.
-        let _guard = self.0.lock().take();
-    }
-
-    /// Drops what is kept if its deadline has passed.
-    pub(super) fn expire(&self, now: Instant) {
-        let _guard = self.0.lock().take_if(|guard| guard.until <= now);
-    }
-}
 
 /// Keeps `guard` until the body of the response has been sent or dropped.
 pub fn guard<B, G>(response: Response<B>, guard: G) -> Response<GuardedBody<B, G>> {
@@ -66,5 +34,26 @@ impl<B: HttpBody + Unpin, G: Unpin> HttpBody for GuardedBody<B, G> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use axum::body::Body;
+    use http_body_util::BodyExt;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_body_keeps_is_dropped_with_the_body_and_not_before_it_is_sent() {
+        let dropped = CancellationToken::new();
+        let response = guard(Response::new(Body::from("text")), dropped.clone().drop_guard());
+        let mut body = response.into_body();
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
+        assert!(!dropped.is_cancelled());
+        drop(body);
+        assert!(dropped.is_cancelled());
     }
 }
