@@ -15,6 +15,6 @@ mod response;
 mod status;
 
 pub use list::{ListPage, list, list_json};
-pub use object::{ObjectView, include_object, object_bytes, one, value};
-pub use response::bytes;
+pub use object::{ObjectView, include_object, object_bytes, one};
+pub use response::{bytes, value};
 pub use status::{encoded as status_bytes, error, fallback, refusal, success};

@@ -6,11 +6,12 @@ use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::{Kind, Now};
 use drydock_machinery::table::{self, IncludeObject, TableOptions, partial_object_metadata};
-use drydock_machinery::{ApiError, Object, go_yaml};
+use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
+use super::response::{in_format, with_newline, yaml};
 use super::{pretty, protobuf, response};
 use crate::request::query::Query;
 use crate::wire::codec;
@@ -89,39 +90,9 @@ pub fn partial(object: &Object, version: &str) -> Value {
     partial_object_metadata(object, &format!("meta.k8s.io/{version}"))
 }
 
-/// Compact JSON in the format asked for (JSON or YAML).
-pub fn in_format(json: Bytes, output: Output) -> Bytes {
-    match output.format {
-        Format::Yaml => yaml(&json),
-        _ if output.pretty => pretty::indent(&json),
-        _ => json,
-    }
-}
-
-/// A response with a document that is no object of a kind.
-pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<Body> {
-    let mut body = in_format(document.to_string().into(), output);
-    if output.format == Format::Json && !output.pretty {
-        body = with_newline(&body);
-    }
-    response::bytes(StatusCode::OK, output.format.media_type(), body, headers)
-}
-
-fn yaml(json: &[u8]) -> Bytes {
-    let value: Value = serde_json::from_slice(json).unwrap_or_default();
-    go_yaml::to_yaml(&value).into()
-}
-
 fn stored_with_newline(stored: &Stored) -> Bytes {
     let mut out = BytesMut::with_capacity(stored.json_len() + 1);
     stored.write_json(&mut out);
-    out.put_u8(b'\n');
-    out.freeze()
-}
-
-fn with_newline(json: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(json.len() + 1);
-    out.extend_from_slice(json);
     out.put_u8(b'\n');
     out.freeze()
 }

@@ -1,4 +1,4 @@
-//! A response of bytes; gzip, level 1, for what is above 128 KiB
+//! Responses of bytes and of JSON documents; gzip, level 1, for what is above 128 KiB
 //! (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go).
 
 use std::io::Write;
@@ -6,10 +6,15 @@ use std::io::Write;
 use axum::body::Body;
 use bytes::buf::Writer;
 use bytes::{BufMut, Bytes, BytesMut};
+use drydock_machinery::go_yaml;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::pretty;
+use crate::wire::negotiate::{Format, Output};
 
 /// A response whose whole body is in memory; compressed if it is large and the client can read that.
 pub fn bytes(
@@ -26,6 +31,38 @@ pub fn bytes(
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
+}
+
+/// A response with a document that is no object of a kind.
+pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<Body> {
+    let mut body = in_format(document.to_string().into(), output);
+    if output.format == Format::Json && !output.pretty {
+        body = with_newline(&body);
+    }
+    bytes(StatusCode::OK, output.format.media_type(), body, headers)
+}
+
+/// Compact JSON in the format asked for (JSON or YAML).
+pub fn in_format(json: Bytes, output: Output) -> Bytes {
+    match output.format {
+        Format::Yaml => yaml(&json),
+        _ if output.pretty => pretty::indent(&json),
+        _ => json,
+    }
+}
+
+/// Compact JSON as YAML.
+pub fn yaml(json: &[u8]) -> Bytes {
+    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+    go_yaml::to_yaml(&value).into()
+}
+
+/// Compact JSON with a newline, as Go's encoder ends a document.
+pub fn with_newline(json: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() + 1);
+    out.extend_from_slice(json);
+    out.put_u8(b'\n');
+    out.freeze()
 }
 
 /// Smaller bodies are not compressed.

@@ -7,9 +7,8 @@ use drydock_machinery::error::Status;
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::object::in_format;
 use super::protobuf;
-use super::response::bytes;
+use super::response::{bytes, in_format};
 use crate::request::query::Query;
 use crate::wire::negotiate::{self, Format, Output};
 
