@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::{Attributes, Authorizer};
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use tokio::runtime::Handle;
 
 use crate::cel::library::BlockingAuthorizer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::Object;
 use drydock_server::admission::Attributes;
 use drydock_server::auth::authz;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use serde_json::Value;
 
 use crate::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer, request_resource};

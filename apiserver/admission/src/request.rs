@@ -2,7 +2,7 @@
 
 use drydock_machinery::kind::Names;
 use drydock_server::admission::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};
 
 /// Returns all fields except the objects (k8s.io/apiserver pkg/admission/plugin/cel/condition.go,

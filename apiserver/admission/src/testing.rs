@@ -12,9 +12,9 @@ use drydock_machinery::schema::{Schema, Shape};
 use drydock_server::admission::{Attributes, Operation, RequestOptions};
 use drydock_server::audit::AuditContext;
 use drydock_server::auth::authn::{Caller, Origin};
-use drydock_server::request::query::Query;
-use drydock_server::request::user::User;
 use drydock_server::request::warnings::Warnings;
+use drydock_serving::request::query::Query;
+use drydock_serving::request::user::User;
 use serde_json::{Value, json};
 
 /// A kind without rules that defaults `spec.size` to 1.

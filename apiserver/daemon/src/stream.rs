@@ -8,8 +8,8 @@ use axum::body::Body;
 use drydock_api::{GROUP, VERSION, eviction_request, node_maintenance};
 use drydock_server::generic::Server;
 use drydock_server::grpc::{Read, Service};
-use drydock_server::request::user::User;
 use drydock_server::responses::{InitialEvents, Streaming};
+use drydock_serving::request::user::User;
 use drydock_stream::{Config, StatusStream};
 use http::{Request, Response};
 

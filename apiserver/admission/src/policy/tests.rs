@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::Admission;
 use drydock_server::auth::authz;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};
 
 use super::Policies;

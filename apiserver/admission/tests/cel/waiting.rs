@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, stack};
 use drydock_server::auth::authz::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 
 use super::VARIABLES;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use drydock_server::auth::authn::{Caller, Origin};
 use drydock_server::auth::authz::Authorizer;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;

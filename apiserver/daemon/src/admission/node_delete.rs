@@ -14,7 +14,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
 use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::{self, Authorizer};
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use futures::future::try_join_all;
 
 /// Maximum number of node names that a refusal lists.

@@ -9,7 +9,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
 use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::{self, Authorizer};
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 
 /// The admission check. It skips subresources, for which RBAC has rules of their own.
 pub struct PodDelete {

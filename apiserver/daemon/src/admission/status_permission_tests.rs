@@ -7,8 +7,8 @@ use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
 use drydock_machinery::Object;
 use drydock_server::admission::{Operation, RequestOptions};
 use drydock_server::audit::AuditContext;
-use drydock_server::request::query::Query;
 use drydock_server::request::warnings::Warnings;
+use drydock_serving::request::query::Query;
 use serde_json::{Value, json};
 
 use super::*;

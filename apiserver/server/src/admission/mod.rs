@@ -17,6 +17,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::request::query::Query;
+use drydock_serving::request::user::User;
 use serde_json::{Map, Value};
 
 pub use host_namespaces::HostNamespaces;
@@ -24,8 +26,6 @@ pub use host_namespaces::HostNamespaces;
 use crate::audit::AuditContext;
 use crate::auth::authn::Caller;
 use crate::request::delete_options::DeleteOptions;
-use crate::request::query::Query;
-use crate::request::user::User;
 use crate::request::warnings::Warnings;
 
 /// What a write does.

@@ -6,11 +6,11 @@ use drydock_machinery::ApiError;
 use drydock_machinery::discovery::{self, AGGREGATED_CONTENT_TYPE};
 use drydock_machinery::document::Document;
 use drydock_machinery::kind::Kind;
+use drydock_serving::request::query::Query;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::request::query::Query;
 use crate::wire::{encode, negotiate};
 
 /// The documents, made once.

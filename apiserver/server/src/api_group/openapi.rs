@@ -3,10 +3,10 @@
 use axum::body::Body;
 use drydock_machinery::document::Document;
 use drydock_machinery::openapi::{OpenApi, v3_url};
+use drydock_serving::request::query::Query;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use crate::request::query::Query;
 use crate::wire::{encode, negotiate};
 
 /// Answers a get of an OpenAPI path; `None` if there is no such document.

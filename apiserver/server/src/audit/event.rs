@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::time::format_micro_time;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::body::LoggedBody;
 use super::policy::{Level, Stage};
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
 
 /// Longest user agent that is logged whole (k8s.io/apiserver pkg/audit/request.go, maxUserAgentLength).
 const USER_AGENT: usize = 1024;

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::Body;
+use drydock_serving::request::info::RequestInfo;
 use http::Request;
 
 pub use context::AuditContext;
@@ -33,7 +34,6 @@ pub use log::Mode;
 pub use policy::{Level, Policy, Stage};
 
 use crate::auth::authn::Peer;
-use crate::request::info::RequestInfo;
 use line::Lines;
 use log::Log;
 

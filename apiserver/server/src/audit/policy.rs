@@ -1,10 +1,9 @@
 //! Which requests are logged, and how much of each (k8s.io/apiserver pkg/apis/audit/v1 Policy,
 //! pkg/audit/policy/checker.go): the first rule that matches decides.
 
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use serde::{Deserialize, Serialize};
-
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
 
 /// How much is logged of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Which rule decides on a request (k8s.io/apiserver pkg/audit/policy/checker_test.go).
 
+use drydock_serving::request::info::RequestInfo;
+
 use super::*;
-use crate::request::info::RequestInfo;
 
 fn user() -> User {
     User { name: "ann".into(), groups: vec!["a".into(), "b".into()], ..User::default() }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::request::info::RequestInfo;
 use http::Response;
 use http::request::Parts;
 use kube::Client;
@@ -14,7 +15,6 @@ use kube::Client;
 use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::auth::review::ReviewLimiter;
-use crate::request::info::RequestInfo;
 use crate::wire::encode;
 
 /// Longest time for both answers.

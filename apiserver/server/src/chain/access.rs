@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 
 use super::Chain;
@@ -17,7 +18,6 @@ use crate::auth::authn::impersonation::{Impersonated, ImpersonationMode};
 use crate::auth::authn::{Caller, Peer, ProvedBy};
 use crate::auth::authz::{Attributes, Decision};
 use crate::flow_control::{PriorityLevel, Seats, Work};
-use crate::request::user::User;
 
 /// A request that may be answered.
 pub(crate) struct GrantedAccess {

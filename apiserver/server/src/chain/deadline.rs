@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use drydock_machinery::ApiError;
 use drydock_machinery::quote::go_quote;
-
-use crate::request::info::{RequestInfo, Verb};
+use drydock_serving::request::info::{RequestInfo, Verb};
 
 /// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
 /// requestTimeoutUpperBound). A deletecollection may take as long as any other request.

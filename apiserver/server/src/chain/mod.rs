@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
@@ -27,9 +29,7 @@ use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::metrics::{Metrics, OpenWatch};
-use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
-use crate::request::user::User;
 use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
 use crate::wire::{body, encode};
 pub(crate) use access::{AccessDenied, GrantedAccess};

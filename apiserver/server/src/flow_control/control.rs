@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_serving::request::user::User;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -14,7 +15,6 @@ use super::scheduler::{Arrival, Claim, Scheduler, Served};
 use super::seats::{Queued, Seats};
 use super::share::{LEVELS, Share, shares};
 use super::work_estimate::{self, Listed, Work};
-use crate::request::user::User;
 
 /// Longest wait (k8s.io/apiserver pkg/server/filters/priority-and-fairness.go, getRequestWaitContext).
 const LONGEST_WAIT: Duration = Duration::from_secs(15);

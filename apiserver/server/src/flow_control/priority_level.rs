@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::request::user::{SYSTEM_MASTERS, User};
+use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 
 /// A class of users with a guaranteed share of the seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::request::info::{RequestInfo, Verb};
+use drydock_serving::request::info::{RequestInfo, Verb};
+
 use crate::request::list_options::ListOptions;
 
 /// Bytes that a list reads, or a write sends, for each seat

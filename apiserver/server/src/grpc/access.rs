@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use futures::StreamExt;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Limited};
@@ -22,8 +24,6 @@ use crate::auth::authn::{Caller, Credential};
 use crate::auth::authz::Attributes;
 use crate::chain::Chain;
 use crate::flow_control::Seats;
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
 
 /// Bytes of a call whose message has not come yet.
 const CALL: usize = 8 << 10;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use http::{HeaderMap, Request, Response, request};
 use http_body_util::BodyExt;
@@ -19,7 +20,6 @@ use super::call::Call;
 use super::routes::Route;
 use super::{Grpc, Refusal, message};
 use crate::flow_control::Seats;
-use crate::request::user::User;
 use crate::responses::Streaming;
 
 /// Time for the message of a health check, which any client may send.

@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::body::Body;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use http::{Request, Response, StatusCode, request};
 use tracing::Instrument;
@@ -22,9 +24,7 @@ use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
 use crate::chain::{self, Chain, GrantedAccess, RequestOutcome, ResponseGuard};
 use crate::flow_control::Work;
-use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
-use crate::request::user::User;
 use crate::responses::ResponseBody;
 
 /// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.

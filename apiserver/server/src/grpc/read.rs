@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use drydock_machinery::ApiError;
-
-use crate::request::info::{RequestInfo, Verb};
-use crate::request::query::Query;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::query::Query;
 
 /// Longest name or namespace, in bytes: no object has a longer one.
 const LONGEST: usize = 253;
@@ -72,11 +71,11 @@ pub(super) fn line(infos: &[Arc<RequestInfo>]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_serving::request::info::RequestInfo;
     use http::Method;
 
     use super::*;
     use crate::auth::authz::Attributes;
-    use crate::request::info::RequestInfo;
 
     #[test]
     fn a_read_is_authorized_like_the_rest_request_for_the_same_objects() {

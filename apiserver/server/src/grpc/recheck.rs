@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
@@ -15,7 +16,6 @@ use super::streams::{Key, Streams};
 use crate::auth::authn::impersonation::ImpersonationMode;
 use crate::auth::authn::{Authenticator, Caller, Certificates, Origin};
 use crate::auth::authz::{Attributes, Authorizer};
-use crate::request::user::User;
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);

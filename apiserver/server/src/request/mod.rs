@@ -1,8 +1,4 @@
-//! What a request says of itself: the user, what is asked for, from where and with which options. Nothing here does I/O.
-
-pub mod info;
-pub mod query;
-pub mod user;
+//! What a request says of itself beside its path and user: its options, and what is told of it. Nothing here does I/O.
 
 pub mod continue_token;
 pub mod delete_options;

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use drydock_logging::target::{self, shown_body};
+use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_storage::backend::Revision;
 use http::StatusCode;
 use tracing::Span;
-
-use crate::request::info::{RequestInfo, Verb};
 
 /// An answer that takes longer than this is logged (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
 const SLOW: Duration = Duration::from_millis(500);

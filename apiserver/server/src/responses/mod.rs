@@ -19,7 +19,7 @@
 //! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open response and an upper
 //! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
 //! largest lose responses, those without progress for longest first, until all is within seven eighths of it. A user
-//! whose part is at most an equal share of that loses none. A user is [`crate::request::user::User::flow`].
+//! whose part is at most an equal share of that loses none. A user is [`drydock_serving::request::user::User::flow`].
 //!
 //! Frames are counted as they come, so that too many of them are noticed at once. Past states and waiting events are
 //! counted by the sweep each second.

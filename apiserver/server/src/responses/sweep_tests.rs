@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
 use bytes::{Buf, Bytes};
+use drydock_serving::request::user::User;
 use drydock_storage::storage::Pinned;
 use http::Response;
 use hyper::body::{Body as _, Frame};
@@ -19,7 +20,6 @@ use super::super::open_responses::LATE;
 use super::super::stream::{Http2Stream, within};
 use super::super::{Delivery, InitialEvents, Limits, Piece, ResponseBody, Streaming};
 use super::*;
-use crate::request::user::User;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -21,9 +21,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use drydock_serving::request::user::Network;
+
 use super::groups::{Groups, Id, Member};
 use super::unfinished_heads::{Owner, UnfinishedHeads};
-use crate::request::user::Network;
 
 /// How far a connection has come that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,11 +20,11 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use drydock_serving::request::user::Network;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::groups::Id;
-use crate::request::user::Network;
 
 /// The span of time in which the handshakes of an address are counted, and how many such spans a second has.
 const SPAN: Duration = Duration::from_millis(100);

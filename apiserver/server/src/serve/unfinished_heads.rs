@@ -8,8 +8,9 @@
 
 use std::sync::Arc;
 
+use drydock_serving::request::user::Network;
+
 use super::groups::{Groups, Id};
-use crate::request::user::Network;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
 const UNFINISHED_HEADS_MAX: usize = 256;

@@ -117,11 +117,11 @@ mod tests {
     use std::convert::Infallible;
     use std::time::{Duration, Instant};
 
+    use drydock_serving::request::user::User;
     use futures::{FutureExt, StreamExt, stream};
 
     use super::*;
     use crate::flow_control::PriorityLevel;
-    use crate::request::user::User;
 
     fn chunked(chunks: Vec<Vec<u8>>) -> Body {
         Body::from_stream(stream::iter(chunks.into_iter().map(Ok::<_, Infallible>)))

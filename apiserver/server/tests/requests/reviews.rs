@@ -10,7 +10,7 @@ use bytes::Bytes;
 use drydock_server::auth::authn::{Caller, Origin, TokenReviewer};
 use drydock_server::auth::authz::{Attributes, Authorizer};
 use drydock_server::auth::review::ReviewLimiter;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use futures::future::join_all;
 use http::{Request, Response};

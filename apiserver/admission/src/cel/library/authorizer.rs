@@ -9,7 +9,7 @@ use cel::common::value::{CowVal, StaticVal};
 use cel::{DeclarationError, Env, ExecutionError};
 use drydock_machinery::names::{name_is_dns_label, name_is_dns_subdomain};
 use drydock_server::auth::authz::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 
 use super::{argument, opaque};
 use crate::cel::value::Variable;

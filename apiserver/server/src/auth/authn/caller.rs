@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use drydock_serving::request::user::User;
 use http::HeaderMap;
 
 use super::peer::{Certificates, Peer};
 use super::token;
-use crate::request::user::User;
 
 /// Where a request comes from, and when it must be answered.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,9 @@ use std::time::{Instant, SystemTime};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
-use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin};
 pub(crate) use caller::{Credential, ProvedBy};
+use drydock_serving::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 pub(crate) use peer::Certificates;

@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use drydock_serving::request::user::User;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::{HostConfig, Origin, request_header};
-use crate::request::user::User;
 use crate::responses::Connection;
 use crate::tls::ClientCa;
 use crate::tls::client_cert::{subject, uid, validity_bounds};

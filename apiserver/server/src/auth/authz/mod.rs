@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewStatus};
 use kube::Client;
 use parking_lot::Mutex;
@@ -17,8 +19,6 @@ pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
 use crate::auth::review::{Answers, CacheLimits, HostAnswer, Key, ReviewLimiter, ReviewRequest, Reviews};
-use crate::request::info::RequestInfo;
-use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// How long an answer is remembered.
 pub(crate) const REMEMBER: Duration = Duration::from_secs(10);

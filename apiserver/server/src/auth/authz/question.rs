@@ -1,7 +1,8 @@
 //! The key of a question, in bytes: requests with equal keys get the same answer.
 
+use drydock_serving::request::user::User;
+
 use super::Attributes;
-use crate::request::user::User;
 
 /// Everything that a SubjectAccessReview would carry, each text with its length before it.
 pub(super) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 
 use super::fair_queues::PermitRequest;
 pub use super::fair_queues::ReviewBounds;
@@ -12,7 +13,6 @@ use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
 use crate::auth::authn::{Caller, Origin};
-use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// No bound on the rate.
 const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn components_of_the_host_are_apart_from_everybody() {
-        let payer = |name: &str| ReviewLimiter::default().user(&User { name: name.into(), ..User::default() });
+        let payer =
+            |name: &str| ReviewLimiter::default().user(&User { name: name.into(), ..User::default() });
         let manager = "system:kube-controller-manager";
         assert_eq!(payer(manager), Payer::Component(manager.into()));
         assert_eq!(payer("ann"), Payer::User("ann".into()));

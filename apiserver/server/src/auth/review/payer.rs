@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use drydock_serving::request::user::{Network, User};
+
 use crate::auth::authn::{Caller, Origin};
-use crate::request::user::{Network, User};
 
 /// The payer of a review: it counts for the payer's share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,8 +46,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
+    use drydock_serving::request::user::ANONYMOUS;
+
     use super::*;
-    use crate::request::user::ANONYMOUS;
 
     fn payer(name: &str, address: &str) -> Payer {
         let user = Arc::new(User { name: name.to_owned(), ..User::default() });

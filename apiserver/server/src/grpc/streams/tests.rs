@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use drydock_serving::request::user::User;
 use tonic::{Code, Status};
 
 use super::schedule::THROTTLED;
@@ -11,7 +12,6 @@ use super::*;
 use super::{MAX_QUESTIONS, MAX_STREAMS};
 use crate::auth::authn::{Caller, Origin};
 use crate::auth::authz::Attributes;
-use crate::request::user::User;
 
 fn question(name: &str) -> StreamCondition {
     let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });

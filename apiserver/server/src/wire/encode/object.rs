@@ -7,13 +7,13 @@ use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::{Kind, Now};
 use drydock_machinery::table::{self, IncludeObject, TableOptions, partial_object_metadata};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::request::query::Query;
 use drydock_storage::storage::Stored;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use super::response::{in_format, with_newline, yaml};
 use super::{pretty, protobuf, response};
-use crate::request::query::Query;
 use crate::wire::codec;
 use crate::wire::negotiate::{Format, Output, Transform};
 

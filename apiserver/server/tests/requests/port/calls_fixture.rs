@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
 use drydock_server::grpc::{Read, Service};
-use drydock_server::request::user::User;
+use drydock_serving::request::user::User;
 use futures::{StreamExt, stream};
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use http::HeaderMap;
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -15,7 +16,6 @@ use parking_lot::Mutex;
 use super::AUTHENTICATED;
 use crate::auth::authn::Caller;
 use crate::auth::authz::{Attributes, Authorizer};
-use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
 pub(crate) use mode::ImpersonationMode;
 

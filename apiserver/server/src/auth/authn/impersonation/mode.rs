@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use drydock_machinery::{ApiError, names};
+use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 
 use super::wanted;
 use crate::auth::authz::Attributes;
-use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Group of the resources that only impersonation knows.
 const AUTHENTICATION: &str = "authentication.k8s.io";

@@ -54,13 +54,13 @@ impl User {
 
     /// Whether `other` is the same user, in the same groups. The order of groups does not matter, nor do extras: some
     /// authenticators give them other values for each request.
-    pub(crate) fn is_same(&self, other: &User) -> bool {
+    pub fn is_same(&self, other: &User) -> bool {
         let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
         self.name == other.name && self.uid == other.uid && groups(self) == groups(other)
     }
 
     /// Bytes of everything that is known of the user.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let list =
             |texts: &[String]| texts.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
         let extra = self.extra.iter().map(|(key, values)| key.len() + list(values)).sum::<usize>();
@@ -85,7 +85,7 @@ const IPV6_NETWORK: u128 = !0 << 64;
 /// An IPv4 address, or the /64 network of an IPv6 address, of which a host has all addresses. Many hosts share one
 /// behind a masquerading NAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Network(IpAddr);
+pub struct Network(IpAddr);
 
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {

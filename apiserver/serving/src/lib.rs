@@ -1,0 +1,8 @@
+//! What every program needs that serves HTTPS for Kubernetes, whatever it answers: the secure port, and the host behind
+//! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
+//!
+//! ```text
+//!   request             what a request says of itself: info, user, query
+//! ```
+
+pub mod request;
