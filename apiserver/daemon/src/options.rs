@@ -1,7 +1,8 @@
 //! Makes the options of the generic server from our flags.
 
 use drydock_server::api_group::Identity;
-use drydock_server::generic::{HostFiles, Options, Serving, Trust};
+use drydock_server::generic::{HostFiles, Options, Trust};
+use drydock_serving::tls::Serving;
 
 use crate::flags::Flags;
 

@@ -2,7 +2,9 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   tls                 certificates: the port's own, and those of its clients
 //!   request             what a request says of itself: info, user, query
 //! ```
 
 pub mod request;
+pub mod tls;

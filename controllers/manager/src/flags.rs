@@ -9,7 +9,7 @@ use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
 use drydock_command::{Refusal, duration};
-use drydock_server::tls::Serving;
+use drydock_serving::tls::Serving;
 
 use crate::controllers;
 

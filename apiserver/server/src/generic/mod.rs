@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drydock_machinery::kind::Kind;
+use drydock_serving::tls;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
 use drydock_storage::location;
@@ -35,8 +36,6 @@ use tracing::{Instrument, info_span};
 
 pub use options::{HostFiles, Options, Trust};
 
-pub use crate::tls::Serving;
-
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use crate::admission::{Admission, HostNamespaces};
 use crate::audit::{Audit, Counts};
@@ -47,9 +46,9 @@ use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
+use crate::host;
 use crate::metrics::Metrics;
 use crate::serve::{self, Bounds};
-use crate::{host, tls};
 use shutdown::Shutdown;
 
 /// A server whose port and storage are open. It serves while it is run.

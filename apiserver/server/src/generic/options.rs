@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use drydock_serving::tls::Serving;
 use drydock_storage::location::StorageLocation;
 
 use crate::api_group::Identity;
 use crate::audit;
-use crate::tls::Serving;
 
 /// Everything that a server is built from, except the kinds.
 #[derive(Clone, Debug)]

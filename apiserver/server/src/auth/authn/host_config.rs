@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use drydock_serving::tls::ClientCa;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt;
@@ -14,7 +15,6 @@ use kube::{Api, Client};
 use parking_lot::Mutex;
 
 use crate::host::WatchFailures;
-use crate::tls::ClientCa;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

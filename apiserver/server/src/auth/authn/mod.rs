@@ -160,12 +160,12 @@ fn with_authenticated_group(mut user: User) -> Arc<User> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_serving::tls::{ClientCa, self_signed};
     use rustls::pki_types::pem::PemObject;
 
     use rustls::pki_types::CertificateDer;
 
     use super::*;
-    use crate::tls::{ClientCa, self_signed};
 
     /// A CA, and a certificate by it.
     fn issued() -> (ClientCa, Vec<CertificateDer<'static>>) {

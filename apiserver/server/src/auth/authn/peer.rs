@@ -15,13 +15,13 @@ use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use drydock_serving::request::user::User;
+use drydock_serving::tls::ClientCa;
+use drydock_serving::tls::client_cert::{subject, uid, validity_bounds};
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::{HostConfig, Origin, request_header};
 use crate::responses::Connection;
-use crate::tls::ClientCa;
-use crate::tls::client_cert::{subject, uid, validity_bounds};
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]

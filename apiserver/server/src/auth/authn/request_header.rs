@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use drydock_serving::request::user::User;
+use drydock_serving::tls::client_cert::subject;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 
 use super::HostConfig;
-use crate::tls::client_cert::subject;
 
 /// Whether a certificate under the front proxies' CA is a front proxy's, by its common name.
 pub fn is_front_proxy(config: &HostConfig, certificate: &CertificateDer<'static>) -> bool {

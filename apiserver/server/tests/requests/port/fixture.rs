@@ -20,7 +20,7 @@ use drydock_server::host::{self, KeepAlive};
 use drydock_server::metrics::Metrics;
 use drydock_server::responses::OpenResponses;
 use drydock_server::serve::{self, Bounds};
-use drydock_server::tls::{self, ServingCertificate, self_signed};
+use drydock_serving::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
 use drydock_storage::sqlite::SqliteOptions;
 use http::{Request, Response};
