@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_server::host::Reflector;
+use drydock_serving::host::Reflector;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 

@@ -13,7 +13,6 @@
 //!   audit               the audit log
 //!   auth                authn, authz, and the reviews by which the host decides
 //!   wire                bytes from and to objects: the only place that knows wire formats
-//!   host                how the host is reached
 //!   responses           responses on their way out: what they hold, and what ends them
 //!   metrics             what /metrics shows
 //!   flow_control        seats, budgets and threads, shared fairly
@@ -36,7 +35,6 @@ pub mod auth;
 pub mod wire;
 
 pub mod flow_control;
-pub mod host;
 pub mod metrics;
 pub mod request;
 pub mod responses;

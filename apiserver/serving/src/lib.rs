@@ -2,9 +2,11 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   host                how the host is reached, and reflectors of its objects
 //!   tls                 certificates: the port's own, and those of its clients
 //!   request             what a request says of itself: info, user, query
 //! ```
 
+pub mod host;
 pub mod request;
 pub mod tls;

@@ -14,7 +14,7 @@ use drydock_runtime::skew::Skew;
 use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_server::auth::delegated::DelegatedAuth;
 use drydock_server::chain::health::Health;
-use drydock_server::host;
+use drydock_serving::host;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

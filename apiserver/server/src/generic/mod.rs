@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drydock_machinery::kind::Kind;
+use drydock_serving::host;
 use drydock_serving::tls;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
@@ -46,7 +47,6 @@ use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
-use crate::host;
 use crate::metrics::Metrics;
 use crate::serve::{self, Bounds};
 use shutdown::Shutdown;

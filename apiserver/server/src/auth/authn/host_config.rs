@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use drydock_logging::WatchFailures;
 use drydock_serving::tls::ClientCa;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -13,8 +14,6 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use parking_lot::Mutex;
-
-use crate::host::WatchFailures;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

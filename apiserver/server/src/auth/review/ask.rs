@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use drydock_logging::with_causes;
 use http::StatusCode;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Api;
@@ -12,8 +13,6 @@ use kube::api::PostParams;
 use kube::core::{Request, Status};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use crate::host::with_causes;
 
 /// Longest time for one answer.
 const TIMEOUT: Duration = Duration::from_secs(10);

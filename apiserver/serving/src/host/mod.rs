@@ -3,6 +3,7 @@
 mod client;
 mod observe;
 
+use drydock_logging::WatchFailures;
 use futures::{FutureExt, StreamExt};
 use kube::Api;
 use kube::api::PartialObjectMeta;
@@ -10,7 +11,6 @@ use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 
 pub use client::{KeepAlive, client, client_with};
-pub use drydock_logging::{WatchFailures, with_causes};
 
 /// Reflects the metadata of all objects of one of the host's kinds.
 pub struct Reflector<K>(Store<PartialObjectMeta<K>>)
