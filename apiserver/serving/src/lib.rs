@@ -2,11 +2,15 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   connection          what can be ended from outside: a connection, or one of its streams
+//!   guarded_body        a body that keeps something until it has been sent
 //!   host                how the host is reached, and reflectors of its objects
 //!   tls                 certificates: the port's own, and those of its clients
 //!   request             what a request says of itself: info, user, query
 //! ```
 
+pub mod connection;
+pub mod guarded_body;
 pub mod host;
 pub mod request;
 pub mod tls;

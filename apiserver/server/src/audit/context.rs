@@ -6,6 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::error::Status;
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::guarded_body::guard;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use http::{Request, Response, StatusCode};
@@ -20,7 +21,6 @@ use super::policy::{Level, RequestAuditConfig, Stage};
 use super::{Audit, headers};
 use crate::auth::authn::Peer;
 use crate::auth::authz::Decision;
-use crate::responses::guards::guard;
 
 /// The audit context of one request; it is empty for one that is not logged.
 #[derive(Clone, Default)]

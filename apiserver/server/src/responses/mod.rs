@@ -25,11 +25,9 @@
 //! counted by the sweep each second.
 
 mod body;
-pub(crate) mod guards;
 mod open_response;
 mod open_responses;
 mod shedding;
-mod stream;
 mod sweep;
 
 use std::sync::{Arc, OnceLock};
@@ -40,7 +38,6 @@ use parking_lot::Mutex;
 
 pub use body::{Piece, ResponseBody};
 pub use open_responses::{Delivery, Limits, OpenResponses};
-pub use stream::{Connection, StreamExecutor};
 
 /// An extension of a response whose body streams.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
 use bytes::{Buf, Bytes};
+use drydock_serving::connection::{Http2Stream, within};
 use drydock_serving::request::user::User;
 use drydock_storage::storage::Pinned;
 use http::Response;
@@ -17,7 +18,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::open_response::{BASE, SMALL};
 use super::super::open_responses::LATE;
-use super::super::stream::{Http2Stream, within};
 use super::super::{Delivery, InitialEvents, Limits, Piece, ResponseBody, Streaming};
 use super::*;
 

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
+use drydock_serving::connection::StreamExecutor;
+use drydock_serving::guarded_body::guard;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use http::{Request, Version};
@@ -25,8 +27,6 @@ use super::windows::{Rewind, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
-use crate::responses::StreamExecutor;
-use crate::responses::guards::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;

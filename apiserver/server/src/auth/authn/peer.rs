@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use drydock_serving::connection::Connection;
 use drydock_serving::request::user::User;
 use drydock_serving::tls::ClientCa;
 use drydock_serving::tls::client_cert::{subject, uid, validity_bounds};
@@ -21,7 +22,6 @@ use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::{HostConfig, Origin, request_header};
-use crate::responses::Connection;
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]

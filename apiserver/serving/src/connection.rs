@@ -1,4 +1,4 @@
-//! What can be ended from outside: one HTTP/2 stream, or a connection.
+//! A client's connection and its HTTP/2 streams, as far as they can be ended from outside.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -35,33 +35,33 @@ where
 
 /// An HTTP/2 stream, by the task that serves it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Http2Stream {
+pub struct Http2Stream {
     task: Arc<OnceLock<AbortHandle>>,
 }
 
 impl Http2Stream {
     /// Resets the stream: its task ends.
-    pub(super) fn reset(&self) {
+    pub fn reset(&self) {
         if let Some(task) = self.task.get() {
             task.abort();
         }
     }
 
     /// The stream that this task serves.
-    #[cfg(test)]
-    pub(super) fn of(task: AbortHandle) -> Self {
+    #[cfg(feature = "test-util")]
+    pub fn of(task: AbortHandle) -> Self {
         Self { task: Arc::new(task.into()) }
     }
 }
 
 /// Returns the HTTP/2 stream in whose task this is called; `None` in HTTP/1.1, and in every call after the first.
-pub(super) fn current() -> Option<Http2Stream> {
+pub fn current() -> Option<Http2Stream> {
     STREAM.take()
 }
 
 /// Calls `send` as the task of `stream` does.
-#[cfg(test)]
-pub(super) fn within<T>(stream: Http2Stream, send: impl FnOnce() -> T) -> T {
+#[cfg(feature = "test-util")]
+pub fn within<T>(stream: Http2Stream, send: impl FnOnce() -> T) -> T {
     let _entered = Entered::with(stream);
     send()
 }
@@ -135,16 +135,18 @@ impl Connection {
         self.closed.cancelled().await;
     }
 
-    pub(super) fn is_shared(&self) -> bool {
+    /// Whether it forwards the requests of many users.
+    pub fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
 
-    #[cfg(test)]
-    pub(super) fn is_closed(&self) -> bool {
+    /// Whether it has to be closed.
+    pub fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }
 
-    pub(super) fn close(&self) {
+    /// Has it closed at once.
+    pub fn close(&self) {
         self.closed.cancel();
     }
 }
