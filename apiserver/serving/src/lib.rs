@@ -2,6 +2,7 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   wire                the form of an answer: what the client negotiated, Status, bytes
 //!   connection          what can be ended from outside: a connection, or one of its streams
 //!   guarded_body        a body that keeps something until it has been sent
 //!   host                how the host is reached, and reflectors of its objects
@@ -14,3 +15,4 @@ pub mod guarded_body;
 pub mod host;
 pub mod request;
 pub mod tls;
+pub mod wire;

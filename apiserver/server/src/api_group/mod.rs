@@ -12,6 +12,7 @@ use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
+use drydock_serving::wire::{negotiate, response, status};
 use drydock_storage::fence::FenceError;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope};
 use http::{HeaderMap, Method, Response};
@@ -31,7 +32,6 @@ use crate::metrics::WatchEvents;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
 use crate::wire::body::{self, RequestBody};
-use crate::wire::{encode, negotiate};
 pub use discovery::Identity;
 
 /// A request after authentication and authorization.
@@ -269,7 +269,7 @@ impl ApiGroup {
             } else {
                 self.version.clone()
             };
-            Some(negotiate::plain(headers, &info.query).map(|o| encode::value(&document, o, headers)))
+            Some(negotiate::plain(headers, &info.query).map(|o| response::value(&document, o, headers)))
         } else {
             self.discovery.answer(path, headers, &info.query)
         };
@@ -309,5 +309,5 @@ fn answered(request: &RequestContext, answer: Result<Response<Body>, ApiError>) 
 
 fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &AuditContext) -> Response<Body> {
     audit.status(&error.status);
-    encode::error(error, headers, &info.query)
+    status::error(error, headers, &info.query)
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_serving::request::info::RequestInfo;
+use drydock_serving::wire::status;
 use http::Response;
 use http::request::Parts;
 use kube::Client;
@@ -15,7 +16,6 @@ use kube::Client;
 use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::auth::review::ReviewLimiter;
-use crate::wire::encode;
 
 /// Longest time for both answers.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl DelegatedAuth {
             tokio::time::timeout(LIMIT, self.authorize(request, &Attributes::from(&info), peer)).await;
         let late = || Err(ApiError::service_unavailable("the host has not said in time who may do this"));
         let refused = authorized.unwrap_or_else(|_| late()).err()?;
-        Some(encode::refusal(&refused, &request.headers, &info.query))
+        Some(status::refusal(&refused, &request.headers, &info.query))
     }
 
     async fn authorize(&self, request: &Parts, attributes: &Attributes, peer: &Peer) -> Result<(), ApiError> {

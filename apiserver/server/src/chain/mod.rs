@@ -17,6 +17,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
+use drydock_serving::wire::status;
 use futures::FutureExt;
 use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
@@ -31,7 +32,7 @@ use crate::flow_control::{FlowControl, Seats, Work};
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::spans;
 use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
-use crate::wire::{body, encode};
+use crate::wire::body;
 pub(crate) use access::{AccessDenied, GrantedAccess};
 
 /// The steps that a request passes through.
@@ -93,7 +94,7 @@ impl Chain {
                 let code = answer.status();
                 (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, guard)
             }
-            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), ResponseGuard::None),
+            Err(why) => (status::fallback(&panicked(&info, why, &audit).await), ResponseGuard::None),
         };
         let private = HeaderValue::from_static("no-cache, private");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
@@ -143,7 +144,7 @@ impl Chain {
             Ok(time) => Instant::now() + time,
             Err(error) => {
                 audit.status(&error.status);
-                return (encode::error(&error, &parts.headers, &info.query), ResponseGuard::None);
+                return (status::error(&error, &parts.headers, &info.query), ResponseGuard::None);
             }
         };
         let sent = body.size_hint().upper();
@@ -154,7 +155,7 @@ impl Chain {
                 Ok(granted) => granted,
                 Err(error) => {
                     audit.status(&error.status);
-                    return (encode::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
+                    return (status::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
                 }
             };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
@@ -190,7 +191,7 @@ impl Chain {
             Err(_) => {
                 let error = self.out_of_time(info);
                 audit.status(&error.status);
-                (encode::fallback(&error), ResponseGuard::None)
+                (status::fallback(&error), ResponseGuard::None)
             }
         }
     }

@@ -8,6 +8,7 @@ use drydock_machinery::table::IncludeObject;
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
+use drydock_serving::wire::negotiate::{self, Output, Transform};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::cache::QuotaUsage;
 use drydock_storage::storage::{Storage, StorageError, Stored};
@@ -25,7 +26,6 @@ use crate::metrics::WatchEvents;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
 use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
-use crate::wire::negotiate::{self, Output, Transform};
 use crate::wire::storage_error;
 
 /// One resource that is served, with its status subresource.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::wire::status;
 use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::Stored;
 use futures::{TryStreamExt, stream};
@@ -29,7 +30,7 @@ pub async fn delete(request: &RequestContext, body: &RequestBody) -> Result<Resp
         Outcome::Deleted(last) => {
             let success = Status::success(details(request, &last));
             request.audit.status(&success);
-            Ok(encode::success(StatusCode::OK, &success, view.output, &request.headers))
+            Ok(status::success(StatusCode::OK, &success, view.output, &request.headers))
         }
         Outcome::Stored(pending) => {
             let accepted = options.orphan_dependents == Some(false);

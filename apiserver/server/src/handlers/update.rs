@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::wire::negotiate::Format;
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
@@ -18,7 +19,6 @@ use crate::handlers::managed_fields;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, RequestBody};
 use crate::wire::codec;
-use crate::wire::negotiate::Format;
 
 /// PUT of an object or its status.
 pub async fn update(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::{Names, Now};
 use drydock_machinery::{ApiError, decode};
+use drydock_serving::wire::negotiate::{Format, Output, Transform};
+use drydock_serving::wire::{protobuf, status};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use serde_json::json;
 
 use super::recent_frames::{Frame, RecentFrames};
 use crate::metrics::{KindEvents, WatchEvents};
-use crate::wire::encode::{self, ObjectView, object_bytes, protobuf};
-use crate::wire::negotiate::{Format, Output, Transform};
+use crate::wire::encode::{ObjectView, object_bytes};
 
 /// Frames the events of one watch.
 pub struct Framer {
@@ -91,7 +92,7 @@ impl Framer {
     pub fn error(&self, error: &ApiError) -> Bytes {
         let output = Output { pretty: false, transform: Transform::None, ..self.view.output };
         let mut out = BytesMut::new();
-        self.event("ERROR", &encode::status_bytes(&error.status, output), &mut out);
+        self.event("ERROR", &status::encoded(&error.status, output), &mut out);
         out.freeze()
     }
 

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use drydock_serving::wire::negotiate::Format;
 use drydock_storage::storage::Stored;
 use parking_lot::Mutex;
-
-use crate::wire::negotiate::Format;
 
 /// Maximum frames that are kept. Watches that are further behind send several events at once, and no two send the
 /// same.

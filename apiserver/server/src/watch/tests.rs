@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use drydock_machinery::kind::Now;
 use drydock_machinery::table::IncludeObject;
+use drydock_serving::wire::negotiate::{Output, Transform};
 use drydock_storage::backend::Revision;
 use futures::poll;
 use serde_json::Value;
 
 use super::*;
 use crate::testing::{Counting, kind, objects};
-use crate::wire::negotiate::{Output, Transform};
 
 /// A watcher that has all events at once, and then ends.
 struct Told(Vec<WatchEvent>);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
+use drydock_serving::wire::negotiate::{Format, MEDIA_TYPES};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
@@ -13,7 +14,6 @@ use hyper::body::Body as _;
 
 use crate::flow_control::fair_budget::{FairBudget, Holding};
 use crate::request::spans;
-use crate::wire::negotiate::{Format, MEDIA_TYPES};
 
 /// Largest body that is read (k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;

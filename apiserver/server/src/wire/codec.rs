@@ -4,11 +4,11 @@ use bytes::Bytes;
 use drydock_machinery::decode::{self, Decoded};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::{ApiError, Object, protobuf};
+use drydock_serving::wire::negotiate::Format;
 use serde_json::Value;
 
 use crate::request::warnings::Warnings;
 use crate::request::write_options::FieldValidation;
-use crate::wire::negotiate::Format;
 
 /// Decodes an object of `kind` from a body, with defaults.
 pub fn decode(

@@ -4,9 +4,9 @@ use drydock_server::audit::policy_file;
 use drydock_server::request::continue_token::Continue;
 use drydock_server::request::list_options::ListOptions;
 use drydock_server::request::write_options::{WriteKind, write_options};
-use drydock_server::wire::negotiate;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
+use drydock_serving::wire::negotiate;
 use drydock_storage::backend::Revision;
 use http::{HeaderMap, HeaderValue, Method, header};
 

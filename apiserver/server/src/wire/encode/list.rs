@@ -18,15 +18,15 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use drydock_serving::wire::negotiate::{Format, Output};
+use drydock_serving::wire::response;
 use drydock_storage::storage::{Items, Pinned, Stored};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::object::ObjectView;
-use super::response;
 use crate::flow_control::fair_budget::Holding;
 use crate::responses::Streaming;
-use crate::wire::negotiate::{Format, Output};
 use json::Json;
 use pieces::{Indented, PIECE, Pieces, Steps};
 use protobuf::Protobuf;

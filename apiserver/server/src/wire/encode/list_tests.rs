@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use drydock_machinery::kind::Now;
 use drydock_machinery::table::IncludeObject;
+use drydock_serving::wire::negotiate::Transform;
+use drydock_serving::wire::protobuf::{self, raw};
 use futures::poll;
 use http_body_util::BodyExt;
 
@@ -14,8 +16,7 @@ use super::*;
 use crate::flow_control::PriorityLevel;
 use crate::handlers::list_budget;
 use crate::testing::{Counting, kind, objects};
-use crate::wire::encode::{object_bytes, protobuf::raw};
-use crate::wire::negotiate::Transform;
+use crate::wire::encode::object_bytes;
 
 /// Objects of a list: twelve steps.
 const OBJECTS: usize = 48;
@@ -120,10 +121,10 @@ async fn a_long_list_in_protobuf_is_as_long_as_it_says_and_keeps_little() {
         .map(|stored| {
             let item = raw(&object_bytes(stored, &view(&kind, output), false)).unwrap();
             assert!(body.windows(item.len()).any(|window| window == item), "{}", stored.key);
-            item.len() + crate::wire::encode::protobuf::item_head(item.len()).len()
+            item.len() + protobuf::item_head(item.len()).len()
         })
         .sum();
-    let meta = crate::wire::encode::protobuf::list_meta("7", "", None).len();
+    let meta = protobuf::list_meta("7", "", None).len();
     assert_eq!(raw(&body).unwrap().len(), meta + items);
     let (_, held) = Protobuf::measured(&page(OBJECTS), view(&kind, output)).await;
     assert!(held <= 1 << 20 && held < items, "{held} of {items} bytes");

@@ -8,14 +8,14 @@ use drydock_machinery::kind::{Kind, Now};
 use drydock_machinery::table::{self, IncludeObject, TableOptions, partial_object_metadata};
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::request::query::Query;
+use drydock_serving::wire::negotiate::{Format, Output, Transform};
+use drydock_serving::wire::response::{in_format, with_newline, yaml};
+use drydock_serving::wire::{pretty, protobuf, response};
 use drydock_storage::storage::Stored;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use super::response::{in_format, with_newline, yaml};
-use super::{pretty, protobuf, response};
 use crate::wire::codec;
-use crate::wire::negotiate::{Format, Output, Transform};
 
 /// How objects of a kind are shown to one client.
 #[derive(Clone)]

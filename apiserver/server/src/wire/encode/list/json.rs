@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::table::list_meta;
+use drydock_serving::wire::negotiate::Transform;
 use drydock_storage::storage::Stored;
 use drydock_storage::work_meter::STEP;
 use serde_json::Value;
@@ -9,7 +10,6 @@ use serde_json::Value;
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
 use crate::wire::encode::object::{ObjectView, partial, table_row};
-use crate::wire::negotiate::Transform;
 
 /// Makes a list as compact JSON.
 pub struct Json {

@@ -4,9 +4,8 @@ use std::convert::Infallible;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use drydock_serving::wire::{pretty, response};
 use futures::{StreamExt, stream};
-
-use crate::wire::encode::{pretty, response};
 
 /// Bytes of a piece, without the object with which it ends.
 pub const PIECE: usize = 64 * 1024;
@@ -60,7 +59,7 @@ impl Pieces {
 
     /// The same compressed.
     pub fn compressed(self, first: Vec<Bytes>) -> Self {
-        let (first, stream) = (first.into_iter(), Some(response::GzipStream::new()));
+        let (first, stream) = (first.into_iter(), Some(response::GzipStream::default()));
         let steps = Box::new(Compressed { first, inner: self.steps, stream });
         Self { steps: Some(steps), is_costly: true, is_begun: self.is_begun }
     }

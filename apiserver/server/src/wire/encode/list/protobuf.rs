@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use drydock_serving::wire::negotiate::Transform;
+use drydock_serving::wire::protobuf::{self, ENVELOPE_TAIL, envelope_head, item_head};
 use drydock_storage::storage::Stored;
 use drydock_storage::work_meter::{STEP, WorkMeter};
 
@@ -14,8 +16,6 @@ use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
 use crate::wire::codec;
 use crate::wire::encode::object::ObjectView;
-use crate::wire::encode::protobuf::{self, ENVELOPE_TAIL, envelope_head, item_head};
-use crate::wire::negotiate::Transform;
 
 /// Maximum bytes of encoded items that are kept until they are sent: those of a usual page of 500 objects.
 const KEPT: usize = 1 << 20;

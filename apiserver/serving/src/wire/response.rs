@@ -76,7 +76,7 @@ pub fn takes_gzip(request: &HeaderMap) -> bool {
 
 /// A compressed response.
 fn compressed(body: Bytes) -> Response<Body> {
-    let mut stream = GzipStream::new();
+    let mut stream = GzipStream::default();
     let mut packed = BytesMut::new();
     for piece in body.chunks(64 * 1024) {
         packed.extend_from_slice(&stream.push(piece));
@@ -97,12 +97,14 @@ pub fn mark_compressed(response: &mut Response<Body>) {
 /// Compresses piece by piece.
 pub struct GzipStream(GzEncoder<Writer<BytesMut>>);
 
-impl GzipStream {
+impl Default for GzipStream {
     /// An empty stream.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self(GzEncoder::new(BytesMut::new().writer(), Compression::new(1)))
     }
+}
 
+impl GzipStream {
     /// Takes a piece in; returns what has come out so far.
     pub fn push(&mut self, piece: &[u8]) -> Bytes {
         // Writing to memory cannot fail.
