@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::{Attributes, Authorizer};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{Attributes, Authorizer};
 use drydock_serving::request::user::User;
 use tokio::runtime::Handle;
 

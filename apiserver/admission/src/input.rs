@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_machinery::Object;
 use drydock_server::admission::Attributes;
-use drydock_server::auth::authz;
+use drydock_serving::auth::authz;
 use drydock_serving::request::user::User;
 use serde_json::Value;
 

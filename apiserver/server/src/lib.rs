@@ -11,7 +11,6 @@
 //!   watch               the body of a watch's response
 //!   admission           what a deployment checks and changes in a write
 //!   audit               the audit log
-//!   auth                authn, authz, and the reviews by which the host decides
 //!   wire                bytes from and to objects: the only place that knows wire formats
 //!   responses           responses on their way out: what they hold, and what ends them
 //!   metrics             what /metrics shows
@@ -31,7 +30,6 @@ pub mod watch;
 
 pub mod admission;
 pub mod audit;
-pub mod auth;
 pub mod wire;
 
 pub mod flow_control;

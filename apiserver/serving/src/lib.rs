@@ -2,6 +2,7 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   auth                authn, authz, and the reviews by which the host decides
 //!   wire                the form of an answer: what the client negotiated, Status, bytes
 //!   connection          what can be ended from outside: a connection, or one of its streams
 //!   guarded_body        a body that keeps something until it has been sent
@@ -10,6 +11,7 @@
 //!   request             what a request says of itself: info, user, query
 //! ```
 
+pub mod auth;
 pub mod connection;
 pub mod guarded_body;
 pub mod host;

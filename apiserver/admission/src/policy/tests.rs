@@ -9,7 +9,7 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::Admission;
-use drydock_server::auth::authz;
+use drydock_serving::auth::authz;
 use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};
 

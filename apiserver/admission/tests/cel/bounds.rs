@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, OUT_OF_BUDGET, stack};
-use drydock_server::auth::authz::Attributes;
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::user::User;
 
 use super::{VARIABLES, activation, fails, holds};

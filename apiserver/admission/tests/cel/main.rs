@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, EvaluationResult, Expression, of_json, stack};
-use drydock_server::auth::authz::Attributes;
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::user::User;
 use serde_json::json;
 

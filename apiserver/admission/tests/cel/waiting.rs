@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, stack};
-use drydock_server::auth::authz::Attributes;
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::user::User;
 
 use super::VARIABLES;

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use drydock_api::node_maintenance::{FINALIZER, NAMES, NodeSelector, finalizer, node_selector};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::{self, Authorizer};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{self, Authorizer};
 use drydock_serving::request::user::User;
 use futures::future::try_join_all;
 

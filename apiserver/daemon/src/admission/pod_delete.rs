@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::{self, Authorizer};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{self, Authorizer};
 use drydock_serving::request::user::User;
 
 /// The admission check. It skips subresources, for which RBAC has rules of their own.

@@ -12,7 +12,7 @@ use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permis
 use drydock_machinery::field::Path;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
-use drydock_server::auth::authz::{self, Authorizer};
+use drydock_serving::auth::authz::{self, Authorizer};
 
 /// The admission check. It also checks writes to the main resource, because their managed fields may make a manager the
 /// owner of fields in the status.

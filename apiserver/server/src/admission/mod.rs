@@ -17,6 +17,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::auth::authn::Caller;
 use drydock_serving::request::query::Query;
 use drydock_serving::request::user::User;
 use serde_json::{Map, Value};
@@ -24,7 +25,6 @@ use serde_json::{Map, Value};
 pub use host_namespaces::HostNamespaces;
 
 use crate::audit::AuditContext;
-use crate::auth::authn::Caller;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::warnings::Warnings;
 

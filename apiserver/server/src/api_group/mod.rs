@@ -10,6 +10,8 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
+use drydock_serving::auth::authn::{Caller, Origin};
+use drydock_serving::auth::authz::CreateAuthorizer;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use drydock_serving::wire::{negotiate, response, status};
@@ -21,8 +23,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api_group::discovery::Discovery;
 use crate::audit::AuditContext;
-use crate::auth::authn::{Caller, Origin};
-use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
 use crate::flow_control::{Listed, PriorityLevel, ReplacedBytes};

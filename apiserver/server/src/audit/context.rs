@@ -6,6 +6,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::error::Status;
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::auth::authn::Peer;
+use drydock_serving::auth::authz::Decision;
 use drydock_serving::guarded_body::guard;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
@@ -19,8 +21,6 @@ use super::body::LoggedBody;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{Level, RequestAuditConfig, Stage};
 use super::{Audit, headers};
-use crate::auth::authn::Peer;
-use crate::auth::authz::Decision;
 
 /// The audit context of one request; it is empty for one that is not logged.
 #[derive(Clone, Default)]

@@ -33,7 +33,7 @@ pub use line::Format;
 pub use log::Mode;
 pub use policy::{Level, Policy, Stage};
 
-use crate::auth::authn::Peer;
+use drydock_serving::auth::authn::Peer;
 use line::Lines;
 use log::Log;
 

@@ -9,14 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::impersonation::{Impersonated, ImpersonationMode};
+use drydock_serving::auth::authn::{Caller, Peer, ProvedBy};
+use drydock_serving::auth::authz::{Attributes, Decision};
 use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 
 use super::Chain;
 use crate::audit::AuditContext;
-use crate::auth::authn::impersonation::{Impersonated, ImpersonationMode};
-use crate::auth::authn::{Caller, Peer, ProvedBy};
-use crate::auth::authz::{Attributes, Decision};
 use crate::flow_control::{PriorityLevel, Seats, Work};
 
 /// A request that may be answered.

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
+use drydock_serving::auth::authz::{Attributes, Authorizer};
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use drydock_serving::wire::status;
@@ -25,8 +27,6 @@ use tracing::Instrument;
 
 use crate::api_group::{ApiGroup, Request};
 use crate::audit::{self, Audit, AuditContext};
-use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
-use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::metrics::{Metrics, OpenWatch};

@@ -25,7 +25,7 @@ pub const LIMITED: [PriorityLevel; 4] =
 
 /// What depends on the level:
 ///
-/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [rate of reviews](crate::auth::review) |
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [rate of reviews](drydock_serving::auth::review) |
 /// |---|---|---|---|---|---|---|---|---|
 /// | exempt | no | no | yes | no | yes | no | yes | no |
 /// | system | yes | yes | yes | its own part | no | no | yes | no |

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drydock_serving::auth::authn::Authenticator;
 use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -9,7 +10,6 @@ use tokio::net::TcpListener;
 use super::Server;
 use super::shutdown::Shutdown;
 use crate::api_group::ApiGroup;
-use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
+use drydock_serving::auth::authn::impersonation::ImpersonationMode;
+use drydock_serving::auth::authn::{Caller, Credential};
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use futures::StreamExt;
@@ -19,9 +22,6 @@ use super::recheck::{HostRechecker, Recheck, RecheckResult, StreamCondition};
 use super::routes::Route;
 use super::streams::OpenStream;
 use super::{Grpc, Refusal, message};
-use crate::auth::authn::impersonation::ImpersonationMode;
-use crate::auth::authn::{Caller, Credential};
-use crate::auth::authz::Attributes;
 use crate::chain::Chain;
 use crate::flow_control::Seats;
 

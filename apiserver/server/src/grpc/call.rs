@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::body::Body;
+use drydock_serving::auth::authn::{Credential, Peer, Proof};
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use futures::FutureExt;
@@ -20,8 +22,6 @@ use super::answer::{check, client_timeout, unary};
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status};
 use crate::audit::{self, AuditContext};
-use crate::auth::authn::{Credential, Peer, Proof};
-use crate::auth::authz::Attributes;
 use crate::chain::{self, Chain, GrantedAccess, RequestOutcome, ResponseGuard};
 use crate::flow_control::Work;
 use crate::request::spans;

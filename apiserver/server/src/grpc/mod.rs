@@ -37,11 +37,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::Peer;
 use drydock_serving::request::user::User;
 use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::authn::Peer;
 use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::responses::ResponseBody;

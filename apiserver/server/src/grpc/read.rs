@@ -71,11 +71,11 @@ pub(super) fn line(infos: &[Arc<RequestInfo>]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_serving::auth::authz::Attributes;
     use drydock_serving::request::info::RequestInfo;
     use http::Method;
 
     use super::*;
-    use crate::auth::authz::Attributes;
 
     #[test]
     fn a_read_is_authorized_like_the_rest_request_for_the_same_objects() {

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::impersonation::ImpersonationMode;
+use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Origin};
+use drydock_serving::auth::authz::{Attributes, Authorizer};
 use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
@@ -13,9 +16,6 @@ use tokio::task::JoinSet;
 use tonic::Status;
 
 use super::streams::{Key, Streams};
-use crate::auth::authn::impersonation::ImpersonationMode;
-use crate::auth::authn::{Authenticator, Caller, Certificates, Origin};
-use crate::auth::authz::{Attributes, Authorizer};
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -181,7 +181,7 @@ impl HostRechecker<'_> {
             StreamCondition::Token { token, .. } => self.authenticator.known_until(token),
             StreamCondition::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
             StreamCondition::Certificates { .. } | StreamCondition::Impersonation { .. } => {
-                Instant::now() + crate::auth::authz::REMEMBER
+                Instant::now() + drydock_serving::auth::authz::REMEMBER
             }
         }
     }

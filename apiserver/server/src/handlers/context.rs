@@ -6,6 +6,8 @@ use axum::body::Body;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::CreateAuthorizer;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use drydock_serving::wire::negotiate::{self, Output, Transform};
@@ -17,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
 use crate::audit::AuditContext;
-use crate::auth::authn::Caller;
-use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::{PriorityLevel, ReplacedBytes};
 use crate::handlers::fencing::FencingToken;

@@ -8,8 +8,8 @@ use drydock_machinery::error::StatusDetails;
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 
+use crate::request::query::Query;
 use accept::Clause;
-use drydock_serving::request::query::Query;
 
 /// Bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

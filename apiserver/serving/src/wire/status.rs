@@ -4,12 +4,12 @@ use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::ApiError;
 use drydock_machinery::error::Status;
-use drydock_serving::request::query::Query;
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::protobuf;
 use super::response::{bytes, in_format};
+use crate::request::query::Query;
 use crate::wire::negotiate::{self, Format, Output};
 
 /// An error, in the form that the client asked for.

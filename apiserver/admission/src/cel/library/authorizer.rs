@@ -8,7 +8,7 @@ use cel::common::types::{CelBool, CelString, STRING_TYPE, Type};
 use cel::common::value::{CowVal, StaticVal};
 use cel::{DeclarationError, Env, ExecutionError};
 use drydock_machinery::names::{name_is_dns_label, name_is_dns_subdomain};
-use drydock_server::auth::authz::Attributes;
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::user::User;
 
 use super::{argument, opaque};

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
+use drydock_serving::auth::authn::{Caller, Origin};
+use drydock_serving::auth::authz::Attributes;
 use drydock_serving::request::user::User;
 use tonic::{Code, Status};
 
 use super::schedule::THROTTLED;
 use super::*;
 use super::{MAX_QUESTIONS, MAX_STREAMS};
-use crate::auth::authn::{Caller, Origin};
-use crate::auth::authz::Attributes;
 
 fn question(name: &str) -> StreamCondition {
     let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });

@@ -14,14 +14,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use drydock_serving::connection::Connection;
-use drydock_serving::request::user::User;
-use drydock_serving::tls::ClientCa;
-use drydock_serving::tls::client_cert::{subject, uid, validity_bounds};
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::{HostConfig, Origin, request_header};
+use crate::connection::Connection;
+use crate::request::user::User;
+use crate::tls::ClientCa;
+use crate::tls::client_cert::{subject, uid, validity_bounds};
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub struct Peer {
 
 /// The certificates of a connection, the client's own first, and what they proved last.
 #[derive(Default)]
-pub(crate) struct Certificates {
+pub struct Certificates {
     shown: Vec<CertificateDer<'static>>,
     verdict: ArcSwapOption<Verdict>,
 }
@@ -158,7 +158,7 @@ impl Certificates {
     }
 
     /// The certificates in DER, the client's own first.
-    pub(crate) fn der(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn der(&self) -> impl Iterator<Item = &[u8]> {
         self.shown.iter().map(|certificate| &**certificate)
     }
 }

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use drydock_serving::request::user::User;
 use http::HeaderMap;
 
 use super::peer::{Certificates, Peer};
 use super::token;
+use crate::request::user::User;
 
 /// Where a request comes from, and when it must be answered.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Caller {
 
 /// What proved who sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProvedBy {
+pub enum ProvedBy {
     /// Nothing: the sender is anonymous.
     Nothing,
     /// A bearer token.
@@ -61,7 +61,7 @@ pub(crate) enum ProvedBy {
 }
 
 /// What has to stay valid for as long as a request is open. It stays in memory for so long, and is shown nowhere.
-pub(crate) enum Credential {
+pub enum Credential {
     /// Nothing: the sender is anonymous.
     None,
     /// A bearer token.
@@ -77,12 +77,12 @@ pub(crate) enum Credential {
 
 impl Credential {
     /// Returns the token in these headers. To be called before authentication, which removes it.
-    pub(crate) fn shown(headers: &HeaderMap) -> Option<String> {
+    pub fn shown(headers: &HeaderMap) -> Option<String> {
         token::bearer(headers).map(str::to_owned)
     }
 
     /// Returns the credential that proved who sends a request on the connection of `peer`.
-    pub(crate) fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
+    pub fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
         match (proved_by, token) {
             (ProvedBy::Token, Some(token)) => Self::Token(token),
             (ProvedBy::Certificates, _) => Self::Certificates {

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_serving::request::info::RequestInfo;
-use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewStatus};
 use kube::Client;
 use parking_lot::Mutex;
@@ -19,9 +17,11 @@ pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
 use crate::auth::review::{Answers, CacheLimits, HostAnswer, Key, ReviewLimiter, ReviewRequest, Reviews};
+use crate::request::info::RequestInfo;
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// How long an answer is remembered.
-pub(crate) const REMEMBER: Duration = Duration::from_secs(10);
+pub const REMEMBER: Duration = Duration::from_secs(10);
 const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
 /// Longer questions are not remembered: their length is the caller's choice
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
@@ -86,13 +86,13 @@ impl Authorizer {
     }
 
     /// The key of a question: questions with equal keys get the same answer.
-    pub(crate) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
+    pub fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
         question::key(user, attributes)
     }
 
     /// Returns until when the host's answer is remembered. If it is not, returns the time for an answer that comes
     /// now.
-    pub(crate) fn known_until(&self, user: &User, attributes: &Attributes) -> Instant {
+    pub fn known_until(&self, user: &User, attributes: &Attributes) -> Instant {
         let known = self.known.lock().fresh_until(&question::key(user, attributes));
         known.unwrap_or_else(|| Instant::now() + REMEMBER)
     }

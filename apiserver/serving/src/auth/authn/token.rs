@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drydock_machinery::ApiError;
-use drydock_serving::request::user::User;
 use http::HeaderMap;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo};
 use kube::Client;
@@ -16,6 +15,7 @@ use super::Origin;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, Key, Payer, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };
+use crate::request::user::User;
 
 /// How long an answer is used without asking again.
 const FRESH: Duration = Duration::from_secs(10);

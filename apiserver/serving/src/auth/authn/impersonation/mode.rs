@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use drydock_machinery::{ApiError, names};
-use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 
 use super::wanted;
 use crate::auth::authz::Attributes;
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Group of the resources that only impersonation knows.
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -26,7 +26,7 @@ const MANY: usize = 4;
 
 /// A mode of impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ImpersonationMode {
+pub enum ImpersonationMode {
     /// A service account as the node on which its pod runs.
     AssociatedNode,
     /// Any caller as a node.
@@ -62,7 +62,7 @@ impl ImpersonationMode {
     }
 
     /// The verb that allows it, which the audit log shows unless the mode is the legacy one.
-    pub(crate) fn verb(self) -> String {
+    pub fn verb(self) -> String {
         match self {
             Self::Legacy => "impersonate".to_owned(),
             mode => format!("impersonate:{}", mode.name()),

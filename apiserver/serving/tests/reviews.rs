@@ -1,4 +1,5 @@
 //! Reviews of tokens and of access: shared while they are in flight, remembered apart for each caller.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -7,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use drydock_server::auth::authn::{Caller, Origin, TokenReviewer};
-use drydock_server::auth::authz::{Attributes, Authorizer};
-use drydock_server::auth::review::ReviewLimiter;
+use drydock_serving::auth::authn::{Caller, Origin, TokenReviewer};
+use drydock_serving::auth::authz::{Attributes, Authorizer};
+use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::request::user::User;
 use futures::FutureExt;
 use futures::future::join_all;

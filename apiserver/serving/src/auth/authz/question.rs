@@ -1,6 +1,6 @@
 //! The key of a question, in bytes: requests with equal keys get the same answer.
 
-use drydock_serving::request::user::User;
+use crate::request::user::User;
 
 use super::Attributes;
 

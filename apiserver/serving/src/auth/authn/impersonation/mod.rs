@@ -8,7 +8,6 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use drydock_machinery::ApiError;
-use drydock_serving::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use http::HeaderMap;
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -16,8 +15,9 @@ use parking_lot::Mutex;
 use super::AUTHENTICATED;
 use crate::auth::authn::Caller;
 use crate::auth::authz::{Attributes, Authorizer};
+use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
-pub(crate) use mode::ImpersonationMode;
+pub use mode::ImpersonationMode;
 
 /// Maximum groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
 const MOST: usize = 128;
@@ -35,7 +35,7 @@ pub struct Impersonated {
     /// The user.
     pub user: Arc<User>,
     /// The mode in which that was allowed.
-    pub(crate) mode: ImpersonationMode,
+    pub mode: ImpersonationMode,
 }
 
 impl Impersonated {
@@ -77,7 +77,7 @@ impl Impersonation {
     ///
     /// # Errors
     /// 403 if not.
-    pub(crate) async fn may_still_act_as(
+    pub async fn may_still_act_as(
         &self,
         mode: ImpersonationMode,
         caller: &Caller,

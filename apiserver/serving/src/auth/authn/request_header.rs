@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use drydock_serving::request::user::User;
-use drydock_serving::tls::client_cert::subject;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 
 use super::HostConfig;
+use crate::request::user::User;
+use crate::tls::client_cert::subject;
 
 /// Whether a certificate under the front proxies' CA is a front proxy's, by its common name.
 pub fn is_front_proxy(config: &HostConfig, certificate: &CertificateDer<'static>) -> bool {
@@ -74,7 +74,7 @@ fn after<'a>(name: &'a HeaderName, prefix: &str) -> Option<&'a str> {
 
 /// Malformed escapes leave the whole key as it is (Go: `url.PathUnescape`).
 fn unescaped(key: &str) -> String {
-    if drydock_serving::request::query::escapes_are_whole(key.as_bytes()) {
+    if crate::request::query::escapes_are_whole(key.as_bytes()) {
         percent_decode_str(key).decode_utf8_lossy().into_owned()
     } else {
         key.to_owned()

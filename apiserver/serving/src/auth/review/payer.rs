@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use drydock_serving::request::user::{Network, User};
+use crate::request::user::{Network, User};
 
 use crate::auth::authn::{Caller, Origin};
 
@@ -46,7 +46,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
-    use drydock_serving::request::user::ANONYMOUS;
+    use crate::request::user::ANONYMOUS;
 
     use super::*;
 

@@ -2,14 +2,14 @@
 
 use drydock_machinery::ApiError;
 use drydock_machinery::quote::go_quote;
-use drydock_serving::request::info::RequestInfo;
-use drydock_serving::request::user::User;
 use k8s_openapi::api::authorization::v1::{
     FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes,
     SubjectAccessReviewSpec,
 };
 
 use super::Decision;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
 
 /// One question to the authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

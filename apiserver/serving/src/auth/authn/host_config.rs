@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use drydock_logging::WatchFailures;
-use drydock_serving::tls::ClientCa;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use parking_lot::Mutex;
+
+use crate::tls::ClientCa;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_machinery::ApiError;
-use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 
 use super::fair_queues::PermitRequest;
 pub use super::fair_queues::ReviewBounds;
@@ -13,6 +12,7 @@ use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
 use crate::auth::authn::{Caller, Origin};
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// No bound on the rate.
 const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };

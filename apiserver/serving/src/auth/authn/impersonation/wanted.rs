@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use drydock_machinery::field::{Error, Path, aggregate};
 use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, names};
-use drydock_serving::request::user::User;
 use http::{HeaderMap, HeaderName};
 
 use crate::auth::authn::request_header::{first, keys_under};
+use crate::request::user::User;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");

@@ -14,14 +14,12 @@ use std::time::{Instant, SystemTime};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
-pub use caller::{Caller, Origin};
-pub(crate) use caller::{Credential, ProvedBy};
-use drydock_serving::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
+use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
+pub use caller::{Caller, Credential, Origin, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
-pub(crate) use peer::Certificates;
 use peer::Verdict;
-pub use peer::{Peer, Proof};
+pub use peer::{Certificates, Peer, Proof};
 pub use token::TokenReviewer;
 
 /// Group of all authenticated users.
@@ -44,7 +42,7 @@ impl Authenticator {
     /// Returns the user behind a request and what proves it, and removes the credentials from the headers. Fails with
     /// 401 for wrong credentials, even where anonymous requests are allowed. A request with a token may wait for the
     /// host's review for a part of the time before `deadline`.
-    pub(crate) async fn authenticate(
+    pub async fn authenticate(
         &self,
         headers: &mut HeaderMap,
         peer: &Peer,
@@ -103,7 +101,7 @@ impl Authenticator {
 
     /// Whether certificates still prove that the sender is this user, or a front proxy that speaks for the user. `None` while
     /// the host has not said whose certificates are trusted.
-    pub(crate) fn certifies(&self, certificates: &Certificates, user: &User) -> Option<bool> {
+    pub fn certifies(&self, certificates: &Certificates, user: &User) -> Option<bool> {
         if !self.config.knows_its_cas() {
             return None;
         }
@@ -117,7 +115,7 @@ impl Authenticator {
     }
 
     /// The user of a token; see [`TokenReviewer::owner`].
-    pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+    pub async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
         match &self.tokens {
             Some(reviewer) => reviewer.owner(token, origin).await,
             None => Ok(None),
@@ -125,7 +123,7 @@ impl Authenticator {
     }
 
     /// Until when the user of a token is remembered.
-    pub(crate) fn known_until(&self, token: &str) -> Instant {
+    pub fn known_until(&self, token: &str) -> Instant {
         self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
     }
 
@@ -160,12 +158,12 @@ fn with_authenticated_group(mut user: User) -> Arc<User> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_serving::tls::{ClientCa, self_signed};
     use rustls::pki_types::pem::PemObject;
 
     use rustls::pki_types::CertificateDer;
 
     use super::*;
+    use crate::tls::{ClientCa, self_signed};
 
     /// A CA, and a certificate by it.
     fn issued() -> (ClientCa, Vec<CertificateDer<'static>>) {

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use drydock_serving::request::info::RequestInfo;
-use drydock_serving::wire::status;
 use http::Response;
 use http::request::Parts;
 use kube::Client;
@@ -16,6 +14,8 @@ use kube::Client;
 use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::auth::review::ReviewLimiter;
+use crate::request::info::RequestInfo;
+use crate::wire::status;
 
 /// Longest time for both answers.
 const LIMIT: Duration = Duration::from_secs(10);
