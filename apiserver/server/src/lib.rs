@@ -4,7 +4,6 @@
 //! ```text
 //!   generic             a whole server from options and kinds
 //!   grpc                the calls of a mounted gRPC service, by the same steps as requests
-//!   serve               the port: connections, TLS handshakes, HTTP/1.1 and HTTP/2, orderly shutdown
 //!   chain               the order of a request: deadline, authentication, audit, flow control, authorization ...
 //!   api_group           what is mounted where: resources, discovery, OpenAPI
 //!   handlers            the verbs, one file each, and the state of a request that they share
@@ -22,7 +21,6 @@ pub mod generic;
 
 pub mod chain;
 pub mod grpc;
-pub mod serve;
 
 pub mod api_group;
 pub mod handlers;

@@ -2,6 +2,7 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   serve               the port: connections, TLS handshakes, HTTP/1.1 and HTTP/2, orderly shutdown
 //!   auth                authn, authz, and the reviews by which the host decides
 //!   wire                the form of an answer: what the client negotiated, Status, bytes
 //!   connection          what can be ended from outside: a connection, or one of its streams
@@ -16,5 +17,6 @@ pub mod connection;
 pub mod guarded_body;
 pub mod host;
 pub mod request;
+pub mod serve;
 pub mod tls;
 pub mod wire;

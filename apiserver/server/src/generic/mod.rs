@@ -27,6 +27,7 @@ use drydock_serving::auth::authn::{HostConfigSource, TokenReviewer};
 use drydock_serving::auth::authz::Authorizer;
 use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::host;
+use drydock_serving::serve::{self, Bounds};
 use drydock_serving::tls;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
@@ -48,7 +49,6 @@ use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
 use crate::metrics::Metrics;
-use crate::serve::{self, Bounds};
 use shutdown::Shutdown;
 
 /// A server whose port and storage are open. It serves while it is run.

@@ -39,13 +39,13 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_serving::auth::authn::Peer;
 use drydock_serving::request::user::User;
+use drydock_serving::serve::RequestHandler;
 use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
 use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::responses::ResponseBody;
-use crate::serve::RequestHandler;
 pub use read::Read;
 use recheck::recheck_streams;
 use routes::Routes;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use drydock_serving::request::user::Network;
+use crate::request::user::Network;
 
 use super::groups::{Groups, Id};
 

@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_serving::request::user::Network;
+use crate::request::user::Network;
 
 use super::groups::{Groups, Id, Member};
 use super::unfinished_heads::{Owner, UnfinishedHeads};

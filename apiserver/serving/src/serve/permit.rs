@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use drydock_serving::auth::authn::peer::{Observer, Proof};
-use drydock_serving::request::user::Network;
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{ConnectionStage, Connections};
 use super::groups::Id;
+use crate::auth::authn::peer::{Observer, Proof};
+use crate::request::user::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;
 

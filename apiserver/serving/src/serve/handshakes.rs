@@ -9,7 +9,7 @@
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of
 //! its address was open for about a second, clients that reconnect as soon as they are closed cause no more
 //! handshakes than that, and a probe beside them waits for a few tenths of a second. The handshakes of a tenth of a
-//! second may begin together. Reviews are spaced out instead ([`drydock_serving::auth::review`]); with that, clients that
+//! second may begin together. Reviews are spaced out instead ([`crate::auth::review`]); with that, clients that
 //! reconnect at once would be the newest each time.
 //!
 //! Verifying the certificates that a client has shown costs as much again. Connections that wait for that go before
@@ -20,11 +20,11 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use drydock_serving::request::user::Network;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::groups::Id;
+use crate::request::user::Network;
 
 /// The span of time in which the handshakes of an address are counted, and how many such spans a second has.
 const SPAN: Duration = Duration::from_millis(100);

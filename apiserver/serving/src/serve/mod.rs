@@ -33,9 +33,9 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::authn::Peer;
 use connections::ConnectionStage;
 use converse::{Client, converse, peer};
-use drydock_serving::auth::authn::Peer;
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
 use write_coalescing::WRITE_BUFFER;

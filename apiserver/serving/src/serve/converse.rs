@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
-use drydock_serving::auth::authn::Peer;
-use drydock_serving::connection::StreamExecutor;
-use drydock_serving::guarded_body::guard;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use http::{Request, Version};
@@ -27,6 +24,9 @@ use super::unfinished_heads::FrameScanner;
 use super::windows::{Rewind, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
+use crate::auth::authn::Peer;
+use crate::connection::StreamExecutor;
+use crate::guarded_body::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
