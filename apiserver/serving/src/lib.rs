@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   serve               the port: connections, TLS handshakes, HTTP/1.1 and HTTP/2, orderly shutdown
+//!   health              /livez, /readyz and /healthz
 //!   auth                authn, authz, and the reviews by which the host decides
 //!   wire                the form of an answer: what the client negotiated, Status, bytes
 //!   connection          what can be ended from outside: a connection, or one of its streams
@@ -12,11 +13,14 @@
 //!   request             what a request says of itself: info, user, query
 //! ```
 
+pub mod serve;
+
 pub mod auth;
+pub mod health;
+pub mod wire;
+
 pub mod connection;
 pub mod guarded_body;
 pub mod host;
 pub mod request;
-pub mod serve;
 pub mod tls;
-pub mod wire;

@@ -5,7 +5,6 @@
 
 mod access;
 mod deadline;
-pub mod health;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -17,6 +16,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
 use drydock_serving::auth::authz::{Attributes, Authorizer};
+use drydock_serving::health::Health;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use drydock_serving::wire::status;
@@ -27,7 +27,6 @@ use tracing::Instrument;
 
 use crate::api_group::{ApiGroup, Request};
 use crate::audit::{self, Audit, AuditContext};
-use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::spans;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use drydock_serving::auth::authn::Authenticator;
+use drydock_serving::health::Health;
 use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -11,7 +12,6 @@ use super::Server;
 use super::shutdown::Shutdown;
 use crate::api_group::ApiGroup;
 use crate::chain::Chain;
-use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::grpc::{Grpc, Mux};
 use crate::handlers::fencing::FencingTokens;

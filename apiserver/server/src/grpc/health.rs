@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_serving::health::Health;
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response, health_server};
-
-use crate::chain::health::Health;
 
 /// Name of the service.
 pub(super) const NAME: &str = "grpc.health.v1.Health";

@@ -98,7 +98,7 @@ impl Grpc {
     /// The service's descriptors cannot be decoded.
     pub fn new(
         service: Arc<dyn Service>,
-        health: crate::chain::health::Health,
+        health: drydock_serving::health::Health,
         shutdown: CancellationToken,
     ) -> Result<Self, tonic_reflection::server::Error> {
         let why = "Too many bytes in the messages of calls in flight, please try again later.";

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
+use drydock_serving::health::Health;
 use drydock_serving::request::user::User;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -13,7 +14,6 @@ use tonic_reflection::server::{Builder, Error};
 
 use super::health::{CHECK, Readiness, WATCH};
 use super::{Read, Service};
-use crate::chain::health::Health;
 
 /// Answers the calls of one of the services that every server has.
 pub(super) type Handler = Box<dyn Fn(Request<Body>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
-use drydock_serving::request::query::Query;
 use http::{Method, Response, StatusCode, header};
+
+use crate::request::query::Query;
 
 /// The paths that need no authentication.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
