@@ -1,5 +1,5 @@
-//! A generic Kubernetes API server: everything between a connection and storage, with no knowledge of the kinds
-//! that it serves. A module uses those below it alone; `conformance/architecture` keeps that.
+//! A generic Kubernetes API server: everything between the secure port (`drydock_serving`) and storage, with no
+//! knowledge of the kinds that it serves. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
 //!   generic             a whole server from options and kinds
@@ -10,11 +10,11 @@
 //!   watch               the body of a watch's response
 //!   admission           what a deployment checks and changes in a write
 //!   audit               the audit log
-//!   wire                bytes from and to objects: the only place that knows wire formats
+//!   wire                bytes from and to objects, in the wire formats of `drydock_serving::wire`
 //!   responses           responses on their way out: what they hold, and what ends them
 //!   metrics             what /metrics shows
 //!   flow_control        seats, budgets and threads, shared fairly
-//!   request             what a request says of itself: info, user, query, options
+//!   request             the options of a request, and what the log and its answer say of it
 //! ```
 
 pub mod generic;

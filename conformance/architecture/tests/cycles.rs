@@ -8,6 +8,8 @@ use drydock_architecture::{none, source};
 const LAYERED: &[&str] = &[
     "apiserver/server/src/",
     "apiserver/server/src/handlers/",
+    "apiserver/serving/src/",
+    "apiserver/serving/src/wire/",
     "controllers/eviction/src/",
     "controllers/interceptors/src/",
     "controllers/interceptors/src/daemonset/",

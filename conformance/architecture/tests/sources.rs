@@ -4,10 +4,15 @@ use drydock_architecture::none;
 use drydock_architecture::repository::SourceFile;
 use drydock_architecture::source::{self, code, functions, is_test};
 
-/// The crates that serve any kind. Someone with kinds of their own takes the first three and writes one folder; the
-/// fourth is for who wants the host's policies and webhooks asked as well.
-const GENERIC: [&str; 4] =
-    ["apiserver/machinery/", "apiserver/storage/", "apiserver/server/", "apiserver/admission/"];
+/// The crates that serve any kind. Someone with kinds of their own takes the first four and writes one folder; the
+/// fifth is for who wants the host's policies and webhooks asked as well.
+const GENERIC: [&str; 5] = [
+    "apiserver/machinery/",
+    "apiserver/storage/",
+    "apiserver/serving/",
+    "apiserver/server/",
+    "apiserver/admission/",
+];
 /// How our kinds are spoken of.
 const OUR_KINDS: [&str; 6] = ["eviction", "maintenance", "interceptor", "evictor", "requester", "drainplan"];
 

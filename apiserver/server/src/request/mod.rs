@@ -1,4 +1,4 @@
-//! What a request says of itself beside its path and user: its options, and what is told of it. Nothing here does I/O.
+//! The options of a request, and what the log and its answer say of it. Nothing here does I/O.
 
 pub mod continue_token;
 pub mod delete_options;
