@@ -1,4 +1,5 @@
-//! A body that keeps something until it has been sent.
+//! A body that keeps something until it has been sent: the count of a connection's open requests, or the record of an
+//! audit event.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
