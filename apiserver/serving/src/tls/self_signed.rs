@@ -110,7 +110,7 @@ fn serves(files: &Files, names: &[String]) -> bool {
 }
 
 fn served(files: &Files, names: &[String]) -> Result<(), AnyError> {
-    let pair = super::serving::read(&files.certificate, &files.key)?;
+    let pair = super::read(&files.certificate, &files.key)?;
     let leaf = pair.cert.first().ok_or("no certificate")?;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?)?;
