@@ -1,8 +1,10 @@
-//! Reads the flags of a program, or explains in one line why they are refused.
+//! Reads the flags of a program, among them durations in the format of Kubernetes' flags, or explains in one line why they
+//! are refused.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -55,6 +57,23 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Maximum duration of a flag. A much longer one, added to the current time, could overflow.
+const LONGEST_DURATION: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Parses a duration such as `20m` or `1m30s`; `0` is zero.
+///
+/// # Errors
+/// What is wrong with it, for the error about the flag.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
+    let duration = Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())?;
+    if duration > LONGEST_DURATION { Err("must be at most 8760h, a year".to_owned()) } else { Ok(duration) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +111,19 @@ mod tests {
     #[test]
     fn a_file_that_is_not_there_is_named() {
         assert!(line(&["--config=/nowhere.yaml"]).contains("--config: /nowhere.yaml: No such file"));
+    }
+
+    #[test]
+    fn durations_are_written_as_in_kubernetes() {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("24h"), Ok(Duration::from_secs(24 * 3600)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_no_time_to_wait_is_refused() {
+        assert_eq!(duration("-1s"), Err("must not be negative".into()));
+        assert_eq!(duration("9000h"), Err("must be at most 8760h, a year".into()));
+        assert_eq!(duration("soon"), Err("not a duration like 20m or 90s".into()));
     }
 }
