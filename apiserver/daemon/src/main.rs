@@ -6,9 +6,6 @@
 mod admission;
 mod data;
 mod flags;
-mod host;
-mod options;
-mod progress;
 mod server;
 mod stream;
 

@@ -11,16 +11,19 @@ use drydock_api::node_maintenance::{NodeSelector, node_selector};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
+use drydock_serving::host::Reflector;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
 use super::node_delete::selector_of;
-use crate::host::HostNodes;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 /// Maximum number of empty terms for which one write gets warnings; a selector may have any number of them.
 const MOST_EMPTY_TERMS: usize = 10;
 
+/// The labels of every node, by its name.
 type Nodes = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The admission check.
@@ -32,6 +35,27 @@ impl NodeSelection {
     /// Creates the check over `nodes`.
     pub fn new(nodes: Arc<HostNodes>) -> Self {
         Self { nodes }
+    }
+}
+
+/// Watches the host's nodes for their names and labels.
+pub struct HostNodes(Reflector<Node>);
+
+impl HostNodes {
+    /// Starts the watch.
+    pub fn follow(client: Client) -> Self {
+        Self(Reflector::start("nodes", Api::all(client)))
+    }
+
+    /// Whether the initial list of nodes has been read.
+    pub fn ready(&self) -> bool {
+        self.0.ready()
+    }
+
+    /// Returns the labels of every node, by its name.
+    fn all(&self) -> Nodes {
+        let nodes = self.0.known().state();
+        nodes.iter().map(|node| (node.name_any(), node.labels().clone())).collect()
     }
 }
 
