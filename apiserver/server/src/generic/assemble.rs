@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
 use super::Server;
-use super::shutdown::Shutdown;
+use super::run::Shutdown;
 use crate::api_group::ApiGroup;
 use crate::chain::Chain;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};

@@ -16,7 +16,7 @@
 
 mod assemble;
 mod options;
-mod shutdown;
+mod run;
 mod trust;
 
 use std::path::Path;
@@ -28,7 +28,7 @@ use drydock_serving::auth::authz::Authorizer;
 use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::health::Check;
 use drydock_serving::host;
-use drydock_serving::serve::{self, Bounds};
+use drydock_serving::serve;
 use drydock_serving::tls;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
@@ -37,8 +37,6 @@ use drydock_storage::storage::Storage;
 use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
-use tokio_util::task::AbortOnDropHandle;
-use tracing::{Instrument, info_span};
 
 pub use options::{HostFiles, Options, Trust};
 
@@ -49,7 +47,6 @@ use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
 use crate::metrics::Metrics;
-use shutdown::Shutdown;
 
 /// A server whose port and storage are open. It serves while it is run.
 pub struct Server {
@@ -175,48 +172,6 @@ impl Server {
         holds: impl Fn() -> bool + Send + Sync + 'static,
     ) {
         self.checks.push((name, Arc::new(move || if holds() { Ok(()) } else { Err(why.to_owned()) })));
-    }
-
-    /// Serves until SIGTERM or SIGINT.
-    pub async fn run(mut self) -> anyhow::Result<()> {
-        let shutdown = Shutdown::default();
-        self.add_checks(&shutdown);
-        location::compact(&self.backend, shutdown.now.clone());
-        tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
-        tokio::spawn(self.trusted.clone().follow(self.client.clone()));
-        tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));
-        self.announce();
-        let audit = self.audit.clone();
-        let connections_per_address = self.options.max_connections_per_address;
-        let bounds = Bounds { connections_per_address, ..Bounds::default() };
-        let (listener, tls, mux) = self.assemble(&shutdown)?;
-        let responses = mux.chain.responses.clone();
-        let mux = Arc::new(mux);
-        let look_after = async move { responses.look_after().await };
-        // These tasks run until the last connection has ended, which may be long after `shutdown.now`.
-        let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
-        let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
-        serve::serve(listener, tls, mux, shutdown.now, bounds).await;
-        if let Some(audit) = audit {
-            audit.flush().await;
-        }
-        tracing::info!("stopped");
-        Ok(())
-    }
-
-    fn add_checks(&mut self, shutdown: &Shutdown) {
-        let (trusted, namespaces) = (self.trusted.clone(), self.namespaces.clone());
-        let (caches, shutdown) = (self.caches.clone(), shutdown.clone());
-        self.ready_when("storage", "a cache is not filled", move || caches.iter().all(|c| c.ready()));
-        let unread = "not read from the host";
-        self.ready_when("authentication-config", unread, move || trusted.is_ready());
-        self.ready_when("namespaces", unread, move || namespaces.ready());
-        self.ready_when("shutdown", "shutting down", move || !shutdown.is_unready());
-    }
-
-    fn announce(&self) {
-        let Options { identity, address, storage, .. } = &self.options;
-        tracing::info!(%address, storage = storage.name(), version = identity.version, "{} serves", identity.title);
     }
 }
 
