@@ -28,7 +28,7 @@ where
 {
     fn execute(&self, future: F) {
         let stream = Http2Stream::default();
-        let task = tokio::spawn(Serving { future, stream: Some(stream.clone()) });
+        let task = tokio::spawn(StreamTask { future, stream: Some(stream.clone()) });
         let _ = stream.task.set(task.abort_handle());
     }
 }
@@ -68,14 +68,14 @@ pub fn within<T>(stream: Http2Stream, send: impl FnOnce() -> T) -> T {
 
 pin_project! {
     /// The task of a stream. It sets [`STREAM`] while it is polled, until [`current`] has taken the stream.
-    struct Serving<F> {
+    struct StreamTask<F> {
         #[pin]
         future: F,
         stream: Option<Http2Stream>,
     }
 }
 
-impl<F: Future> Future for Serving<F> {
+impl<F: Future> Future for StreamTask<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
