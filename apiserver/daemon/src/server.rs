@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{HostFiles, Options, Server, Trust};
-use drydock_serving::tls::Serving;
+use drydock_serving::tls::CertificateSource;
 
 use crate::admission::{
     HostNodes, NodeDelete, NodeSelection, PodDelete, StatusPermission, UnnamedReviewUsers,
@@ -31,7 +31,7 @@ fn options(flags: &Flags) -> Options {
     Options {
         identity: Identity { title: "Drydock", version: env!("CARGO_PKG_VERSION") },
         address: flags.address(),
-        serving: Serving {
+        serving: CertificateSource {
             files: flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()),
             cert_dir: flags.cert_dir.clone(),
             names: flags.tls_san.clone(),

@@ -9,7 +9,7 @@ use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
 use drydock_command::{Refusal, duration};
-use drydock_serving::tls::Serving;
+use drydock_serving::tls::CertificateSource;
 
 use crate::controllers;
 
@@ -107,9 +107,9 @@ impl Flags {
     }
 
     /// The certificate to serve with.
-    pub fn serving(&self) -> Serving {
+    pub fn serving(&self) -> CertificateSource {
         let address = Some(self.bind_address).filter(|address| !address.is_unspecified());
-        Serving {
+        CertificateSource {
             files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
             cert_dir: self.cert_dir.clone(),
             names: address.iter().map(IpAddr::to_string).collect(),

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use drydock_serving::tls::Serving;
+use drydock_serving::tls::CertificateSource;
 use drydock_storage::location::StorageLocation;
 
 use crate::api_group::Identity;
@@ -19,7 +19,7 @@ pub struct Options {
     /// Where it listens: --bind-address, --secure-port.
     pub address: SocketAddr,
     /// The certificate that it shows to clients.
-    pub serving: Serving,
+    pub serving: CertificateSource,
     /// How it reaches the host.
     pub host: HostFiles,
     /// Which CAs and headers it trusts in place of the host's ConfigMap.
@@ -81,7 +81,7 @@ impl Options {
         Self {
             identity,
             address: (Ipv4Addr::LOCALHOST, port).into(),
-            serving: Serving { files: None, cert_dir: folder.join("certs"), names: Vec::new() },
+            serving: CertificateSource { files: None, cert_dir: folder.join("certs"), names: Vec::new() },
             host: HostFiles::default(),
             trust: Trust::default(),
             storage: StorageLocation::Embedded { folder: folder.join("data"), quota: None },

@@ -101,7 +101,7 @@ fn read(certificate_file: &PathBuf, key_file: &PathBuf) -> io::Result<CertifiedK
 
 /// Where the serving certificate comes from.
 #[derive(Clone, Debug)]
-pub struct Serving {
+pub struct CertificateSource {
     /// --tls-cert-file and --tls-private-key-file; made in `cert_dir` if absent.
     pub files: Option<(PathBuf, PathBuf)>,
     /// --cert-dir
@@ -110,7 +110,7 @@ pub struct Serving {
     pub names: Vec<String>,
 }
 
-impl Serving {
+impl CertificateSource {
     /// Loads the certificate, makes it where none is given, and keeps it fresh from now on: it is read again when its
     /// files change, and one that was made is replaced before it ends.
     ///
