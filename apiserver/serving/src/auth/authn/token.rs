@@ -29,13 +29,13 @@ const LONGEST: usize = 32 << 10;
 /// Asks the host whose token it is.
 pub struct TokenReviewer {
     reviews: Arc<Reviews<TokenReview, Option<Arc<User>>>>,
-    cache: Arc<Cache>,
+    cache: Arc<RememberedTokens>,
     audiences: Option<Vec<String>>,
 }
 
 /// The host's answers, by hashes of tokens, so that no token stays in memory longer than its review. Known and unknown
 /// tokens are apart, as any client can make up unknown ones.
-struct Cache {
+struct RememberedTokens {
     known: Mutex<Answers<Arc<User>>>,
     unknown: Mutex<Answers<()>>,
 }
@@ -66,7 +66,7 @@ impl TokenReviewer {
         let (known, unknown) = (Mutex::new(Answers::new(known)), Mutex::new(Answers::new(unknown)));
         Self {
             reviews: Reviews::new(client, limiter),
-            cache: Arc::new(Cache { known, unknown }),
+            cache: Arc::new(RememberedTokens { known, unknown }),
             audiences: None,
         }
     }
@@ -132,7 +132,7 @@ impl TokenReviewer {
     }
 }
 
-impl Cache {
+impl RememberedTokens {
     fn get(&self, key: &Key) -> Remembered {
         let now = Instant::now();
         if let Some((user, is_fresh)) = self.known.lock().get(key, now) {
