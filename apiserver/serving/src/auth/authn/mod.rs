@@ -18,7 +18,7 @@ use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Credential, Origin, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
-use peer::Verdict;
+use peer::CertificateVerdict;
 pub use peer::{Certificates, Peer, Proof};
 pub use token::TokenReviewer;
 
@@ -80,7 +80,7 @@ impl Authenticator {
         headers: &mut HeaderMap,
         peer: &Peer,
         origin: &Origin,
-        (config, verdict): (&HostConfig, &Verdict),
+        (config, verdict): (&HostConfig, &CertificateVerdict),
     ) -> Result<(Arc<User>, ProvedBy), ApiError> {
         let proxied = verdict.is_front_proxy.then(|| request_header::user(config, headers)).flatten();
         request_header::strip(config, headers);

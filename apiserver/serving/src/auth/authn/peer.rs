@@ -56,11 +56,11 @@ pub struct Peer {
 #[derive(Default)]
 pub struct Certificates {
     shown: Vec<CertificateDer<'static>>,
-    verdict: ArcSwapOption<Verdict>,
+    verdict: ArcSwapOption<CertificateVerdict>,
 }
 
 /// What the certificates prove, under one configuration.
-pub(super) struct Verdict {
+pub(super) struct CertificateVerdict {
     config: Arc<HostConfig>,
     from: SystemTime,
     /// When the next of the certificates becomes valid or expires.
@@ -139,18 +139,18 @@ impl Peer {
     }
 
     /// What its certificates prove now.
-    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
+    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<CertificateVerdict> {
         self.certificates.verdict(config, now)
     }
 }
 
 impl Certificates {
     /// What they prove now.
-    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
+    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<CertificateVerdict> {
         match &*self.verdict.load() {
             Some(known) if known.holds(config, now) => known.clone(),
             _ => {
-                let verdict = Arc::new(Verdict::new(config, &self.shown, now));
+                let verdict = Arc::new(CertificateVerdict::new(config, &self.shown, now));
                 self.verdict.store(Some(verdict.clone()));
                 verdict
             }
@@ -163,7 +163,7 @@ impl Certificates {
     }
 }
 
-impl Verdict {
+impl CertificateVerdict {
     /// Verifies the certificates, once for each CA.
     fn new(config: &Arc<HostConfig>, certificates: &[CertificateDer<'static>], now: SystemTime) -> Self {
         let trusts =
@@ -239,7 +239,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 + second)
     }
 
-    fn user(verdict: &Verdict) -> Option<&str> {
+    fn user(verdict: &CertificateVerdict) -> Option<&str> {
         verdict.user.as_ref().map(|user| user.name.as_str())
     }
 
