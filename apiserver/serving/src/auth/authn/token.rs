@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::Origin;
 use crate::auth::review::{
-    Answers, CacheLimits, HostAnswer, Key, Payer, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
+    Answers, CacheLimits, HostAnswer, Payer, ReviewKey, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };
 use crate::request::user::User;
 
@@ -133,7 +133,7 @@ impl TokenReviewer {
 }
 
 impl RememberedTokens {
-    fn get(&self, key: &Key) -> Remembered {
+    fn get(&self, key: &ReviewKey) -> Remembered {
         let now = Instant::now();
         if let Some((user, is_fresh)) = self.known.lock().get(key, now) {
             let user = user.clone();
@@ -145,7 +145,7 @@ impl RememberedTokens {
         }
     }
 
-    fn put(&self, key: Key, user: Option<Arc<User>>, payer: Payer) {
+    fn put(&self, key: ReviewKey, user: Option<Arc<User>>, payer: Payer) {
         let now = Instant::now();
         match user {
             Some(user) => {
@@ -175,7 +175,7 @@ fn is_for(ours: Option<&[String]>, status: &TokenReviewStatus) -> bool {
     ours.is_none_or(|ours| ours.iter().any(|audience| theirs.contains(audience)))
 }
 
-fn key_of(token: &str) -> Key {
+fn key_of(token: &str) -> ReviewKey {
     Arc::from(Sha256::digest(token.as_bytes()).as_slice())
 }
 

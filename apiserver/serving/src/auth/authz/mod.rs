@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
-use crate::auth::review::{Answers, CacheLimits, HostAnswer, Key, ReviewLimiter, ReviewRequest, Reviews};
+use crate::auth::review::{
+    Answers, CacheLimits, HostAnswer, ReviewKey, ReviewLimiter, ReviewRequest, Reviews,
+};
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -112,7 +114,7 @@ impl Authorizer {
         caller: &Caller,
         user: &User,
         attributes: &Attributes,
-        key: Key,
+        key: ReviewKey,
     ) -> Result<Decision, ApiError> {
         let payer = self.reviews.limiter().payer(caller);
         let (known, put_key, put_for) = (self.known.clone(), key.clone(), payer.clone());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use super::payer::Payer;
-use super::singleflight::Key;
+use super::singleflight::ReviewKey;
 
 /// Each full KiB of a key and its answer counts as one more answer.
 const KIB: usize = 1024;
@@ -24,7 +24,7 @@ pub(crate) struct CacheLimits {
 /// Remembered answers, each counted for the payer whose review it was.
 pub(crate) struct Answers<V> {
     room: CacheLimits,
-    entries: HashMap<Key, Entry<V>>,
+    entries: HashMap<ReviewKey, Entry<V>>,
     shares: HashMap<Payer, PayerShare>,
     by_weight: BTreeSet<(usize, Payer)>,
     weight: usize,
@@ -44,7 +44,7 @@ struct Entry<V> {
 #[derive(Default)]
 struct PayerShare {
     weight: usize,
-    by_age: BTreeMap<u64, Key>,
+    by_age: BTreeMap<u64, ReviewKey>,
 }
 
 impl<V> Answers<V> {
@@ -72,7 +72,7 @@ impl<V> Answers<V> {
     }
 
     /// Remembers an answer that takes `bytes` of memory and counts for `payer`.
-    pub(crate) fn put(&mut self, key: Key, answer: V, bytes: usize, payer: Payer, now: Instant) {
+    pub(crate) fn put(&mut self, key: ReviewKey, answer: V, bytes: usize, payer: Payer, now: Instant) {
         self.remove(&key);
         self.remove_expired(&payer, now);
         let weight = 1 + (key.len() + bytes) / KIB;
@@ -125,7 +125,7 @@ impl<V> Answers<V> {
         key.map(|key| self.remove(&key)).is_some()
     }
 
-    fn oldest_of(&self, payer: &Payer) -> Option<Key> {
+    fn oldest_of(&self, payer: &Payer) -> Option<ReviewKey> {
         self.shares.get(payer)?.by_age.first_key_value().map(|(_, key)| key.clone())
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     const ROOM: CacheLimits =
         CacheLimits { most: 100, fresh: Duration::from_secs(10), kept: Duration::from_secs(60) };
 
-    fn key(text: &str) -> Key {
+    fn key(text: &str) -> ReviewKey {
         text.as_bytes().into()
     }
 

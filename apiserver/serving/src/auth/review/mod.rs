@@ -30,4 +30,4 @@ pub(crate) use ask::HostAnswer;
 pub(crate) use payer::Payer;
 pub(crate) use queue::ReviewPermit;
 pub(crate) use reviews::{ReviewRequest, Reviews};
-pub(crate) use singleflight::Key;
+pub(crate) use singleflight::ReviewKey;

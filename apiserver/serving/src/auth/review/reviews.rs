@@ -13,7 +13,7 @@ use super::ask::{HostAnswer, HostAnswers, ask};
 use super::limiter::ReviewLimiter;
 use super::payer::Payer;
 use super::queue::ReviewPermit;
-use super::singleflight::{Awaited, Begun, Flight, Key, Singleflight};
+use super::singleflight::{Awaited, Begun, Flight, ReviewKey, Singleflight};
 use crate::auth::authn::Origin;
 
 /// Asks the host by objects of `K`. The caller makes a `V` of each answer, and remembers it.
@@ -27,7 +27,7 @@ pub(crate) struct Reviews<K, V> {
 /// What sharing and bounding need to know of a question.
 pub(crate) struct ReviewRequest<'a> {
     /// Equal questions have equal keys.
-    pub(crate) key: Key,
+    pub(crate) key: ReviewKey,
     /// The payer of its review.
     pub(crate) payer: Payer,
     /// Where the request comes from.

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The key of a question: equal questions have equal keys.
-pub(crate) type Key = Arc<[u8]>;
+pub(crate) type ReviewKey = Arc<[u8]>;
 
 /// What becomes of a review: nothing yet, no answer, or the answer.
 type Outcome<V> = Option<Option<V>>;
 
 /// The reviews in flight of one sort.
-pub(super) struct Singleflight<V>(Mutex<HashMap<Key, watch::Sender<Outcome<V>>>>);
+pub(super) struct Singleflight<V>(Mutex<HashMap<ReviewKey, watch::Sender<Outcome<V>>>>);
 
 /// Waits for the answer of a review in flight.
 pub(super) struct Awaited<V>(watch::Receiver<Outcome<V>>);
@@ -23,7 +23,7 @@ pub(super) struct Awaited<V>(watch::Receiver<Outcome<V>>);
 /// A review in flight, until it has its answer.
 pub(super) struct Flight<V> {
     singleflight: Arc<Singleflight<V>>,
-    key: Key,
+    key: ReviewKey,
     sender: watch::Sender<Outcome<V>>,
 }
 
@@ -43,12 +43,12 @@ impl<V> Singleflight<V> {
     }
 
     /// The review in flight of `key`, if there is one.
-    pub(super) fn find(&self, key: &Key) -> Option<Awaited<V>> {
+    pub(super) fn find(&self, key: &ReviewKey) -> Option<Awaited<V>> {
         self.0.lock().get(key).map(|sender| Awaited(sender.subscribe()))
     }
 
     /// Begins a review of `key`, unless one is in flight or the answer is `known` by now.
-    pub(super) fn begin(self: &Arc<Self>, key: Key, known: impl FnOnce() -> Option<V>) -> Begun<V> {
+    pub(super) fn begin(self: &Arc<Self>, key: ReviewKey, known: impl FnOnce() -> Option<V>) -> Begun<V> {
         let mut singleflight = self.0.lock();
         if let Some(sender) = singleflight.get(&key) {
             return Begun::Before(Awaited(sender.subscribe()));
