@@ -12,19 +12,19 @@ use tokio::sync::watch;
 pub(crate) type ReviewKey = Arc<[u8]>;
 
 /// What becomes of a review: nothing yet, no answer, or the answer.
-type Outcome<V> = Option<Option<V>>;
+type SharedAnswer<V> = Option<Option<V>>;
 
 /// The reviews in flight of one sort.
-pub(super) struct Singleflight<V>(Mutex<HashMap<ReviewKey, watch::Sender<Outcome<V>>>>);
+pub(super) struct Singleflight<V>(Mutex<HashMap<ReviewKey, watch::Sender<SharedAnswer<V>>>>);
 
 /// Waits for the answer of a review in flight.
-pub(super) struct Awaited<V>(watch::Receiver<Outcome<V>>);
+pub(super) struct Awaited<V>(watch::Receiver<SharedAnswer<V>>);
 
 /// A review in flight, until it has its answer.
 pub(super) struct Flight<V> {
     singleflight: Arc<Singleflight<V>>,
     key: ReviewKey,
-    sender: watch::Sender<Outcome<V>>,
+    sender: watch::Sender<SharedAnswer<V>>,
 }
 
 /// What [`Singleflight::begin`] finds.
