@@ -54,7 +54,7 @@ pub(super) struct FairQueues<W> {
 }
 
 /// What comes next.
-pub(super) enum Next<W> {
+pub(super) enum NextPermit<W> {
     /// This one has its permit.
     Permit(W, PermitRequest),
     /// No permit is free before this moment, unless one is given back.
@@ -136,10 +136,10 @@ impl<W> FairQueues<W> {
     }
 
     /// Takes the next permit, if one is free now.
-    pub(super) fn next(&mut self, now: Instant) -> Next<W> {
+    pub(super) fn next(&mut self, now: Instant) -> NextPermit<W> {
         self.forget_turns(now);
         if self.in_flight >= self.bounds.in_flight {
-            return Next::Nobody;
+            return NextPermit::Nobody;
         }
         let from = self.meter.next(self.bounds.rate, now);
         let (mut first, mut before) = (None, None);
@@ -157,9 +157,9 @@ impl<W> FairQueues<W> {
             }
         }
         match (first.and_then(|(_, payer)| self.begin(payer, now)), before) {
-            (Some((waker, request)), _) => Next::Permit(waker, request),
-            (None, Some(before)) => Next::Not { before },
-            (None, None) => Next::Nobody,
+            (Some((waker, request)), _) => NextPermit::Permit(waker, request),
+            (None, Some(before)) => NextPermit::Not { before },
+            (None, None) => NextPermit::Nobody,
         }
     }
 

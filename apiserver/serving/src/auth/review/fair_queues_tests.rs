@@ -33,7 +33,7 @@ fn queues(bounds: ReviewBounds) -> (FairQueues<String>, Instant) {
 /// All that get a permit at this moment.
 fn limiter(queues: &mut FairQueues<String>, now: Instant) -> Vec<String> {
     let next = || match queues.next(now) {
-        Next::Permit(who, _) => Some(who),
+        NextPermit::Permit(who, _) => Some(who),
         _ => None,
     };
     std::iter::from_fn(next).collect()
@@ -70,10 +70,10 @@ fn nobody_goes_before_the_pace_allows() {
         queues.wait(&at(i, 1), format!("{i}")).unwrap();
     }
     assert_eq!(limiter(&mut queues, now).len(), 4);
-    assert!(matches!(queues.next(now), Next::Not { before } if before == now + RATE.every));
+    assert!(matches!(queues.next(now), NextPermit::Not { before } if before == now + RATE.every));
     assert_eq!(limiter(&mut queues, now + RATE.every), ["4"]);
     assert_eq!(limiter(&mut queues, now + BURST), ["5"]);
-    assert!(matches!(queues.next(now + BURST), Next::Nobody));
+    assert!(matches!(queues.next(now + BURST), NextPermit::Nobody));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_turn_that_does_not_count_leaves_nothing_behind() {
     let (mut queues, now) = queues(BOUNDS);
     for i in 0..1000 {
         queues.wait(&at(1, 1), "good".into()).unwrap();
-        let Next::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
+        let NextPermit::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
         queues.end(&request, now, false);
     }
     assert!(
@@ -139,7 +139,7 @@ fn what_is_remembered_of_lanes_is_forgotten() {
     for i in 0..200 {
         queues.wait(&at(i, 1), String::new()).unwrap();
         now += BURST;
-        let Next::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
+        let NextPermit::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
         queues.end(&request, now, true);
     }
     assert!(queues.queues.len() <= 101);
@@ -165,7 +165,7 @@ fn connections_that_have_had_turns_make_room_for_one_that_has_had_none() {
     }
     for i in 0..8 {
         now += BURST;
-        let Next::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
+        let NextPermit::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
         queues.end(&request, now, true);
         queues.wait(&request, format!("more junk {i}")).unwrap();
     }

@@ -8,7 +8,7 @@ use drydock_machinery::ApiError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::fair_queues::{FairQueues, Next, PermitRequest, ReviewBounds};
+use super::fair_queues::{FairQueues, NextPermit, PermitRequest, ReviewBounds};
 use super::payer::Payer;
 
 /// Longest wait for a permit, and the part of a request's time that it may take.
@@ -89,19 +89,19 @@ impl Queue {
         let state = &mut *self.0.lock();
         let start = Instant::now();
         match state.queues.next(start) {
-            Next::Permit(waker, request) => {
+            NextPermit::Permit(waker, request) => {
                 let permit =
                     ReviewPermit { queue: self.clone(), request, start, counts: true, has_ended: false };
                 Some(move || waker.send(permit))
             }
-            Next::Not { before } => {
+            NextPermit::Not { before } => {
                 if state.timer.is_none_or(|at| before < at) {
                     state.timer = Some(before);
                     tokio::spawn(self.clone().look_at(before));
                 }
                 None
             }
-            Next::Nobody => None,
+            NextPermit::Nobody => None,
         }
     }
 
