@@ -8,7 +8,7 @@ use super::rate::RateMeter;
 /// One payer's waiters, permits and joiners.
 pub(super) struct FairQueue<W> {
     /// Oldest first.
-    waiters: VecDeque<Waiter<W>>,
+    waiters: VecDeque<PermitWaiter<W>>,
     /// The connections that wait, or have had a recent permit.
     connections: HashMap<u64, Load>,
     /// Reviews in flight.
@@ -21,7 +21,7 @@ pub(super) struct FairQueue<W> {
 }
 
 /// A request that waits for a permit. `W` wakes it.
-pub(super) struct Waiter<W> {
+pub(super) struct PermitWaiter<W> {
     pub(super) ticket: u64,
     pub(super) connection: u64,
     pub(super) waker: W,
@@ -63,7 +63,7 @@ impl<W> FairQueue<W> {
     }
 
     /// Enqueues one.
-    pub(super) fn push(&mut self, waiter: Waiter<W>) {
+    pub(super) fn push(&mut self, waiter: PermitWaiter<W>) {
         self.connections.entry(waiter.connection).or_default().waiting += 1;
         self.waiters.push_back(waiter);
     }
@@ -75,8 +75,9 @@ impl<W> FairQueue<W> {
     }
 
     /// Dequeues the next one, and counts its permit.
-    pub(super) fn begin(&mut self) -> Option<Waiter<W>> {
-        let had = |waiter: &Waiter<W>| self.connections.get(&waiter.connection).map_or(0, |load| load.had);
+    pub(super) fn begin(&mut self) -> Option<PermitWaiter<W>> {
+        let had =
+            |waiter: &PermitWaiter<W>| self.connections.get(&waiter.connection).map_or(0, |load| load.had);
         let at = match self.connections.len() {
             0 | 1 => 0,
             _ => self.waiters.iter().enumerate().min_by_key(|(_, waiter)| had(waiter))?.0,
@@ -114,7 +115,7 @@ impl<W> FairQueue<W> {
         (*load > Load { waiting: waiting + 1, had }).then_some(newest.ticket)
     }
 
-    fn take(&mut self, at: usize) -> Option<Waiter<W>> {
+    fn take(&mut self, at: usize) -> Option<PermitWaiter<W>> {
         let waiter = self.waiters.remove(at)?;
         if let Some(load) = self.connections.get_mut(&waiter.connection) {
             load.waiting -= 1;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::fair_queue::{FairQueue, Waiter};
+use super::fair_queue::{FairQueue, PermitWaiter};
 use super::payer::Payer;
 use super::rate::{Rate, RateMeter};
 
@@ -85,7 +85,7 @@ impl<W> FairQueues<W> {
         self.make_room(request)?;
         let queue = self.queues.entry(request.payer.clone()).or_default();
         self.tickets += 1;
-        queue.push(Waiter { ticket: self.tickets, connection: request.connection, waker });
+        queue.push(PermitWaiter { ticket: self.tickets, connection: request.connection, waker });
         self.waiting += 1;
         self.queued.insert(request.payer.clone());
         Some(self.tickets)
@@ -165,7 +165,7 @@ impl<W> FairQueues<W> {
 
     fn begin(&mut self, payer: Payer, now: Instant) -> Option<(W, PermitRequest)> {
         let queue = self.queues.get_mut(&payer)?;
-        let Waiter { connection, waker, .. } = queue.begin()?;
+        let PermitWaiter { connection, waker, .. } = queue.begin()?;
         queue.meter.start(self.bounds.rate_per_payer, now);
         self.meter.start(self.bounds.rate, now);
         self.in_flight += 1;
