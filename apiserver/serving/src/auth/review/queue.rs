@@ -40,7 +40,7 @@ pub(super) struct Joined {
 }
 
 /// A request that waits for its permit, until this is dropped.
-struct Waiting<'a> {
+struct WaitingReview<'a> {
     queue: &'a Arc<Queue>,
     payer: &'a Payer,
     ticket: u64,
@@ -59,7 +59,7 @@ impl Queue {
     ) -> Result<ReviewPermit, ApiError> {
         let (waker, permit) = oneshot::channel();
         let ticket = self.0.lock().queues.wait(&request, waker).ok_or_else(too_many)?;
-        let waiting = Waiting { queue: self, payer: &request.payer, ticket };
+        let waiting = WaitingReview { queue: self, payer: &request.payer, ticket };
         self.look();
         let now = Instant::now();
         let until = now + (deadline.saturating_duration_since(now) / PART).min(LONGEST_WAIT);
@@ -148,7 +148,7 @@ impl Drop for Joined {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingReview<'_> {
     fn drop(&mut self) {
         self.queue.0.lock().queues.leave(self.payer, self.ticket);
     }
