@@ -44,7 +44,7 @@ struct State {
     is_timed: bool,
 }
 
-type Line = Waiting<oneshot::Sender<HandshakePermit>>;
+type Line = WaitingHandshakes<oneshot::Sender<HandshakePermit>>;
 
 /// The permit to work on a handshake, until it is dropped.
 pub(super) struct HandshakePermit(Handshakes);
@@ -147,7 +147,7 @@ impl Drop for InLine<'_> {
 }
 
 /// The connections that wait, by source: sources take turns, and of one source the newest and the oldest do.
-struct Waiting<T> {
+struct WaitingHandshakes<T> {
     by_source: BTreeMap<Network, OfSource<T>>,
     last: Option<Network>,
 }
@@ -163,13 +163,13 @@ impl<T> Default for OfSource<T> {
     }
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for WaitingHandshakes<T> {
     fn default() -> Self {
         Self { by_source: BTreeMap::new(), last: None }
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> WaitingHandshakes<T> {
     fn push(&mut self, source: Network, id: Id, who: T) {
         self.by_source.entry(source).or_default().by_age.insert(id, who);
     }
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_address_with_thousands_delays_no_other() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingHandshakes::default();
         for id in 0..5_000 {
             waiting.push(source(1), id, ("flood", id));
         }
@@ -266,7 +266,7 @@ mod tests {
     /// address waited for three seconds.
     #[test]
     fn who_waits_beside_clients_that_come_again_at_once_is_next_but_one() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingHandshakes::default();
         (0..9).for_each(|id| waiting.push(source(1), id, id));
         let mut served = Vec::new();
         for id in 9..12 {
