@@ -36,15 +36,15 @@ pub(super) struct Handshakes(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    waiting: Line,
+    waiting: HandshakeQueue,
     /// Those whose handshake is over, and whose certificates are to be verified.
-    verifying: Line,
+    verifying: HandshakeQueue,
     begun: RecentHandshakes,
     /// Whether a timer is set that will call [`Handshakes::look`].
     is_timed: bool,
 }
 
-type Line = WaitingHandshakes<oneshot::Sender<HandshakePermit>>;
+type HandshakeQueue = WaitingHandshakes<oneshot::Sender<HandshakePermit>>;
 
 /// The permit to work on a handshake, until it is dropped.
 pub(super) struct HandshakePermit(Handshakes);
@@ -57,7 +57,8 @@ impl Handshakes {
     }
 
     fn of(free: usize, most: usize) -> Self {
-        let (waiting, verifying, begun) = (Line::default(), Line::default(), RecentHandshakes::new(most));
+        let (waiting, verifying, begun) =
+            (HandshakeQueue::default(), HandshakeQueue::default(), RecentHandshakes::new(most));
         Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
     }
 
@@ -71,7 +72,12 @@ impl Handshakes {
         self.wait(source, id, |state| &mut state.verifying).await
     }
 
-    async fn wait(&self, source: Network, id: Id, line: fn(&mut State) -> &mut Line) -> HandshakePermit {
+    async fn wait(
+        &self,
+        source: Network,
+        id: Id,
+        line: fn(&mut State) -> &mut HandshakeQueue,
+    ) -> HandshakePermit {
         let (grant, granted) = oneshot::channel();
         line(&mut self.0.lock()).push(source, id, grant);
         let _place = InLine { line: self, source, id };
