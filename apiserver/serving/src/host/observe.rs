@@ -29,7 +29,7 @@ const SHOWN: [(&str, &[&str]); 4] = [
 ];
 
 /// The hosts that this process has clients of, by URL and by which flag names it.
-static HOSTS: LazyLock<Mutex<HashMap<Name, Weak<Host>>>> = LazyLock::new(Mutex::default);
+static HOSTS: LazyLock<Mutex<HashMap<Name, Weak<ObservedHost>>>> = LazyLock::new(Mutex::default);
 
 /// URL of a host, and which flag names it.
 type Name = (String, String);
@@ -37,9 +37,9 @@ type Name = (String, String);
 /// A host as the log names it, and whether it can be reached. Shared by all clients that a process makes by one flag:
 /// each has a connection of its own, and what they have in common is logged once.
 #[derive(Clone)]
-pub(super) struct Observe(Arc<Host>);
+pub(super) struct Observe(Arc<ObservedHost>);
 
-struct Host {
+struct ObservedHost {
     url: String,
     /// The path of the URL, without a slash at its end: paths of requests begin with it.
     base: String,
@@ -59,7 +59,7 @@ impl Observe {
             return Self(host);
         }
         hosts.retain(|_, host| host.strong_count() > 0);
-        let host = Arc::new(Host { url, base, from, is_away: AtomicBool::new(false) });
+        let host = Arc::new(ObservedHost { url, base, from, is_away: AtomicBool::new(false) });
         hosts.insert(key, Arc::downgrade(&host));
         Self(host)
     }
@@ -73,7 +73,7 @@ impl Observe {
     }
 
     fn failed(&self, method: &Method, path: &str, error: &(dyn Error + 'static), begun: Instant) {
-        let Host { url, from, is_away, .. } = &*self.0;
+        let ObservedHost { url, from, is_away, .. } = &*self.0;
         let (why, took) = (cause(error), Seconds(begun));
         if !is_away.swap(true, Relaxed) {
             warn!("cannot reach {url} (from {from}): {why}; trying again");
