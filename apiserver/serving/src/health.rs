@@ -15,7 +15,7 @@ use crate::request::query::Query;
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// A check, which returns the reason if it fails.
-pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+pub type HealthCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// Returns something that a reader of /readyz should know although it is no reason to stop sending traffic here.
 pub type Notice = Arc<dyn Fn() -> Option<String> + Send + Sync>;
@@ -32,21 +32,21 @@ pub struct Health {
 #[derive(Clone)]
 struct Named {
     name: &'static str,
-    check: Check,
+    check: HealthCheck,
     fails: Arc<AtomicBool>,
 }
 
 impl Health {
     /// Adds a check to all three endpoints. Its failure means that a restart helps.
     #[must_use]
-    pub fn live(mut self, name: &'static str, check: Check) -> Self {
+    pub fn live(mut self, name: &'static str, check: HealthCheck) -> Self {
         self.live.push(Named::new(name, check));
         self
     }
 
     /// Adds a check to /readyz alone. Its failure means that no traffic should be sent here.
     #[must_use]
-    pub fn ready(mut self, name: &'static str, check: Check) -> Self {
+    pub fn ready(mut self, name: &'static str, check: HealthCheck) -> Self {
         self.ready.push(Named::new(name, check));
         self
     }
@@ -104,7 +104,7 @@ impl Health {
 }
 
 impl Named {
-    fn new(name: &'static str, check: Check) -> Self {
+    fn new(name: &'static str, check: HealthCheck) -> Self {
         Self { name, check, fails: Arc::default() }
     }
 

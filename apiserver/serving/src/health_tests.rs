@@ -60,7 +60,7 @@ async fn a_notice_is_read_and_fails_nothing() {
 #[tokio::test]
 async fn reasons_are_told_on_the_paths_that_need_authorization_alone() {
     let refused = || "connect to 10.1.2.3:2379: refused".to_owned();
-    let fails: Check = Arc::new(move || Err(refused()));
+    let fails: HealthCheck = Arc::new(move || Err(refused()));
     let health = Health::default()
         .live("workers", fails.clone())
         .ready("storage", fails)

@@ -26,7 +26,7 @@ use drydock_machinery::kind::Kind;
 use drydock_serving::auth::authn::{HostConfigSource, TokenReviewer};
 use drydock_serving::auth::authz::Authorizer;
 use drydock_serving::auth::review::ReviewLimiter;
-use drydock_serving::health::Check;
+use drydock_serving::health::HealthCheck;
 use drydock_serving::{host, serve, tls};
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
@@ -60,7 +60,7 @@ pub struct Server {
     resources: Vec<Resource>,
     caches: Vec<Arc<Cache>>,
     of_all: Vec<Arc<dyn Admission>>,
-    checks: Vec<(&'static str, Check)>,
+    checks: Vec<(&'static str, HealthCheck)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
     service: Option<Arc<dyn Service>>,
