@@ -77,7 +77,7 @@ pub(super) async fn converse<A: RequestHandler>(
     stop: &CancellationToken,
     bounds: Bounds,
 ) {
-    let (Client { peer, is_front_proxy }, requests) = (client, Requests::default());
+    let (Client { peer, is_front_proxy }, requests) = (client, OpenRequestCount::default());
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let begun = tokio::select! {
         begun = begin(stream, is_front_proxy && is_http2, bounds) => begun,
@@ -215,7 +215,7 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<StreamEx
 
 /// Counts the requests of one connection.
 #[derive(Clone, Default)]
-struct Requests(Arc<OpenRequests>);
+struct OpenRequestCount(Arc<OpenRequests>);
 
 #[derive(Default)]
 struct OpenRequests {
@@ -226,7 +226,7 @@ struct OpenRequests {
 /// A request whose answer has not been sent.
 struct OpenRequest(Arc<OpenRequests>);
 
-impl Requests {
+impl OpenRequestCount {
     /// A request has come.
     fn open(&self) -> OpenRequest {
         self.0.open.fetch_add(1, Ordering::Relaxed);
