@@ -24,7 +24,7 @@ pub(crate) struct CacheLimits {
 /// Remembered answers, each counted for the payer whose review it was.
 pub(crate) struct Answers<V> {
     room: CacheLimits,
-    entries: HashMap<ReviewKey, Entry<V>>,
+    entries: HashMap<ReviewKey, RememberedAnswer<V>>,
     shares: HashMap<Payer, PayerShare>,
     by_weight: BTreeSet<(usize, Payer)>,
     weight: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Answers<V> {
     newest: u64,
 }
 
-struct Entry<V> {
+struct RememberedAnswer<V> {
     answer: V,
     at: Instant,
     number: u64,
@@ -84,12 +84,12 @@ impl<V> Answers<V> {
             share.by_age.insert(number, key.clone());
         });
         self.weight += weight;
-        self.entries.insert(key, Entry { answer, at: now, number, weight, payer });
+        self.entries.insert(key, RememberedAnswer { answer, at: now, number, weight, payer });
     }
 
     /// Forgets the answer, if it is remembered.
     pub(crate) fn remove(&mut self, key: &[u8]) {
-        let Some(Entry { weight, payer, number, .. }) = self.entries.remove(key) else { return };
+        let Some(RememberedAnswer { weight, payer, number, .. }) = self.entries.remove(key) else { return };
         self.weight -= weight;
         self.change(&payer, |share| {
             share.weight -= weight;
