@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
-use drydock_serving::wire::negotiate::Format;
+use drydock_serving::wire::negotiate::WireFormat;
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
@@ -59,7 +59,7 @@ async fn create_instead(
 struct Replace<'a> {
     request: &'a RequestContext,
     body: &'a RequestBody,
-    format: Format,
+    format: WireFormat,
     /// The object of the body, until the first try takes it: there is hardly ever a second try.
     object: Mutex<Option<Object>>,
     options: &'a WriteOptions,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::{Names, Now};
 use drydock_machinery::{ApiError, decode};
-use drydock_serving::wire::negotiate::{Format, Output, Transform};
+use drydock_serving::wire::negotiate::{Output, Transform, WireFormat};
 use drydock_serving::wire::{protobuf, status};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
@@ -102,7 +102,7 @@ impl Framer {
     }
 
     fn put(&self, type_: &str, object: &[u8], out: &mut BytesMut) {
-        if self.view.output.format == Format::Protobuf {
+        if self.view.output.format == WireFormat::Protobuf {
             return protobuf::watch_frame(out, type_, object);
         }
         out.reserve(object.len() + 40);

@@ -21,7 +21,7 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Now;
-use drydock_serving::wire::negotiate::Format;
+use drydock_serving::wire::negotiate::WireFormat;
 use drydock_storage::storage::{WatchEvent, Watcher};
 use drydock_storage::work_meter::WorkMeter;
 use http::header::CONTENT_TYPE;
@@ -69,7 +69,7 @@ const PIECE: usize = 16 * 1024;
 /// The response that streams a watch.
 pub fn response(options: WatchOptions) -> Response<Body> {
     let media_type = match options.view.output.format {
-        Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        WireFormat::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
     let initial = options.initial.then(InitialEvents::default);

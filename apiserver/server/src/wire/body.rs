@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
-use drydock_serving::wire::negotiate::{Format, MEDIA_TYPES};
+use drydock_serving::wire::negotiate::{MEDIA_TYPES, WireFormat};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
@@ -97,12 +97,12 @@ fn make_room(all: &mut BytesMut, length: usize, announced: usize) {
 }
 
 /// The format of an object in the body; 415 for one that is not supported.
-pub fn format(headers: &HeaderMap) -> Result<Format, ApiError> {
+pub fn format(headers: &HeaderMap) -> Result<WireFormat, ApiError> {
     let media_type = media_type(headers);
     if media_type.is_empty() {
-        return Ok(Format::Json);
+        return Ok(WireFormat::Json);
     }
-    Format::of_media_type(&media_type).ok_or_else(|| ApiError::unsupported_media_type(&MEDIA_TYPES))
+    WireFormat::of_media_type(&media_type).ok_or_else(|| ApiError::unsupported_media_type(&MEDIA_TYPES))
 }
 
 /// The body's media type without parameters, in lower case.

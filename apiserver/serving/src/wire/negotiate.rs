@@ -13,7 +13,7 @@ use accept::Clause;
 
 /// Bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum WireFormat {
     /// `application/json`
     Json,
     /// `application/yaml`
@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 /// In the order of preference.
-const FORMATS: [Format; 3] = [Format::Json, Format::Yaml, Format::Protobuf];
+const FORMATS: [WireFormat; 3] = [WireFormat::Json, WireFormat::Yaml, WireFormat::Protobuf];
 
 /// What the 406 and 415 answers list.
 pub const MEDIA_TYPES: [&str; 3] =
@@ -31,7 +31,7 @@ pub const MEDIA_TYPES: [&str; 3] =
 const STREAM_MEDIA_TYPES: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
-impl Format {
+impl WireFormat {
     /// The media type.
     pub fn media_type(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ pub enum Transform {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Bytes.
-    pub format: Format,
+    pub format: WireFormat,
     /// Indented for people (JSON only).
     pub pretty: bool,
     /// What is shown in place of the object.
@@ -87,7 +87,7 @@ pub fn document(headers: &HeaderMap, query: &Query, streams: bool) -> Result<Out
 /// The form of an answer that cannot be transformed.
 pub fn plain(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
     let chosen = choose(&accept_header(headers), headers, query, false);
-    chosen.filter(|o| o.format != Format::Protobuf).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
+    chosen.filter(|o| o.format != WireFormat::Protobuf).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
 }
 
 /// Whether the first clause that can be served asks for all of discovery in one document.
@@ -115,7 +115,7 @@ pub fn accepts_json(headers: &HeaderMap) -> bool {
 /// The form of a watch's events.
 pub fn stream(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
     match document(headers, query, true) {
-        Ok(output) if output.format != Format::Yaml => Ok(output),
+        Ok(output) if output.format != WireFormat::Yaml => Ok(output),
         Ok(_) => Err(ApiError::not_acceptable(&STREAM_MEDIA_TYPES)),
         Err(refusal) => Err(refusal),
     }
@@ -123,7 +123,7 @@ pub fn stream(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
 
 /// The form of an error: never transformed; indented JSON if nothing fits.
 pub fn error(headers: &HeaderMap, query: &Query) -> Output {
-    let fallback = Output { format: Format::Json, pretty: true, transform: Transform::None };
+    let fallback = Output { format: WireFormat::Json, pretty: true, transform: Transform::None };
     choose(&accept_header(headers), headers, query, false).unwrap_or(fallback)
 }
 
@@ -155,7 +155,7 @@ Available representations: {available}"
 fn choose(header: &str, headers: &HeaderMap, query: &Query, transforms: bool) -> Option<Output> {
     let pretty = wants_pretty(headers, query);
     if header.is_empty() {
-        return Some(Output { format: Format::Json, pretty, transform: Transform::None });
+        return Some(Output { format: WireFormat::Json, pretty, transform: Transform::None });
     }
     let clauses = accept::parse(header);
     let fits = |clause: &Clause<'_>| {
@@ -169,9 +169,13 @@ fn choose(header: &str, headers: &HeaderMap, query: &Query, transforms: bool) ->
 }
 
 /// What a clause's parameters ask of a format, if it can do that.
-fn options(clause: &Clause<'_>, format: Format, transforms: bool) -> Option<(Format, Transform, bool)> {
+fn options(
+    clause: &Clause<'_>,
+    format: WireFormat,
+    transforms: bool,
+) -> Option<(WireFormat, Transform, bool)> {
     let stream = clause.param("stream");
-    let stream_served = stream.is_empty() || (stream == "watch" && format != Format::Yaml);
+    let stream_served = stream.is_empty() || (stream == "watch" && format != WireFormat::Yaml);
     let sv = clause.param("sv");
     let version_served = sv.is_empty() || (transforms && sv == "v1");
     if !stream_served || !version_served {
@@ -185,7 +189,7 @@ fn options(clause: &Clause<'_>, format: Format, transforms: bool) -> Option<(For
     Some((format, transform, pretty))
 }
 
-fn transform_of(clause: &Clause<'_>, format: Format) -> Option<Transform> {
+fn transform_of(clause: &Clause<'_>, format: WireFormat) -> Option<Transform> {
     let version = match clause.param("v") {
         "v1" => "v1",
         "v1beta1" => "v1beta1",
@@ -195,7 +199,7 @@ fn transform_of(clause: &Clause<'_>, format: Format) -> Option<Transform> {
         return None;
     }
     match clause.param("as") {
-        "Table" if format != Format::Protobuf => Some(Transform::Table(version)),
+        "Table" if format != WireFormat::Protobuf => Some(Transform::Table(version)),
         "PartialObjectMetadata" => Some(Transform::Partial(version)),
         "PartialObjectMetadataList" => Some(Transform::PartialList(version)),
         _ => None,

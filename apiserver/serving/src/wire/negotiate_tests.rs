@@ -14,14 +14,17 @@ fn chosen(accept: &str) -> Output {
 #[test]
 fn no_header_means_json() {
     let output = document(&HeaderMap::new(), &Query::default(), false).unwrap();
-    assert_eq!(output, Output { format: Format::Json, pretty: false, transform: Transform::None });
+    assert_eq!(output, Output { format: WireFormat::Json, pretty: false, transform: Transform::None });
 }
 
 #[test]
 fn the_best_clause_that_can_be_served_wins() {
-    assert_eq!(chosen("text/html, application/yaml;q=0.5, */*;q=0.1").format, Format::Yaml);
-    assert_eq!(chosen("*/*, application/yaml").format, Format::Yaml);
-    assert_eq!(chosen("application/json;q=0.4,application/vnd.kubernetes.protobuf").format, Format::Protobuf);
+    assert_eq!(chosen("text/html, application/yaml;q=0.5, */*;q=0.1").format, WireFormat::Yaml);
+    assert_eq!(chosen("*/*, application/yaml").format, WireFormat::Yaml);
+    assert_eq!(
+        chosen("application/json;q=0.4,application/vnd.kubernetes.protobuf").format,
+        WireFormat::Protobuf
+    );
 }
 
 #[test]
@@ -36,7 +39,7 @@ fn kubectl_asks_for_a_table_and_gets_it_in_json() {
 fn the_garbage_collector_gets_metadata_in_protobuf() {
     let accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let output = chosen(accept);
-    assert_eq!((output.format, output.transform), (Format::Protobuf, Transform::Partial("v1")));
+    assert_eq!((output.format, output.transform), (WireFormat::Protobuf, Transform::Partial("v1")));
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn errors_fall_back_to_indented_json_and_are_never_transformed() {
     let table = with_accept("application/json;as=Table;v=v1;g=meta.k8s.io");
     assert_eq!(
         error(&table, &Query::default()),
-        Output { format: Format::Json, pretty: true, transform: Transform::None }
+        Output { format: WireFormat::Json, pretty: true, transform: Transform::None }
     );
-    assert_eq!(error(&with_accept("application/yaml"), &Query::default()).format, Format::Yaml);
+    assert_eq!(error(&with_accept("application/yaml"), &Query::default()).format, WireFormat::Yaml);
 }

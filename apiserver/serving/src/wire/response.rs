@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use super::pretty;
-use crate::wire::negotiate::{Format, Output};
+use crate::wire::negotiate::{Output, WireFormat};
 
 /// A response whose whole body is in memory; compressed if it is large and the client can read that.
 pub fn bytes(
@@ -36,7 +36,7 @@ pub fn bytes(
 /// A response with a document that is no object of a kind.
 pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<Body> {
     let mut body = in_format(document.to_string().into(), output);
-    if output.format == Format::Json && !output.pretty {
+    if output.format == WireFormat::Json && !output.pretty {
         body = with_newline(&body);
     }
     bytes(StatusCode::OK, output.format.media_type(), body, headers)
@@ -45,7 +45,7 @@ pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<
 /// Compact JSON in the format asked for (JSON or YAML).
 pub fn in_format(json: Bytes, output: Output) -> Bytes {
     match output.format {
-        Format::Yaml => yaml(&json),
+        WireFormat::Yaml => yaml(&json),
         _ if output.pretty => pretty::indent(&json),
         _ => json,
     }

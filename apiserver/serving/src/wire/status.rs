@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use super::protobuf;
 use super::response::{bytes, in_format};
 use crate::request::query::Query;
-use crate::wire::negotiate::{self, Format, Output};
+use crate::wire::negotiate::{self, Output, WireFormat};
 
 /// An error, in the form that the client asked for.
 pub fn error(error: &ApiError, headers: &HeaderMap, query: &Query) -> Response<Body> {
@@ -58,7 +58,7 @@ fn status(code: StatusCode, status: &Status, output: Output, headers: &HeaderMap
 /// A Status in bytes.
 pub fn encoded(status: &Status, output: Output) -> Bytes {
     match output.format {
-        Format::Protobuf => protobuf::status(status),
+        WireFormat::Protobuf => protobuf::status(status),
         _ => in_format(status.to_json(), output),
     }
 }

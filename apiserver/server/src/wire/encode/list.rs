@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use drydock_serving::wire::negotiate::{Format, Output};
+use drydock_serving::wire::negotiate::{Output, WireFormat};
 use drydock_serving::wire::response;
 use drydock_storage::storage::{Items, Pinned, Stored};
 use http::header::CONTENT_TYPE;
@@ -54,13 +54,13 @@ pub async fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Resp
     let (output, items, room, is_costly) =
         (view.output, page.items.clone(), page.room.clone(), !view.is_plain());
     let (steps, made): (Box<dyn Steps>, usize) = match output.format {
-        Format::Protobuf => {
+        WireFormat::Protobuf => {
             let (steps, made) = Protobuf::measured(&page, view).await;
             (Box::new(steps), made)
         }
-        Format::Yaml => (yaml::yaml(&page, view), 0),
-        Format::Json if output.pretty => (Box::new(Indented::new(Box::new(Json::new(&page, view)))), 0),
-        Format::Json => (Box::new(Json::new(&page, view)), 0),
+        WireFormat::Yaml => (yaml::yaml(&page, view), 0),
+        WireFormat::Json if output.pretty => (Box::new(Indented::new(Box::new(Json::new(&page, view)))), 0),
+        WireFormat::Json => (Box::new(Json::new(&page, view)), 0),
     };
     let pieces = Pieces::new(steps, is_costly);
     respond(pieces, Streamed { items, made, _room: room }, output, headers).await

@@ -73,7 +73,7 @@ async fn made(kind: &Arc<Counting>, output: Output, headers: &HeaderMap) -> Made
     made
 }
 
-fn output(format: Format, pretty: bool, transform: Transform) -> Output {
+fn output(format: WireFormat, pretty: bool, transform: Transform) -> Output {
     Output { format, pretty, transform }
 }
 
@@ -84,15 +84,15 @@ async fn other_tasks_run_between_the_steps_of_a_costly_list() {
     let none = HeaderMap::new();
     let gzip = HeaderMap::from_iter([(http::header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
     for (output, headers) in [
-        (output(Format::Protobuf, false, Transform::None), &none),
-        (output(Format::Protobuf, false, Transform::PartialList("v1")), &none),
-        (output(Format::Protobuf, false, Transform::None), &gzip),
-        (output(Format::Json, false, Transform::Table("v1")), &none),
-        (output(Format::Json, false, Transform::PartialList("v1")), &none),
-        (output(Format::Json, true, Transform::None), &none),
-        (output(Format::Json, false, Transform::None), &gzip),
-        (output(Format::Yaml, false, Transform::None), &none),
-        (output(Format::Yaml, false, Transform::Table("v1")), &none),
+        (output(WireFormat::Protobuf, false, Transform::None), &none),
+        (output(WireFormat::Protobuf, false, Transform::PartialList("v1")), &none),
+        (output(WireFormat::Protobuf, false, Transform::None), &gzip),
+        (output(WireFormat::Json, false, Transform::Table("v1")), &none),
+        (output(WireFormat::Json, false, Transform::PartialList("v1")), &none),
+        (output(WireFormat::Json, true, Transform::None), &none),
+        (output(WireFormat::Json, false, Transform::None), &gzip),
+        (output(WireFormat::Yaml, false, Transform::None), &none),
+        (output(WireFormat::Yaml, false, Transform::Table("v1")), &none),
     ] {
         let made = made(&kind(), output, headers).await;
         let Made { encoded, bytes, yields, .. } = made;
@@ -105,7 +105,7 @@ async fn other_tasks_run_between_the_steps_of_a_costly_list() {
 #[tokio::test]
 async fn plain_json_is_made_without_a_yield() {
     let (kind, headers) = (kind(), HeaderMap::new());
-    let made = made(&kind, output(Format::Json, false, Transform::None), &headers).await;
+    let made = made(&kind, output(WireFormat::Json, false, Transform::None), &headers).await;
     assert_eq!((made.yields, kind.encoded.load(Relaxed)), (0, 0));
     let list: serde_json::Value = serde_json::from_slice(&made.body).unwrap();
     assert_eq!(list["items"].as_array().unwrap().len(), OBJECTS);
@@ -114,7 +114,7 @@ async fn plain_json_is_made_without_a_yield() {
 #[tokio::test]
 async fn a_long_list_in_protobuf_is_as_long_as_it_says_and_keeps_little() {
     let (kind, headers) = (kind(), HeaderMap::new());
-    let output = output(Format::Protobuf, false, Transform::None);
+    let output = output(WireFormat::Protobuf, false, Transform::None);
     let body: Bytes = made(&kind, output, &headers).await.body.into();
     let items: usize = objects(OBJECTS)
         .iter()

@@ -8,7 +8,7 @@ use drydock_machinery::kind::{Kind, Now};
 use drydock_machinery::table::{self, IncludeObject, TableOptions, partial_object_metadata};
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::request::query::Query;
-use drydock_serving::wire::negotiate::{Format, Output, Transform};
+use drydock_serving::wire::negotiate::{Output, Transform, WireFormat};
 use drydock_serving::wire::response::{in_format, with_newline, yaml};
 use drydock_serving::wire::{pretty, protobuf, response};
 use drydock_storage::storage::Stored;
@@ -38,12 +38,12 @@ impl ObjectView {
 
     /// Whether an object is shown as its own JSON, which is copied and not decoded.
     pub fn is_plain(&self) -> bool {
-        self.output == Output { format: Format::Json, pretty: false, transform: Transform::None }
+        self.output == Output { format: WireFormat::Json, pretty: false, transform: Transform::None }
     }
 
     /// The same in compact JSON.
     pub fn in_json(&self) -> Self {
-        let output = Output { format: Format::Json, pretty: false, ..self.output };
+        let output = Output { format: WireFormat::Json, pretty: false, ..self.output };
         Self { output, ..self.clone() }
     }
 }
@@ -52,9 +52,9 @@ impl ObjectView {
 pub fn one(status: StatusCode, object: &Stored, view: &ObjectView, headers: &HeaderMap) -> Response<Body> {
     let Output { format, transform, pretty } = view.output;
     let body = match (format, transform) {
-        (Format::Json, Transform::None) if !pretty => stored_with_newline(object),
-        (Format::Json, _) if !pretty => with_newline(&object_bytes(object, view, true)),
-        (Format::Json, _) => pretty::indent(&object_bytes(object, view, true)),
+        (WireFormat::Json, Transform::None) if !pretty => stored_with_newline(object),
+        (WireFormat::Json, _) if !pretty => with_newline(&object_bytes(object, view, true)),
+        (WireFormat::Json, _) => pretty::indent(&object_bytes(object, view, true)),
         _ => object_bytes(object, view, true),
     };
     response::bytes(status, view.output.format.media_type(), body, headers)
@@ -66,7 +66,7 @@ pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes 
         Transform::None => return plain(stored, view),
         Transform::Table(version) => table_of_one(stored, view, version, headers),
         Transform::Partial(version) | Transform::PartialList(version) => {
-            if view.output.format == Format::Protobuf {
+            if view.output.format == WireFormat::Protobuf {
                 let meta_version = format!("meta.k8s.io/{version}");
                 let raw = protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object()));
                 return protobuf::envelope(&meta_version, "PartialObjectMetadata", &raw);
@@ -79,9 +79,9 @@ pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes 
 
 fn plain(stored: &Stored, view: &ObjectView) -> Bytes {
     match view.output.format {
-        Format::Json => stored.json(),
-        Format::Yaml => yaml(&stored.json()),
-        Format::Protobuf => stored.protobuf(|object| codec::object_protobuf(view.kind.as_ref(), object)),
+        WireFormat::Json => stored.json(),
+        WireFormat::Yaml => yaml(&stored.json()),
+        WireFormat::Protobuf => stored.protobuf(|object| codec::object_protobuf(view.kind.as_ref(), object)),
     }
 }
 
