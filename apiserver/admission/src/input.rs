@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_machinery::Object;
 use drydock_server::admission::Attributes;
-use drydock_serving::auth::authz;
+use drydock_serving::auth::authz::AuthorizationAttributes;
 use drydock_serving::request::user::User;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub struct Input {
     old: Value,
     request: Value,
     user: Arc<User>,
-    about: authz::Attributes,
+    about: AuthorizationAttributes,
     authorizer: Arc<dyn BlockingAuthorizer>,
 }
 
@@ -37,13 +37,13 @@ impl Input {
             old: value(request.old),
             request: Value::Object(admission_request(request, "")),
             user: request.user.clone(),
-            about: authz::Attributes {
+            about: AuthorizationAttributes {
                 group: request.names.group.to_owned(),
                 resource: request.names.plural.to_owned(),
                 subresource: request.subresource.to_owned(),
                 namespace: request.namespace.to_owned(),
                 name: request.name.to_owned(),
-                ..authz::Attributes::default()
+                ..AuthorizationAttributes::default()
             },
             authorizer,
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use drydock_serving::auth::authn::{Caller, Origin, TokenReviewer};
-use drydock_serving::auth::authz::{Attributes, Authorizer};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::request::user::User;
 use futures::FutureExt;
@@ -84,8 +84,13 @@ fn caller(name: &str) -> Caller {
     Caller::new(Arc::new(User { name: name.into(), ..User::default() }), origin())
 }
 
-fn about(name: impl Into<String>) -> Attributes {
-    Attributes { verb: "get".into(), resource: "things".into(), name: name.into(), ..Attributes::default() }
+fn about(name: impl Into<String>) -> AuthorizationAttributes {
+    AuthorizationAttributes {
+        verb: "get".into(),
+        resource: "things".into(),
+        name: name.into(),
+        ..AuthorizationAttributes::default()
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use drydock_api::node_maintenance::{FINALIZER, NAMES, NodeSelector, finalizer, n
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
 use drydock_serving::auth::authn::Caller;
-use drydock_serving::auth::authz::{self, Authorizer};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
 use futures::future::try_join_all;
 
@@ -134,25 +134,25 @@ impl Rights {
     }
 
     async fn may_delete(&self, caller: &Caller, user: &User, node: &str) -> Result<bool, ApiError> {
-        let question = authz::Attributes {
+        let question = AuthorizationAttributes {
             verb: "delete".into(),
             version: "v1".into(),
             resource: "nodes".into(),
             name: node.into(),
-            ..authz::Attributes::default()
+            ..AuthorizationAttributes::default()
         };
         Ok(self.0.authorize(caller, user, &question).await?.allowed)
     }
 
     async fn may_release(&self, caller: &Caller, user: &User, maintenance: &str) -> Result<bool, ApiError> {
-        let question = authz::Attributes {
+        let question = AuthorizationAttributes {
             verb: "update".into(),
             group: NAMES.group.into(),
             version: NAMES.version.into(),
             resource: NAMES.plural.into(),
             subresource: "finalizers".into(),
             name: maintenance.into(),
-            ..authz::Attributes::default()
+            ..AuthorizationAttributes::default()
         };
         Ok(self.0.authorize(caller, user, &question).await?.allowed)
     }

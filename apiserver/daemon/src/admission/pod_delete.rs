@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
 use drydock_serving::auth::authn::Caller;
-use drydock_serving::auth::authz::{self, Authorizer};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
 
 /// The admission check. It skips subresources, for which RBAC has rules of their own.
@@ -47,13 +47,13 @@ impl PodDelete {
         pod: &str,
     ) -> Result<bool, ApiError> {
         let ask = async |name: &str| {
-            let question = authz::Attributes {
+            let question = AuthorizationAttributes {
                 verb: "delete".into(),
                 version: "v1".into(),
                 resource: "pods".into(),
                 namespace: namespace.into(),
                 name: name.into(),
-                ..authz::Attributes::default()
+                ..AuthorizationAttributes::default()
             };
             self.authorizer.authorize(caller, user, &question).await
         };

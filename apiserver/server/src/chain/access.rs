@@ -11,7 +11,7 @@ use std::time::Instant;
 use drydock_machinery::ApiError;
 use drydock_serving::auth::authn::impersonation::{Impersonated, ImpersonationMode};
 use drydock_serving::auth::authn::{Caller, Peer, ProvedBy};
-use drydock_serving::auth::authz::{Attributes, Decision};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Decision};
 use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 
@@ -71,7 +71,7 @@ impl Chain {
         &self,
         caller: &Caller,
         headers: &mut HeaderMap,
-        attributes: &[Attributes],
+        attributes: &[AuthorizationAttributes],
         work: Work<'_>,
         audit: &AuditContext,
         by: Instant,
@@ -93,11 +93,11 @@ impl Chain {
         &self,
         caller: &Caller,
         headers: &mut HeaderMap,
-        attributes: &[Attributes],
+        attributes: &[AuthorizationAttributes],
         audit: &AuditContext,
     ) -> Result<Option<Impersonated>, ApiError> {
         let impersonation = self.authenticator.impersonation();
-        let nothing = [Attributes::default()];
+        let nothing = [AuthorizationAttributes::default()];
         let asked = if attributes.is_empty() { &nothing } else { attributes };
         let impersonated = impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
         if let Some(impersonated) = &impersonated {
@@ -129,7 +129,7 @@ impl Chain {
         &self,
         caller: &Caller,
         user: &User,
-        attributes: &[Attributes],
+        attributes: &[AuthorizationAttributes],
         audit: &AuditContext,
     ) -> Result<(), AccessDenied> {
         let mut first: Option<Decision> = None;

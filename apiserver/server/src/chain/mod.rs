@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
-use drydock_serving::auth::authz::{Attributes, Authorizer};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::health::Health;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
@@ -206,7 +206,8 @@ impl Chain {
     ) -> Result<(Caller, GrantedAccess), ApiError> {
         let PendingRequest { info, audit, peer, authenticated } = asked;
         let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
-        let (attributes, work) = ([Attributes::from(&**info)], Work { info, also: &[], body: sent });
+        let (attributes, work) =
+            ([AuthorizationAttributes::from(&**info)], Work { info, also: &[], body: sent });
         let granted = self.grant_access(&caller, &mut parts.headers, &attributes, work, audit, by).await;
         Ok((caller, granted.map_err(|refused| refused.error)?))
     }

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 use axum::body::Body;
 use drydock_serving::auth::authn::impersonation::ImpersonationMode;
 use drydock_serving::auth::authn::{Caller, Credential};
-use drydock_serving::auth::authz::Attributes;
+use drydock_serving::auth::authz::AuthorizationAttributes;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use futures::StreamExt;
@@ -102,7 +102,7 @@ impl Chain {
         user: &Arc<User>,
         impersonated: Option<(ImpersonationMode, HeaderMap)>,
         credential: Credential,
-        attributes: Vec<Attributes>,
+        attributes: Vec<AuthorizationAttributes>,
     ) -> Result<GrantedStream, Refusal> {
         let mut questions = Vec::with_capacity(attributes.len() + 1);
         let (mut certificate_end, origin, sender) = (None, caller.origin, caller.user.clone());
@@ -117,14 +117,14 @@ impl Chain {
             Credential::None => {}
         }
         if let Some((mode, headers)) = impersonated {
-            let about = |attributes: Attributes| StreamCondition::Impersonation {
+            let about = |attributes: AuthorizationAttributes| StreamCondition::Impersonation {
                 caller: caller.clone(),
                 mode,
                 headers: headers.clone(),
                 attributes,
             };
             match attributes.is_empty() {
-                true => questions.push(about(Attributes::default())),
+                true => questions.push(about(AuthorizationAttributes::default())),
                 false => questions.extend(attributes.iter().cloned().map(about)),
             }
         }

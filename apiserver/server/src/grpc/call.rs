@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use drydock_serving::auth::authn::{Credential, Peer, Proof};
-use drydock_serving::auth::authz::Attributes;
+use drydock_serving::auth::authz::AuthorizationAttributes;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use futures::FutureExt;
@@ -164,7 +164,8 @@ impl Chain {
         if !also.is_empty() {
             call.audit.annotate(READS, &read::line(&infos));
         }
-        let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
+        let attributes: Vec<AuthorizationAttributes> =
+            infos.iter().map(|info| AuthorizationAttributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
         let work = Work { info: call.info(), also, body: Some(bytes as u64) };
         let GrantedAccess { user, mode, seats, .. } =

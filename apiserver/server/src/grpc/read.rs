@@ -71,7 +71,7 @@ pub(super) fn line(infos: &[Arc<RequestInfo>]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_serving::auth::authz::Attributes;
+    use drydock_serving::auth::authz::AuthorizationAttributes;
     use drydock_serving::request::info::RequestInfo;
     use http::Method;
 
@@ -92,11 +92,12 @@ mod tests {
             ),
             (Read { name: "a".into(), ..in_ns }, "/apis/g/v1/namespaces/ns/things/a"),
         ] {
-            let rest = Attributes::from(&RequestInfo::parse(&Method::GET, &path.parse().unwrap()));
-            let grpc = Attributes::from(&read.request_info("/p.S/M").unwrap());
+            let rest =
+                AuthorizationAttributes::from(&RequestInfo::parse(&Method::GET, &path.parse().unwrap()));
+            let grpc = AuthorizationAttributes::from(&read.request_info("/p.S/M").unwrap());
             assert_eq!(
-                Attributes { path: String::new(), ..grpc },
-                Attributes { path: String::new(), ..rest }
+                AuthorizationAttributes { path: String::new(), ..grpc },
+                AuthorizationAttributes { path: String::new(), ..rest }
             );
         }
     }

@@ -12,7 +12,7 @@ use http::request::Parts;
 use kube::Client;
 
 use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
-use crate::auth::authz::{Attributes, Authorizer};
+use crate::auth::authz::{AuthorizationAttributes, Authorizer};
 use crate::auth::review::ReviewLimiter;
 use crate::request::info::RequestInfo;
 use crate::wire::status;
@@ -44,13 +44,19 @@ impl DelegatedAuth {
     pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
         let info = RequestInfo::parse(&request.method, &request.uri);
         let authorized =
-            tokio::time::timeout(LIMIT, self.authorize(request, &Attributes::from(&info), peer)).await;
+            tokio::time::timeout(LIMIT, self.authorize(request, &AuthorizationAttributes::from(&info), peer))
+                .await;
         let late = || Err(ApiError::service_unavailable("the host has not said in time who may do this"));
         let refused = authorized.unwrap_or_else(|_| late()).err()?;
         Some(status::refusal(&refused, &request.headers, &info.query))
     }
 
-    async fn authorize(&self, request: &Parts, attributes: &Attributes, peer: &Peer) -> Result<(), ApiError> {
+    async fn authorize(
+        &self,
+        request: &Parts,
+        attributes: &AuthorizationAttributes,
+        peer: &Peer,
+    ) -> Result<(), ApiError> {
         let origin = peer.origin(Instant::now() + LIMIT);
         let token = token::bearer(&request.headers).ok_or_else(ApiError::unauthorized)?;
         let caller = Caller::new(self.tokens.review(token, &origin).await?, origin);

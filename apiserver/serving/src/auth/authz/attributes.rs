@@ -13,7 +13,7 @@ use crate::request::user::User;
 
 /// One question to the authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub struct AuthorizationAttributes {
     /// `get`, `list`, `create`, ...
     pub verb: String,
     /// API group.
@@ -36,7 +36,7 @@ pub struct Attributes {
     pub field_selector: Option<String>,
 }
 
-impl From<&RequestInfo> for Attributes {
+impl From<&RequestInfo> for AuthorizationAttributes {
     fn from(info: &RequestInfo) -> Self {
         if !info.is_resource {
             return Self { verb: info.verb.to_string(), path: info.path.clone(), ..Self::default() };
@@ -56,7 +56,7 @@ impl From<&RequestInfo> for Attributes {
     }
 }
 
-impl Attributes {
+impl AuthorizationAttributes {
     /// Whether this is about exactly one of `paths`, whatever the verb (k8s.io/apiserver pkg/authorization/path).
     pub fn is_health_path(&self, paths: &[&str]) -> bool {
         self.resource.is_empty() && paths.contains(&self.path.as_str())

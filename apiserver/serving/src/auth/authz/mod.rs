@@ -13,7 +13,7 @@ use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessRevi
 use kube::Client;
 use parking_lot::Mutex;
 
-pub use attributes::Attributes;
+pub use attributes::AuthorizationAttributes;
 
 use crate::auth::authn::Caller;
 use crate::auth::review::{
@@ -75,7 +75,7 @@ impl Authorizer {
         &self,
         caller: &Caller,
         user: &User,
-        attributes: &Attributes,
+        attributes: &AuthorizationAttributes,
     ) -> Result<Decision, ApiError> {
         if user.is_in(SYSTEM_MASTERS) || attributes.is_health_path(&ALWAYS_ALLOWED) {
             return Ok(Decision { allowed: true, reason: String::new() });
@@ -88,13 +88,13 @@ impl Authorizer {
     }
 
     /// The key of a question: questions with equal keys get the same answer.
-    pub fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
+    pub fn key(user: &User, attributes: &AuthorizationAttributes) -> Vec<u8> {
         question::key(user, attributes)
     }
 
     /// Returns until when the host's answer is remembered. If it is not, returns the time for an answer that comes
     /// now.
-    pub fn known_until(&self, user: &User, attributes: &Attributes) -> Instant {
+    pub fn known_until(&self, user: &User, attributes: &AuthorizationAttributes) -> Instant {
         let known = self.known.lock().fresh_until(&question::key(user, attributes));
         known.unwrap_or_else(|| Instant::now() + REMEMBER)
     }
@@ -104,7 +104,7 @@ impl Authorizer {
         &self,
         caller: &Caller,
         user: &User,
-        attributes: &Attributes,
+        attributes: &AuthorizationAttributes,
     ) -> Result<(), ApiError> {
         attributes.allowed(user, &self.authorize(caller, user, attributes).await?)
     }
@@ -113,7 +113,7 @@ impl Authorizer {
         &self,
         caller: &Caller,
         user: &User,
-        attributes: &Attributes,
+        attributes: &AuthorizationAttributes,
         key: ReviewKey,
     ) -> Result<Decision, ApiError> {
         let payer = self.reviews.limiter().payer(caller);
@@ -169,7 +169,8 @@ fn cut(mut reason: String) -> String {
 #[async_trait]
 impl CreateAuthorizer for Authorizer {
     async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
-        let attributes = Attributes { verb: "create".to_owned(), ..Attributes::from(info) };
+        let attributes =
+            AuthorizationAttributes { verb: "create".to_owned(), ..AuthorizationAttributes::from(info) };
         self.require(caller, user, &attributes).await
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::request::user::User;
 
-use super::Attributes;
+use super::AuthorizationAttributes;
 
 /// Everything that a SubjectAccessReview would carry, each text with its length before it.
-pub(super) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
+pub(super) fn key(user: &User, attributes: &AuthorizationAttributes) -> Vec<u8> {
     let mut key = Vec::with_capacity(256);
     put(&mut key, &user.name);
     put(&mut key, &user.uid);
@@ -21,7 +21,7 @@ pub(super) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
         put(&mut key, &attributes.path);
         return key;
     }
-    let Attributes { group, version, subresource, namespace, name, .. } = attributes;
+    let AuthorizationAttributes { group, version, subresource, namespace, name, .. } = attributes;
     [group, version, subresource, namespace, name].into_iter().for_each(|text| put(&mut key, text));
     for selector in [&attributes.label_selector, &attributes.field_selector] {
         put_all(&mut key, selector.as_slice());
@@ -52,9 +52,14 @@ mod tests {
         User { name: name.into(), groups, ..User::default() }
     }
 
-    fn about(resource: &str, name: &str, labels: Option<&str>) -> Attributes {
+    fn about(resource: &str, name: &str, labels: Option<&str>) -> AuthorizationAttributes {
         let (resource, name) = (resource.to_owned(), name.to_owned());
-        Attributes { resource, name, label_selector: labels.map(str::to_owned), ..Attributes::default() }
+        AuthorizationAttributes {
+            resource,
+            name,
+            label_selector: labels.map(str::to_owned),
+            ..AuthorizationAttributes::default()
+        }
     }
 
     #[test]
@@ -67,8 +72,8 @@ mod tests {
             key(&ann, &about("pods", "x", Some("a=b"))),
             key(&user("ann", &["ab"]), &about("pods", "x", None)),
             key(&user("anna", &["b"]), &about("pods", "x", None)),
-            key(&ann, &Attributes { path: "/a".into(), ..Attributes::default() }),
-            key(&ann, &Attributes { path: "/b".into(), ..Attributes::default() }),
+            key(&ann, &AuthorizationAttributes { path: "/a".into(), ..AuthorizationAttributes::default() }),
+            key(&ann, &AuthorizationAttributes { path: "/b".into(), ..AuthorizationAttributes::default() }),
         ];
         let different: std::collections::HashSet<_> = questions.iter().collect();
         assert_eq!(different.len(), questions.len());

@@ -31,7 +31,11 @@ async fn one_callers_names_do_not_push_out_anothers() {
     let room = CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
     let authorizer = Authorizer::remembering(room, Client::new(service, "default"), Arc::default());
     let (ann, bob) = (caller("ann"), caller("bob"));
-    let about = |name: String| Attributes { resource: "things".into(), name, ..Attributes::default() };
+    let about = |name: String| AuthorizationAttributes {
+        resource: "things".into(),
+        name,
+        ..AuthorizationAttributes::default()
+    };
     let mine = about("mine".into());
     authorizer.require(&ann, &ann.user, &mine).await.unwrap();
     for i in 0..100 {
@@ -67,7 +71,7 @@ fn denying(reason: String) -> (Client, Arc<AtomicUsize>) {
 async fn a_reason_is_cut() {
     let (client, _) = denying("é".repeat(20_000));
     let (authorizer, ann) = (Authorizer::new(client, Arc::default()), caller("ann"));
-    let decision = authorizer.authorize(&ann, &ann.user, &Attributes::default()).await.unwrap();
+    let decision = authorizer.authorize(&ann, &ann.user, &AuthorizationAttributes::default()).await.unwrap();
     assert!(!decision.allowed && decision.reason.starts_with("éé"));
     assert!(decision.reason.len() < 1100 && decision.reason.capacity() < 1100, "{}", decision.reason.len());
 }
@@ -76,7 +80,7 @@ async fn a_reason_is_cut() {
 async fn a_longer_answer_is_not_read_and_allows_nothing() {
     let (client, read) = denying("x".repeat(10_000_000));
     let (authorizer, ann) = (Authorizer::new(client, Arc::default()), caller("ann"));
-    let decision = authorizer.authorize(&ann, &ann.user, &Attributes::default()).await.unwrap();
+    let decision = authorizer.authorize(&ann, &ann.user, &AuthorizationAttributes::default()).await.unwrap();
     assert!(!decision.allowed && decision.reason.len() < 1100, "{}", decision.reason.len());
     assert!(read.load(SeqCst) < 100_000, "{read:?} bytes were read");
 }

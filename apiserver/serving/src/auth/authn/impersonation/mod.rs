@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::AUTHENTICATED;
 use crate::auth::authn::Caller;
-use crate::auth::authz::{Attributes, Authorizer};
+use crate::auth::authz::{AuthorizationAttributes, Authorizer};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
 pub use mode::ImpersonationMode;
@@ -62,7 +62,7 @@ impl Impersonation {
         &self,
         caller: &Caller,
         headers: &HeaderMap,
-        requests: &[Attributes],
+        requests: &[AuthorizationAttributes],
         authorizer: &Authorizer,
     ) -> Result<Option<Impersonated>, ApiError> {
         let Some(wanted) = wanted::read(headers)? else { return Ok(None) };
@@ -82,7 +82,7 @@ impl Impersonation {
         mode: ImpersonationMode,
         caller: &Caller,
         headers: &HeaderMap,
-        request: &Attributes,
+        request: &AuthorizationAttributes,
         authorizer: &Authorizer,
     ) -> Result<(), ApiError> {
         match wanted::read(headers)? {
@@ -101,7 +101,7 @@ impl Impersonation {
         &self,
         caller: &Caller,
         wanted: &User,
-        requests: &[Attributes],
+        requests: &[AuthorizationAttributes],
         authorizer: &Authorizer,
     ) -> Result<ImpersonationMode, ApiError> {
         let last = self.last.lock().get(&caller.user.name).copied();
@@ -136,7 +136,7 @@ async fn are_allowed(
     mode: ImpersonationMode,
     caller: &Caller,
     wanted: &User,
-    requests: &[Attributes],
+    requests: &[AuthorizationAttributes],
     authorizer: &Authorizer,
 ) -> Result<(), ApiError> {
     for request in requests {
@@ -149,7 +149,7 @@ async fn is_allowed(
     mode: ImpersonationMode,
     caller: &Caller,
     wanted: &User,
-    request: &Attributes,
+    request: &AuthorizationAttributes,
     authorizer: &Authorizer,
 ) -> Result<(), ApiError> {
     for question in mode.questions(&caller.user, wanted, request) {

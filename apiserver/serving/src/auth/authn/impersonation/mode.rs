@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use drydock_machinery::{ApiError, names};
 
 use super::wanted;
-use crate::auth::authz::Attributes;
+use crate::auth::authz::AuthorizationAttributes;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Group of the resources that only impersonation knows.
@@ -42,8 +42,8 @@ pub enum ImpersonationMode {
 /// Something that a caller must be allowed: all at once, or else each.
 pub(super) struct ImpersonationCheck {
     pub(super) caller: User,
-    pub(super) all_at_once: Option<Attributes>,
-    pub(super) each: Vec<Attributes>,
+    pub(super) all_at_once: Option<AuthorizationAttributes>,
+    pub(super) each: Vec<AuthorizationAttributes>,
 }
 
 impl ImpersonationMode {
@@ -92,12 +92,12 @@ impl ImpersonationMode {
         self,
         caller: &User,
         wanted: &User,
-        request: &Attributes,
+        request: &AuthorizationAttributes,
     ) -> Vec<Result<ImpersonationCheck, ApiError>> {
         let mut each = Vec::new();
         if self != Self::Legacy {
             let verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
-            each.push(Attributes { verb, ..request.clone() });
+            each.push(AuthorizationAttributes { verb, ..request.clone() });
         }
         each.push(self.about_name(&wanted.name));
         if !wanted.uid.is_empty() {
@@ -125,8 +125,8 @@ impl ImpersonationMode {
     fn asked(
         self,
         caller: &User,
-        all_at_once: Option<Attributes>,
-        each: Vec<Attributes>,
+        all_at_once: Option<AuthorizationAttributes>,
+        each: Vec<AuthorizationAttributes>,
     ) -> ImpersonationCheck {
         let mut caller = caller.clone();
         if self == Self::AssociatedNode {
@@ -136,14 +136,14 @@ impl ImpersonationMode {
         ImpersonationCheck { caller, all_at_once, each }
     }
 
-    fn about(self, group: &str, resource: &str, name: &str) -> Attributes {
-        Attributes {
+    fn about(self, group: &str, resource: &str, name: &str) -> AuthorizationAttributes {
+        AuthorizationAttributes {
             verb: self.verb(),
             group: group.to_owned(),
             version: "v1".to_owned(),
             resource: resource.to_owned(),
             name: name.to_owned(),
-            ..Attributes::default()
+            ..AuthorizationAttributes::default()
         }
     }
 
@@ -152,10 +152,10 @@ impl ImpersonationMode {
         if self == Self::Legacy { "" } else { AUTHENTICATION }
     }
 
-    fn about_name(self, user: &str) -> Attributes {
+    fn about_name(self, user: &str) -> AuthorizationAttributes {
         if let (Some((namespace, name)), group) = (service_account(user), self.group()) {
             let about = self.about(group, "serviceaccounts", name);
-            return Attributes { namespace: namespace.to_owned(), ..about };
+            return AuthorizationAttributes { namespace: namespace.to_owned(), ..about };
         }
         match node(user).filter(|_| self != Self::Legacy) {
             Some(_) if self == Self::AssociatedNode => self.about(AUTHENTICATION, "nodes", "*"),
@@ -187,7 +187,7 @@ impl ImpersonationMode {
         if wanted.extra.is_empty() {
             return Ok(None);
         }
-        let about = |key: &str, value: &str| Attributes {
+        let about = |key: &str, value: &str| AuthorizationAttributes {
             subresource: key.to_owned(),
             ..self.about(AUTHENTICATION, "userextras", value)
         };

@@ -8,15 +8,15 @@ fn user(name: &str) -> User {
     User { name: name.to_owned(), ..User::default() }
 }
 
-fn get_x() -> Attributes {
+fn get_x() -> AuthorizationAttributes {
     let [verb, group, resource, name] = ["get", "g.io", "things", "x"].map(str::to_owned);
-    Attributes { verb, group, resource, name, ..Attributes::default() }
+    AuthorizationAttributes { verb, group, resource, name, ..AuthorizationAttributes::default() }
 }
 
 fn asked(mode: ImpersonationMode, caller: &User, wanted: &User) -> Vec<String> {
     let questions = mode.questions(caller, wanted, &get_x());
     let all = questions.into_iter().flat_map(|question| question.unwrap().each);
-    let shown = |q: Attributes| {
+    let shown = |q: AuthorizationAttributes| {
         format!("{} {}/{}/{}/{}/{}", q.verb, q.group, q.resource, q.subresource, q.namespace, q.name)
     };
     all.map(shown).collect()
