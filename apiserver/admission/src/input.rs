@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drydock_machinery::Object;
-use drydock_server::admission::Attributes;
+use drydock_server::admission::AdmissionAttributes;
 use drydock_serving::auth::authz::AuthorizationAttributes;
 use drydock_serving::request::user::User;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub struct Input {
 
 impl Input {
     /// Copies the variables of `request`.
-    pub fn new(request: &Attributes<'_>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
+    pub fn new(request: &AdmissionAttributes<'_>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
         let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
         Self {
             object: value(request.new),

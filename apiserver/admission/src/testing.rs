@@ -9,7 +9,7 @@ use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
-use drydock_server::admission::{Attributes, Operation, RequestOptions};
+use drydock_server::admission::{AdmissionAttributes, Operation, RequestOptions};
 use drydock_server::audit::AuditContext;
 use drydock_server::request::warnings::Warnings;
 use drydock_serving::auth::authn::{Caller, Origin};
@@ -113,8 +113,8 @@ impl Request {
     }
 
     /// Returns the attributes for admission.
-    pub fn attributes(&self) -> Attributes<'_> {
-        Attributes {
+    pub fn attributes(&self) -> AdmissionAttributes<'_> {
+        AdmissionAttributes {
             caller: &self.caller,
             user: &self.user,
             operation: self.operation,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_api::node_maintenance::{FINALIZER, NAMES, NodeSelector, finalizer, node_selector};
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes, Operation};
+use drydock_server::admission::{Admission, AdmissionAttributes, Operation};
 use drydock_serving::auth::authn::Caller;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
@@ -57,11 +57,11 @@ impl NodeDelete {
 
 #[async_trait]
 impl Admission for NodeDelete {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         if !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Attributes { caller, user, .. } = *attributes;
+        let AdmissionAttributes { caller, user, .. } = *attributes;
         let why = match needed(attributes.operation, attributes.old, attributes.new)? {
             Needed::Release if self.rights.may_release(caller, user, attributes.object_name()).await? => {
                 return Ok(());

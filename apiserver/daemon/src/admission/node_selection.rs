@@ -10,7 +10,7 @@ use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{NodeSelector, node_selector};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, AdmissionAttributes};
 use drydock_serving::host::Reflector;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
@@ -61,7 +61,7 @@ impl HostNodes {
 
 #[async_trait]
 impl Admission for NodeSelection {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let Some(new) = attributes.new.filter(|_| attributes.subresource.is_empty()) else { return Ok(()) };
         if !self.nodes.ready() {
             return Err(ApiError::service_unavailable("the host's nodes are not known yet; try again"));
@@ -113,7 +113,7 @@ fn too_many(selected: usize) -> Option<Error> {
     (selected > MAX_NODES).then(|| Error::forbidden(path, detail))
 }
 
-fn warn(attributes: &Attributes<'_>, selected: &[&str], nodes: &Nodes) {
+fn warn(attributes: &AdmissionAttributes<'_>, selected: &[&str], nodes: &Nodes) {
     let degraded = "; the cluster may get into a degraded and unrecoverable state";
     if !nodes.is_empty() && selected.len() == nodes.len() {
         attributes.warnings.add(format!("spec.nodeSelector: selects all nodes of the cluster{degraded}"));

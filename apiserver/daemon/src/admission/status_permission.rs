@@ -11,7 +11,7 @@ use drydock_api::eviction_request::interceptors::is_reserved;
 use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permission, needed};
 use drydock_machinery::field::Path;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes, Operation};
+use drydock_server::admission::{Admission, AdmissionAttributes, Operation};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 
 /// The admission check. It also checks writes to the main resource, because their managed fields may make a manager the
@@ -28,7 +28,7 @@ impl StatusPermission {
 
     async fn require(
         &self,
-        attributes: &Attributes<'_>,
+        attributes: &AdmissionAttributes<'_>,
         permission: Permission<'_>,
         field: &Path,
     ) -> Result<(), ApiError> {
@@ -47,7 +47,7 @@ impl StatusPermission {
 
 #[async_trait]
 impl Admission for StatusPermission {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let Some(new) = attributes.new else { return Ok(()) };
         // A created object has no status, but its managed fields may own fields of one.
         let nothing = Object::default();
@@ -58,7 +58,7 @@ impl Admission for StatusPermission {
     }
 }
 
-fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> AuthorizationAttributes {
+fn question(attributes: &AdmissionAttributes<'_>, permission: Permission<'_>) -> AuthorizationAttributes {
     let (subresource, namespace, name) = match permission {
         Permission::Assignment => (ASSIGNMENT, "", ""),
         // Checked in the whole cluster: the owner of a namespace, with * on * in it, may not write for the interceptors

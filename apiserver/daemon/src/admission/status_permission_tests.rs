@@ -62,7 +62,7 @@ impl Writer {
         let (caller, kind) = (caller("ann<", &self.groups), EvictionRequestKind::new(Duration::ZERO));
         let (query, warnings, audit_context) =
             (Query::parse(""), Warnings::default(), AuditContext::default());
-        let attributes = Attributes {
+        let attributes = AdmissionAttributes {
             caller: &caller,
             user: &caller.user,
             operation: if old.is_some() { Operation::Update } else { Operation::Create },

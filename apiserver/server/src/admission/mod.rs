@@ -52,7 +52,7 @@ impl Operation {
 
 /// The write that is to be admitted.
 #[derive(Clone, Copy)]
-pub struct Attributes<'a> {
+pub struct AdmissionAttributes<'a> {
     /// The authenticated sender of the request.
     pub caller: &'a Caller,
     /// The user of the request: the caller, or the user that the caller acts as.
@@ -87,10 +87,10 @@ pub struct Attributes<'a> {
     pub audit: &'a AuditContext,
 }
 
-impl Attributes<'_> {
+impl AdmissionAttributes<'_> {
     /// The same write of another object.
-    pub fn with_new<'b>(&'b self, new: Option<&'b Object>) -> Attributes<'b> {
-        Attributes { new, ..*self }
+    pub fn with_new<'b>(&'b self, new: Option<&'b Object>) -> AdmissionAttributes<'b> {
+        AdmissionAttributes { new, ..*self }
     }
 
     /// Name of the object, however the request came to it.
@@ -165,11 +165,11 @@ pub enum Phase {
 #[async_trait]
 pub trait Admission: Send + Sync + 'static {
     /// Returns the refusal, if it refuses. It does not change the object.
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError>;
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError>;
 
     /// Runs before validation. Returns the object that replaces the new one, or `None` to leave it as it is. Such an
     /// object has been decoded by the kind's schema and defaulted.
-    async fn mutate(&self, attributes: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+    async fn mutate(&self, attributes: &AdmissionAttributes<'_>) -> Result<Option<Object>, ApiError> {
         self.admit(attributes).await.map(|()| None)
     }
 

@@ -6,7 +6,7 @@ use drydock_machinery::{ApiError, Object};
 
 use super::context::RequestContext;
 use super::{managed_fields, metadata};
-use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions};
+use crate::admission::{Admission, AdmissionAttributes, Operation, Phase, RequestOptions};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::write_options::WriteOptions;
 
@@ -60,8 +60,8 @@ impl RequestContext {
         write: Write<'a>,
         old: Option<&'a Object>,
         new: Option<&'a Object>,
-    ) -> Attributes<'a> {
-        Attributes {
+    ) -> AdmissionAttributes<'a> {
+        AdmissionAttributes {
             caller: &self.caller,
             user: &self.user,
             operation: write.operation,

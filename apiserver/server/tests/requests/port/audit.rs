@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, AdmissionAttributes};
 use drydock_server::audit::{self, Audit, Counts, Mode, Out, file};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -64,7 +64,7 @@ struct Panics;
 
 #[async_trait]
 impl Admission for Panics {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         attributes.audit.annotate("test.io/seen", attributes.operation.as_str());
         assert_ne!(attributes.object_name(), "panics", "as it was told");
         Ok(())
