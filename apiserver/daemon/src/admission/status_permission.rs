@@ -11,7 +11,7 @@ use drydock_api::eviction_request::interceptors::is_reserved;
 use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permission, needed};
 use drydock_machinery::field::Path;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, AdmissionAttributes, Operation};
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 
 /// The admission check. It also checks writes to the main resource, because their managed fields may make a manager the
@@ -67,7 +67,7 @@ fn question(attributes: &AdmissionAttributes<'_>, permission: Permission<'_>) ->
         Permission::Interceptor(name) => (INTERCEPTOR, attributes.namespace, name),
     };
     // No role grants `create` for a subresource that is not served.
-    let verb = if attributes.operation == Operation::Create { "update" } else { attributes.verb };
+    let verb = if attributes.operation == AdmissionOperation::Create { "update" } else { attributes.verb };
     AuthorizationAttributes {
         verb: verb.into(),
         group: attributes.names.group.into(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
 use drydock_machinery::Object;
-use drydock_server::admission::{Operation, RequestOptions};
+use drydock_server::admission::{AdmissionOperation, RequestOptions};
 use drydock_server::audit::AuditContext;
 use drydock_server::request::warnings::Warnings;
 use drydock_serving::request::query::Query;
@@ -65,7 +65,7 @@ impl Writer {
         let attributes = AdmissionAttributes {
             caller: &caller,
             user: &caller.user,
-            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            operation: if old.is_some() { AdmissionOperation::Update } else { AdmissionOperation::Create },
             verb,
             kind: &kind,
             names: &NAMES,

@@ -30,7 +30,7 @@ use crate::request::warnings::Warnings;
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum AdmissionOperation {
     /// A new object.
     Create,
     /// A changed object: update, patch, apply.
@@ -39,7 +39,7 @@ pub enum Operation {
     Delete,
 }
 
-impl Operation {
+impl AdmissionOperation {
     /// As AdmissionReview spells it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ pub struct AdmissionAttributes<'a> {
     /// The user of the request: the caller, or the user that the caller acts as.
     pub user: &'a Arc<User>,
     /// What is done.
-    pub operation: Operation,
+    pub operation: AdmissionOperation,
     /// The request's verb, as authorization spells it: `update`, `patch`, ...
     pub verb: &'a str,
     /// The kind.
@@ -124,13 +124,13 @@ pub enum RequestOptions<'a> {
 impl RequestOptions<'_> {
     /// As an object. A patch has the options of what it turns out to be (k8s.io/apiserver
     /// pkg/endpoints/handlers/patch.go, patchToUpdateOptions, patchToCreateOptions).
-    pub fn to_json(self, operation: Operation) -> Value {
+    pub fn to_json(self, operation: AdmissionOperation) -> Value {
         let mut fields = Map::new();
         let mut put = |field: &str, value: Value| fields.insert(field.to_owned(), value);
         let kind = match operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            AdmissionOperation::Create => "CreateOptions",
+            AdmissionOperation::Update => "UpdateOptions",
+            AdmissionOperation::Delete => "DeleteOptions",
         };
         put("kind", kind.into());
         put("apiVersion", "meta.k8s.io/v1".into());

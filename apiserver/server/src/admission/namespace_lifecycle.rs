@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusCause;
 
-use super::{Admission, AdmissionAttributes, Operation, Phase};
+use super::{Admission, AdmissionAttributes, AdmissionOperation, Phase};
 
 /// Time for the watch to deliver a namespace that was created a moment ago.
 const MISSING_WAIT: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ impl NamespaceLifecycle {
         if let Some(phase) = self.namespaces.cached(name) {
             return Ok(phase);
         }
-        if attributes.operation == Operation::Create {
+        if attributes.operation == AdmissionOperation::Create {
             tokio::time::sleep(MISSING_WAIT).await;
             if let Some(phase) = self.namespaces.cached(name) {
                 return Ok(phase);
@@ -62,14 +62,14 @@ impl NamespaceLifecycle {
 #[async_trait]
 impl Admission for NamespaceLifecycle {
     async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
-        if attributes.namespace.is_empty() || attributes.operation == Operation::Delete {
+        if attributes.namespace.is_empty() || attributes.operation == AdmissionOperation::Delete {
             return Ok(());
         }
         if !self.namespaces.ready() {
             return Err(attributes.forbidden("not yet ready to handle request"));
         }
         let phase = self.phase_of(attributes).await?;
-        if attributes.operation == Operation::Create && phase == NamespacePhase::Terminating {
+        if attributes.operation == AdmissionOperation::Create && phase == NamespacePhase::Terminating {
             return Err(terminating(attributes));
         }
         Ok(())

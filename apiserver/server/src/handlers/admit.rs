@@ -6,7 +6,7 @@ use drydock_machinery::{ApiError, Object};
 
 use super::context::RequestContext;
 use super::{managed_fields, metadata};
-use crate::admission::{Admission, AdmissionAttributes, Operation, Phase, RequestOptions};
+use crate::admission::{Admission, AdmissionAttributes, AdmissionOperation, Phase, RequestOptions};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::write_options::WriteOptions;
 
@@ -85,20 +85,20 @@ impl RequestContext {
 /// What admission gets of a write in addition to the objects.
 #[derive(Clone, Copy)]
 pub struct Write<'a> {
-    operation: Operation,
+    operation: AdmissionOperation,
     dry_run: bool,
     options: RequestOptions<'a>,
 }
 
 impl<'a> Write<'a> {
     /// A create, update or patch.
-    pub fn of(request: &'a RequestContext, operation: Operation, options: &WriteOptions) -> Self {
+    pub fn of(request: &'a RequestContext, operation: AdmissionOperation, options: &WriteOptions) -> Self {
         Self { operation, dry_run: options.dry_run, options: RequestOptions::Write(&request.info.query) }
     }
 
     /// A delete.
     pub fn removal(options: &'a DeleteOptions) -> Self {
         let dry_run = options.is_dry_run();
-        Self { operation: Operation::Delete, dry_run, options: RequestOptions::Delete(options) }
+        Self { operation: AdmissionOperation::Delete, dry_run, options: RequestOptions::Delete(options) }
     }
 }

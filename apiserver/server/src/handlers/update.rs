@@ -14,7 +14,7 @@ use super::admit::Write;
 use super::context::RequestContext;
 use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
-use crate::admission::{Operation, Phase};
+use crate::admission::{AdmissionOperation, Phase};
 use crate::handlers::managed_fields;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, RequestBody};
@@ -110,7 +110,7 @@ pub async fn changed(
     old: &Object,
     options: &WriteOptions,
 ) -> Result<Next, ApiError> {
-    let write = Write::of(request, Operation::Update, options);
+    let write = Write::of(request, AdmissionOperation::Update, options);
     request.mutate(write, Some(old), &mut new).await?;
     // Admission may have changed its namespace (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
     metadata::check_namespace(request, &mut new)?;

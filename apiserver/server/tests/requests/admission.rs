@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, NamespacePhase, Namespaces};
-use drydock_server::admission::{Admission, AdmissionAttributes, Operation, Phase};
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation, Phase};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -25,7 +25,7 @@ impl Admission for Keeper {
         self.0.lock().push(format!("{operation} {}/{} {sub} {}{dry}", a.namespace, a.name, a.user.name));
         a.warnings.add("asked");
         let kept = a.old.is_some_and(|o| o.labels().is_some_and(|l| l.contains_key("keep")));
-        if a.operation == Operation::Delete && kept {
+        if a.operation == AdmissionOperation::Delete && kept {
             return Err(ApiError::forbidden("test.io", "gadgets", a.object_name(), "it is kept"));
         }
         Ok(())
@@ -114,7 +114,7 @@ struct InPairs(tokio::sync::Barrier);
 #[async_trait]
 impl Admission for InPairs {
     async fn admit(&self, a: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
-        if a.operation == Operation::Delete {
+        if a.operation == AdmissionOperation::Delete {
             self.0.wait().await;
         }
         Ok(())

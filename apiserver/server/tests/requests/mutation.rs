@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, AdmissionAttributes, Operation, Phase};
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation, Phase};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ struct Reader;
 impl Admission for Reader {
     async fn admit(&self, request: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let labelled = request.new.and_then(Object::labels).is_some_and(|labels| labels.contains_key("by"));
-        let unseen = request.operation != Operation::Delete && !labelled;
+        let unseen = request.operation != AdmissionOperation::Delete && !labelled;
         if unseen { Err(request.forbidden("it has no label")) } else { Ok(()) }
     }
 }
