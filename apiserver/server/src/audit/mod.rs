@@ -31,7 +31,7 @@ pub use context::AuditContext;
 pub use counts::Counts;
 pub use line::Format;
 pub use log::Mode;
-pub use policy::{Level, Policy, Stage};
+pub use policy::{AuditPolicy, Level, Stage};
 
 use drydock_serving::auth::authn::Peer;
 use line::Lines;
@@ -79,7 +79,7 @@ pub enum Out {
 
 /// Logs requests by a policy.
 pub struct Audit {
-    policy: Policy,
+    policy: AuditPolicy,
     lines: Lines,
     log: Log,
     counts: Counts,

@@ -35,7 +35,7 @@ pub enum Stage {
 /// A policy: rules in order. What none matches is not logged.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Policy {
+pub struct AuditPolicy {
     /// In order.
     pub rules: Vec<Rule>,
     /// Stages at which no rule logs.
@@ -108,7 +108,7 @@ impl RequestAuditConfig {
     }
 }
 
-impl Policy {
+impl AuditPolicy {
     /// What is to be logged of this request; `user` is `None` if it could not be authenticated.
     pub fn config(&self, user: Option<&User>, info: &RequestInfo) -> RequestAuditConfig {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info));

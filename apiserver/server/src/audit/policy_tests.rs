@@ -112,7 +112,7 @@ fn of_two_configurations_what_one_logs_is_logged() {
 
 #[test]
 fn the_first_rule_that_matches_decides_and_none_logs_nothing() {
-    let policy = Policy {
+    let policy = AuditPolicy {
         rules: vec![
             Rule { verbs: strings(&["watch"]), level: Level::None, ..Rule::default() },
             Rule {
