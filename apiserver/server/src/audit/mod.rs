@@ -31,7 +31,7 @@ pub use context::AuditContext;
 pub use counts::Counts;
 pub use line::Format;
 pub use log::Mode;
-pub use policy::{AuditPolicy, Level, Stage};
+pub use policy::{AuditPolicy, AuditStage, Level};
 
 use drydock_serving::auth::authn::Peer;
 use line::Lines;

@@ -21,7 +21,7 @@ pub enum Level {
 
 /// A moment in a request's life at which an event may be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Stage {
+pub enum AuditStage {
     /// It has come, and nothing was done yet.
     RequestReceived,
     /// The head of a long answer has been sent.
@@ -39,7 +39,7 @@ pub struct AuditPolicy {
     /// In order.
     pub rules: Vec<Rule>,
     /// Stages at which no rule logs.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Whether managedFields are left out, unless a rule says otherwise.
     pub omit_managed_fields: bool,
 }
@@ -64,7 +64,7 @@ pub struct Rule {
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
     /// Stages at which nothing is logged, in addition to those of the policy.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Instead of the policy's.
     pub omit_managed_fields: Option<bool>,
 }
@@ -87,7 +87,7 @@ pub struct RequestAuditConfig {
     /// How much is logged.
     pub level: Level,
     /// Stages at which nothing is logged.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Whether managedFields are left out.
     pub omit_managed_fields: bool,
 }
