@@ -5,7 +5,7 @@ use super::event::{Event, UserInfo};
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum AuditFormat {
     /// A line of JSON.
     #[default]
     Json,
@@ -13,7 +13,7 @@ pub enum Format {
     Legacy,
 }
 
-impl Format {
+impl AuditFormat {
     /// Both, by the name that the flag takes.
     pub const NAMES: [(&'static str, Self); 2] = [("json", Self::Json), ("legacy", Self::Legacy)];
 
@@ -31,7 +31,7 @@ const TRUNCATED: &str = "audit.k8s.io/truncated";
 
 /// Makes the lines of a log.
 pub(super) struct Lines {
-    pub(super) format: Format,
+    pub(super) format: AuditFormat,
     /// Maximum bytes of an event.
     pub(super) longest: Option<usize>,
     pub(super) counts: Counts,

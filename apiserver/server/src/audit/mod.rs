@@ -29,7 +29,7 @@ use http::Request;
 
 pub use context::AuditContext;
 pub use counts::Counts;
-pub use line::Format;
+pub use line::AuditFormat;
 pub use log::Mode;
 pub use policy::{AuditPolicy, AuditStage, Level};
 
@@ -45,7 +45,7 @@ pub struct Options {
     /// Where the log goes; without it nothing is logged.
     pub out: Option<Out>,
     /// How an event is written.
-    pub format: Format,
+    pub format: AuditFormat,
     /// Whether answers wait for it.
     pub mode: Mode,
     /// How many events may wait to be written.
@@ -60,7 +60,7 @@ impl Default for Options {
         Self {
             policy_file: None,
             out: None,
-            format: Format::Json,
+            format: AuditFormat::Json,
             mode: Mode::Blocking,
             buffer: 10_000,
             longest: None,
