@@ -30,14 +30,14 @@ impl AuditFormat {
 const TRUNCATED: &str = "audit.k8s.io/truncated";
 
 /// Makes the lines of a log.
-pub(super) struct Lines {
+pub(super) struct AuditLines {
     pub(super) format: AuditFormat,
     /// Maximum bytes of an event.
     pub(super) longest: Option<usize>,
     pub(super) counts: Counts,
 }
 
-impl Lines {
+impl AuditLines {
     /// The event's line; without its bodies if it is too long, and none at all if it still is (k8s.io/apiserver
     /// plugin/pkg/audit/truncate).
     pub(super) fn of(&self, event: &mut Event) -> Option<Vec<u8>> {

@@ -34,7 +34,7 @@ pub use log::Mode;
 pub use policy::{AuditPolicy, AuditStage, Level};
 
 use drydock_serving::auth::authn::Peer;
-use line::Lines;
+use line::AuditLines;
 use log::Log;
 
 /// What an operator asks for.
@@ -80,7 +80,7 @@ pub enum Out {
 /// Logs requests by a policy.
 pub struct Audit {
     policy: AuditPolicy,
-    lines: Lines,
+    lines: AuditLines,
     log: Log,
     counts: Counts,
 }
@@ -119,7 +119,7 @@ impl Audit {
         };
         let log = Log::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
-        let lines = Lines { format: options.format, longest: options.longest, counts: counts.clone() };
+        let lines = AuditLines { format: options.format, longest: options.longest, counts: counts.clone() };
         Ok(Some(Arc::new(Self { policy, lines, log, counts })))
     }
 
