@@ -31,7 +31,7 @@ impl Mode {
 
 /// Writes lines.
 #[derive(Clone)]
-pub struct Log {
+pub struct AuditLog {
     lines: mpsc::Sender<Entry>,
     /// Permits for lines that wait for room in the queue although no answer waits for them.
     waiting: Arc<Semaphore>,
@@ -49,7 +49,7 @@ enum Entry {
     Flush(oneshot::Sender<()>),
 }
 
-impl Log {
+impl AuditLog {
     /// Starts the thread that writes to `out`, with a queue of `buffer` lines. As many again may wait for room in it
     /// whose answers have been sent already.
     pub fn start(
@@ -200,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_waits_finds_its_line_written() {
         let out = Memory::default();
-        let log = Log::start(out.clone(), Mode::Blocking, 1, Counts::default()).unwrap();
+        let log = AuditLog::start(out.clone(), Mode::Blocking, 1, Counts::default()).unwrap();
         assert!(log.write(b"one\n".to_vec()).await);
         assert_eq!(out.text(), "one\n");
     }
@@ -209,7 +209,7 @@ mod tests {
     async fn lines_that_nothing_waits_for_are_written_by_the_flush() {
         for mode in [Mode::Batch, Mode::Blocking] {
             let out = Memory::default();
-            let log = Log::start(out.clone(), mode, 4, Counts::default()).unwrap();
+            let log = AuditLog::start(out.clone(), mode, 4, Counts::default()).unwrap();
             log.write_later(b"one\n".to_vec());
             tokio::task::yield_now().await;
             assert!(log.write(b"two\n".to_vec()).await);
@@ -222,7 +222,7 @@ mod tests {
     #[tokio::test]
     async fn lines_that_nothing_waits_for_are_bounded_and_flushed() {
         let (out, counts) = (Memory::default(), Counts::default());
-        let log = Log::start(out.clone(), Mode::Blocking, 2, counts.clone()).unwrap();
+        let log = AuditLog::start(out.clone(), Mode::Blocking, 2, counts.clone()).unwrap();
         let blocked = out.0.lock();
         for _ in 0..100 {
             log.write_later(b"line\n".to_vec());
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_refuses_requests_in_strict_mode_alone() {
         for (_, mode) in Mode::NAMES {
-            let log = Log::start(Full, mode, 4, Counts::default()).unwrap();
+            let log = AuditLog::start(Full, mode, 4, Counts::default()).unwrap();
             assert_eq!(log.write(b"one\n".to_vec()).await, mode != Mode::BlockingStrict);
         }
     }

@@ -35,7 +35,7 @@ pub use policy::{AuditPolicy, AuditStage, Level};
 
 use drydock_serving::auth::authn::Peer;
 use line::AuditLines;
-use log::Log;
+use log::AuditLog;
 
 /// What an operator asks for.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub enum Out {
 pub struct Audit {
     policy: AuditPolicy,
     lines: AuditLines,
-    log: Log,
+    log: AuditLog,
     counts: Counts,
 }
 
@@ -117,7 +117,7 @@ impl Audit {
             tracing::info!("No audit policy file provided, no events will be recorded for log backend");
             return Ok(None);
         };
-        let log = Log::start(out, options.mode, options.buffer, counts.clone());
+        let log = AuditLog::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
         let lines = AuditLines { format: options.format, longest: options.longest, counts: counts.clone() };
         Ok(Some(Arc::new(Self { policy, lines, log, counts })))
