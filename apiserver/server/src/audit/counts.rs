@@ -19,14 +19,14 @@ struct Of {
 
 /// Counters of the audit log.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
+pub struct AuditCounts {
     events: Counter,
     errors: Family<Plugin, Counter>,
     levels: Family<Of, Counter>,
     rejected: Counter,
 }
 
-impl Counts {
+impl AuditCounts {
     /// The encoder itself appends `_total`.
     pub fn register(&self, registry: &mut Registry) {
         let what = "Counter of audit events generated and sent to the audit backend";
