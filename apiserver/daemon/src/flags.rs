@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_audit_log_is_asked_for_as_kubernetes_is_asked() {
         let options = read(&["--audit-log-path=-", "--audit-log-mode=batch"]).unwrap().audit.options();
-        assert!(matches!(options.out, Some(drydock_server::audit::Out::Stdout)));
+        assert!(matches!(options.out, Some(drydock_server::audit::AuditDestination::Stdout)));
         assert_eq!(options.mode, drydock_server::audit::Mode::Batch);
         assert!(read(&["--audit-log-mode=never"]).unwrap_err().contains("blocking-strict"));
         assert!(read(&["--audit-log-maxsize=-1"]).unwrap_err().contains("--audit-log-maxsize"));

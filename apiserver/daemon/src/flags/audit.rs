@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use drydock_server::audit::{AuditFormat, Mode, Options, Out, file};
+use drydock_server::audit::{AuditDestination, AuditFormat, Mode, Options, file};
 
 /// What is logged of requests, and where.
 #[derive(Clone, Debug, Args)]
@@ -51,8 +51,8 @@ impl AuditFlags {
     /// Returns the options of the audit log.
     pub fn options(&self) -> Options {
         let out = self.audit_log_path.clone().map(|path| match path.to_str() {
-            Some("-") => Out::Stdout,
-            _ => Out::File(file::Options {
+            Some("-") => AuditDestination::Stdout,
+            _ => AuditDestination::File(file::Options {
                 path,
                 max_age: self.audit_log_maxage,
                 max_backups: self.audit_log_maxbackup,

@@ -43,7 +43,7 @@ pub struct Options {
     /// The policy; without one nothing is logged.
     pub policy_file: Option<PathBuf>,
     /// Where the log goes; without it nothing is logged.
-    pub out: Option<Out>,
+    pub out: Option<AuditDestination>,
     /// How an event is written.
     pub format: AuditFormat,
     /// Whether answers wait for it.
@@ -70,7 +70,7 @@ impl Default for Options {
 
 /// Where the log goes.
 #[derive(Clone, Debug)]
-pub enum Out {
+pub enum AuditDestination {
     /// Standard output.
     Stdout,
     /// A file.
@@ -106,8 +106,8 @@ impl Audit {
         let policy = policy.map_err(OpenError::Policy)?;
         let Some(out) = &options.out else { return Ok(None) };
         let (name, out) = match out {
-            Out::Stdout => ("-".to_owned(), Ok(Box::new(io::stdout()) as Box<dyn Write + Send>)),
-            Out::File(file) => {
+            AuditDestination::Stdout => ("-".to_owned(), Ok(Box::new(io::stdout()) as Box<dyn Write + Send>)),
+            AuditDestination::File(file) => {
                 let rotating = file::Rotating::open(file.clone());
                 (file.path.display().to_string(), rotating.map(|out| Box::new(out) as _))
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::{Admission, AdmissionAttributes};
-use drydock_server::audit::{self, Audit, AuditCounts, Mode, Out, file};
+use drydock_server::audit::{self, Audit, AuditCounts, AuditDestination, Mode, file};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -85,7 +85,7 @@ pub fn opened(
     let out = file::Options { path, max_age: 0, max_backups: 0, max_size: 100, compress: false };
     let options = audit::Options {
         policy_file: Some(policy_file),
-        out: Some(Out::File(out)),
+        out: Some(AuditDestination::File(out)),
         mode,
         longest: Some(longest),
         ..Default::default()
