@@ -32,7 +32,7 @@ impl Mode {
 /// Writes lines.
 #[derive(Clone)]
 pub struct AuditLog {
-    lines: mpsc::Sender<Entry>,
+    lines: mpsc::Sender<QueuedLine>,
     /// Permits for lines that wait for room in the queue although no answer waits for them.
     waiting: Arc<Semaphore>,
     places: u32,
@@ -40,7 +40,7 @@ pub struct AuditLog {
     counts: AuditCounts,
 }
 
-enum Entry {
+enum QueuedLine {
     Line {
         line: Vec<u8>,
         written: Option<oneshot::Sender<bool>>,
@@ -73,7 +73,7 @@ impl AuditLog {
             return true;
         }
         let (written, answer) = oneshot::channel();
-        let entry = Entry::Line { line, written: Some(written) };
+        let entry = QueuedLine::Line { line, written: Some(written) };
         let written = self.lines.send(entry).await.is_ok() && answer.await.unwrap_or(false);
         written || self.mode == Mode::Blocking
     }
@@ -81,7 +81,7 @@ impl AuditLog {
     /// Writes a line whose answer has been sent already, so that nothing waits for it. If there is not even room to
     /// wait, the line is lost, and counted.
     pub fn write_later(&self, line: Vec<u8>) {
-        let full = match self.lines.try_send(Entry::Line { line, written: None }) {
+        let full = match self.lines.try_send(QueuedLine::Line { line, written: None }) {
             Ok(()) => return,
             Err(TrySendError::Full(entry)) if self.mode != Mode::Batch => entry,
             Err(_) => return self.lost(),
@@ -100,13 +100,13 @@ impl AuditLog {
     pub async fn flush(&self) {
         drop(self.waiting.acquire_many(self.places).await);
         let (flushed, answer) = oneshot::channel();
-        if self.lines.send(Entry::Flush(flushed)).await.is_ok() {
+        if self.lines.send(QueuedLine::Flush(flushed)).await.is_ok() {
             let _ = answer.await;
         }
     }
 
     fn queue(&self, line: Vec<u8>) {
-        if self.lines.try_send(Entry::Line { line, written: None }).is_err() {
+        if self.lines.try_send(QueuedLine::Line { line, written: None }).is_err() {
             self.lost();
         }
     }
@@ -125,14 +125,14 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, mut queue: mpsc::Receiver<Entry>) {
+    fn run(mut self, mut queue: mpsc::Receiver<QueuedLine>) {
         while let Some(entry) = queue.blocking_recv() {
             match entry {
-                Entry::Line { line, written } => {
+                QueuedLine::Line { line, written } => {
                     let well = self.write(&line);
                     written.map(|written| written.send(well));
                 }
-                Entry::Flush(flushed) => {
+                QueuedLine::Flush(flushed) => {
                     let well = self.out.flush();
                     self.report(well);
                     let _ = flushed.send(());
