@@ -13,7 +13,7 @@ struct Plugin {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
+struct AuditLevelLabels {
     level: &'static str,
 }
 
@@ -22,7 +22,7 @@ struct Of {
 pub struct AuditCounts {
     events: Counter,
     errors: Family<Plugin, Counter>,
-    levels: Family<Of, Counter>,
+    levels: Family<AuditLevelLabels, Counter>,
     rejected: Counter,
 }
 
@@ -57,7 +57,7 @@ impl AuditCounts {
             Level::Request => "Request",
             Level::RequestResponse => "RequestResponse",
         };
-        self.levels.get_or_create(&Of { level }).inc();
+        self.levels.get_or_create(&AuditLevelLabels { level }).inc();
     }
 
     /// Counts a request that was refused because it could not be logged.
