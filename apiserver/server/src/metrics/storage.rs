@@ -15,10 +15,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 /// The caches of all kinds.
 #[derive(Debug, Default)]
-pub(super) struct Caches(Vec<(Of, Arc<Cache>)>);
+pub(super) struct Caches(Vec<(CacheLabels, Arc<Cache>)>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
+struct CacheLabels {
     group: &'static str,
     resource: &'static str,
 }
@@ -70,7 +70,7 @@ const REASONS: [(&str, Figure); 3] = [
 impl Caches {
     /// The cache of one more kind.
     pub fn add(&mut self, names: &Names, cache: Arc<Cache>) {
-        self.0.push((Of { group: names.group, resource: names.plural }, cache));
+        self.0.push((CacheLabels { group: names.group, resource: names.plural }, cache));
     }
 }
 
@@ -92,7 +92,7 @@ impl Collector for Caches {
         let what = "Writes of which nothing was made: too many were waiting (429), no space was left (507), or the store takes none any more (503)";
         let mut metric =
             encoder.encode_descriptor("drydock_storage_refused_writes", what, None, MetricType::Counter)?;
-        for (Of { group, resource }, cache) in &self.0 {
+        for (CacheLabels { group, resource }, cache) in &self.0 {
             for (reason, figure) in REASONS {
                 let of = Refused { group, resource, reason };
                 ConstCounter::new(figure(cache).load(Relaxed)).encode(metric.encode_family(&of)?)?;
