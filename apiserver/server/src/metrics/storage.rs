@@ -31,10 +31,10 @@ struct Refused {
 }
 
 /// A figure of a cache.
-type Figure = fn(&Cache) -> &AtomicU64;
+type CacheFigure = fn(&Cache) -> &AtomicU64;
 
 /// What rises and falls, by name and with what it is.
-const GAUGES: [(&str, &str, Figure); 7] = [
+const GAUGES: [(&str, &str, CacheFigure); 7] = [
     ("apiserver_resource_objects", "Objects that are stored", |of| &of.objects),
     ("apiserver_watch_cache_resource_version", "Revision of the cache", |of| &of.revision),
     ("drydock_watch_cache_lag_revisions", "Revisions that the cache was behind when last looked at", |of| {
@@ -47,7 +47,7 @@ const GAUGES: [(&str, &str, Figure); 7] = [
 ];
 
 /// What only rises; the encoder appends `_total`.
-const COUNTERS: [(&str, &str, Figure); 4] = [
+const COUNTERS: [(&str, &str, CacheFigure); 4] = [
     ("apiserver_watch_cache_initializations", "Times that the cache was filled", |of| &of.fills),
     ("apiserver_terminated_watchers", "Watches that were ended as their history was gone", |of| {
         &of.expired_watchers
@@ -61,7 +61,7 @@ const COUNTERS: [(&str, &str, Figure); 4] = [
 ];
 
 /// Why a write is refused of which nothing was made.
-const REASONS: [(&str, Figure); 3] = [
+const REASONS: [(&str, CacheFigure); 3] = [
     ("queue-full", |of| &of.refused_busy),
     ("no-space", |of| &of.refused_full),
     ("closed", |of| &of.refused_closed),
