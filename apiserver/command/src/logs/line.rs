@@ -18,17 +18,17 @@ impl<M> Lines<M> {
 }
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
-    type Writer = Line<M::Writer>;
+    type Writer = LogLine<M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line(self.0.make_writer())
+        LogLine(self.0.make_writer())
     }
 }
 
 /// Writes one line.
-pub(super) struct Line<W>(W);
+pub(super) struct LogLine<W>(W);
 
-impl<W: Write> Write for Line<W> {
+impl<W: Write> Write for LogLine<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         match is_plain(&text) {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn written(text: &str) -> String {
-        let mut line = Line(Vec::new());
+        let mut line = LogLine(Vec::new());
         line.write_all(text.as_bytes()).unwrap();
         String::from_utf8(line.0).unwrap()
     }
