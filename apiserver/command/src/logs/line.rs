@@ -9,15 +9,15 @@ use tracing_subscriber::fmt::MakeWriter;
 const LONGEST: usize = 8 << 10;
 
 /// Makes a writer for each line: `fmt` writes each event with one call.
-pub(super) struct Lines<M>(M);
+pub(super) struct LogLines<M>(M);
 
-impl<M> Lines<M> {
+impl<M> LogLines<M> {
     pub(super) fn new(to: M) -> Self {
         Self(to)
     }
 }
 
-impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for LogLines<M> {
     type Writer = LogLine<M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {

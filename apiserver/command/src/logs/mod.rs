@@ -19,7 +19,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use limit::Limit;
-use line::Lines;
+use line::LogLines;
 
 /// The flag `-v`, the same for both programs; flatten it into theirs. Each level shows what the lower ones do, and more
 /// of it.
@@ -45,7 +45,7 @@ pub fn start_quietly() {
 }
 
 fn start_with(filter: EnvFilter) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(Lines::new(std::io::stderr)).with_ansi(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(LogLines::new(std::io::stderr)).with_ansi(false);
     tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter).init();
     std::panic::set_hook(Box::new(log_panic));
 }
@@ -94,7 +94,7 @@ mod tests {
         let kept = Kept::default();
         let to = kept.clone();
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(Lines::new(move || to.clone()))
+            .with_writer(LogLines::new(move || to.clone()))
             .with_ansi(false)
             .without_time();
         let subscriber = tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter);
