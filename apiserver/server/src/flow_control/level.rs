@@ -39,10 +39,10 @@ pub struct LevelQueues<W> {
 
 struct FlowQueue<W> {
     used: u32,
-    queue: VecDeque<Waiting<W>>,
+    queue: VecDeque<QueuedRequest<W>>,
 }
 
-struct Waiting<W> {
+struct QueuedRequest<W> {
     ticket: Ticket,
     seats: u32,
     waiter: W,
@@ -117,7 +117,7 @@ impl<W> LevelQueues<W> {
     /// A request of a flow begins to wait.
     pub fn enqueue(&mut self, flow: FlowKey, seats: u32, ticket: Ticket, waiter: W) {
         self.waiting += 1;
-        self.change(flow, |flow| flow.queue.push_back(Waiting { ticket, seats, waiter }));
+        self.change(flow, |flow| flow.queue.push_back(QueuedRequest { ticket, seats, waiter }));
     }
 
     /// The first request of a flow gets its seats.
