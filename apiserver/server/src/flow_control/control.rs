@@ -55,12 +55,12 @@ pub struct FlowControl {
 
 /// The state behind the lock. Dropping [`Seats`] takes the lock, so they are never sent or dropped while it is held.
 struct Queues {
-    scheduler: Scheduler<Waiter>,
+    scheduler: Scheduler<SeatWaiter>,
     counts: [RequestCounts; LEVELS],
 }
 
 /// Wakes a request with its seats. If the request no longer waits, they are dropped, and so given back.
-struct Waiter {
+struct SeatWaiter {
     seats: oneshot::Sender<Seats>,
     mutating: bool,
 }
@@ -156,7 +156,7 @@ impl FlowControl {
         let waiter = || {
             let (seats, waits) = oneshot::channel();
             *receiver = Some(waits);
-            Waiter { seats, mutating }
+            SeatWaiter { seats, mutating }
         };
         let mut served = Vec::new();
         let arrival = {
@@ -199,7 +199,7 @@ impl FlowControl {
         self.figures.waited(claim.level, served, time);
     }
 
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Queues, &mut Vec<Served<Waiter>>)) {
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Queues, &mut Vec<Served<SeatWaiter>>)) {
         let Some(queues) = &self.queues else { return };
         let mut served = Vec::new();
         {
@@ -210,7 +210,7 @@ impl FlowControl {
         self.hand_over(served);
     }
 
-    fn hand_over(self: &Arc<Self>, served: Vec<Served<Waiter>>) {
+    fn hand_over(self: &Arc<Self>, served: Vec<Served<SeatWaiter>>) {
         for (waiter, claim) in served {
             let seats = Seats::new(self.clone(), Some(claim), waiter.mutating);
             let _given_back = waiter.seats.send(seats);
@@ -233,7 +233,7 @@ impl Queues {
         self.counts.get_mut(claim.level).map(count);
     }
 
-    fn count_served(&mut self, served: &[Served<Waiter>]) {
+    fn count_served(&mut self, served: &[Served<SeatWaiter>]) {
         for (_, claim) in served {
             self.count(*claim, |counts| counts.dispatched += 1);
         }
