@@ -25,14 +25,14 @@ const MOST_SEATS: usize = 1_000_000;
 
 /// --max-requests-inflight and --max-mutating-requests-inflight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct InFlightLimits {
     /// Maximum reading requests.
     pub reading: usize,
     /// Maximum mutating requests.
     pub mutating: usize,
 }
 
-impl Limits {
+impl InFlightLimits {
     /// Returns the number of seats: both limits together. `None` means no limit, if either is 0.
     fn seats(self) -> Option<u32> {
         if self.reading == 0 || self.mutating == 0 {
@@ -71,7 +71,7 @@ pub struct TooManyRequests;
 
 impl FlowControl {
     /// Flow control with all seats free.
-    pub fn new(levels: PriorityLevels, limits: Limits) -> Self {
+    pub fn new(levels: PriorityLevels, limits: InFlightLimits) -> Self {
         let seats = limits.seats();
         let queues = |seats| Queues { scheduler: Scheduler::new(seats), counts: Default::default() };
         Self {

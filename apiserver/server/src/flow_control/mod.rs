@@ -22,7 +22,7 @@ mod control;
 mod figures;
 mod seats;
 
-pub use control::{FlowControl, Limits, TooManyRequests};
+pub use control::{FlowControl, InFlightLimits, TooManyRequests};
 pub use figures::{InFlight, LevelFigures, Waits};
 pub use priority_level::{PriorityLevel, PriorityLevels};
 pub use replaced_bytes::ReplacedBytes;

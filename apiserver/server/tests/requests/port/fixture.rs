@@ -10,7 +10,7 @@ use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
 use drydock_server::chain::Chain;
-use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
+use drydock_server::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
 use drydock_server::grpc::{Grpc, Mux, Service};
 use drydock_server::metrics::Metrics;
 use drydock_server::responses::OpenResponses;
@@ -120,7 +120,7 @@ impl Port {
         let counted = (Arc::clone(&asked), Arc::clone(&tokens), good_is_revoked.clone());
         let host = reviewer(counted, settings.rule, answers, answers_strangers);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
-        let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
+        let limits = InFlightLimits { reading: settings.in_flight, mutating: settings.in_flight };
         let controllers = PriorityLevels::new([CONTROLLER.to_owned()]);
         let levels = controllers.clone();
         let limiter = Arc::new(ReviewLimiter::new(move |user| levels.of(user).is_of_cluster()));
