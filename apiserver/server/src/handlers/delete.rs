@@ -13,7 +13,7 @@ use http::{Response, StatusCode};
 
 use super::admit::Write;
 use super::context::RequestContext;
-use super::guaranteed_update::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::metadata::mark_deleting;
 use super::{get, selection};
 use crate::admission::Phase;
@@ -96,7 +96,7 @@ impl Step for Removal<'_> {
     /// Marking an object that waits for its finalizers makes it larger, and has to succeed in a full store.
     const PRIORITY: Priority = Priority::Needed;
 
-    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+    async fn next(&self, present: &Stored) -> Result<NextState, ApiError> {
         let (revision, present) = (present.revision, &*present.object());
         self.check(present)?;
         if self.admitted != Some(revision) {
@@ -105,12 +105,12 @@ impl Step for Removal<'_> {
         let finalizers = self.options.finalizers(&present.finalizers());
         let mut next = present.clone();
         if finalizers.is_empty() {
-            return Ok(Next::Delete(next));
+            return Ok(NextState::Delete(next));
         }
         next.set_meta("finalizers", Some(finalizers.into()));
         mark_deleting(&mut next, self.request.now);
         self.request.kind().prepare_for_delete(&mut next);
-        Ok(Next::Write(next))
+        Ok(NextState::Write(next))
     }
 }
 

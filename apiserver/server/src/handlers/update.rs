@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::admit::Write;
 use super::context::RequestContext;
-use super::guaranteed_update::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{AdmissionOperation, Phase};
 use crate::handlers::managed_fields;
@@ -66,7 +66,7 @@ struct Replace<'a> {
 }
 
 impl Step for Replace<'_> {
-    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+    async fn next(&self, present: &Stored) -> Result<NextState, ApiError> {
         let present = &*present.object();
         let object = self.object()?;
         metadata::check_uid(self.request, object.uid(), present.uid())?;
@@ -109,7 +109,7 @@ pub async fn changed(
     mut new: Object,
     old: &Object,
     options: &WriteOptions,
-) -> Result<Next, ApiError> {
+) -> Result<NextState, ApiError> {
     let write = Write::of(request, AdmissionOperation::Update, options);
     request.mutate(write, Some(old), &mut new).await?;
     // Admission may have changed its namespace (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
@@ -125,7 +125,7 @@ pub async fn changed(
     size::fit(request, &mut new, old)?;
     quota::check_growth(request, &new, old)?;
     request.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
-    Ok(if metadata::is_finished(&new, old) { Next::Delete(new) } else { Next::Write(new) })
+    Ok(if metadata::is_finished(&new, old) { NextState::Delete(new) } else { NextState::Write(new) })
 }
 
 fn prepare(request: &RequestContext, new: &mut Object, old: &Object) {
