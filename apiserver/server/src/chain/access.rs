@@ -17,7 +17,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::Chain;
 use crate::audit::AuditContext;
-use crate::flow_control::{PriorityLevel, Seats, Work};
+use crate::flow_control::{PriorityLevel, RequestWork, Seats};
 
 /// A request that may be answered.
 pub(crate) struct GrantedAccess {
@@ -72,7 +72,7 @@ impl Chain {
         caller: &Caller,
         headers: &mut HeaderMap,
         attributes: &[AuthorizationAttributes],
-        work: Work<'_>,
+        work: RequestWork<'_>,
         audit: &AuditContext,
         by: Instant,
     ) -> Result<GrantedAccess, AccessDenied> {
@@ -112,7 +112,7 @@ impl Chain {
         &self,
         level: PriorityLevel,
         user: &User,
-        work: Work<'_>,
+        work: RequestWork<'_>,
         by: Instant,
     ) -> Result<Seats, ApiError> {
         let left = by.saturating_duration_since(Instant::now());

@@ -27,7 +27,7 @@ use tracing::Instrument;
 
 use crate::api_group::{ApiGroup, Request};
 use crate::audit::{self, Audit, AuditContext};
-use crate::flow_control::{FlowControl, Seats, Work};
+use crate::flow_control::{FlowControl, RequestWork, Seats};
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::spans;
 use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
@@ -207,7 +207,7 @@ impl Chain {
         let PendingRequest { info, audit, peer, authenticated } = asked;
         let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
         let (attributes, work) =
-            ([AuthorizationAttributes::from(&**info)], Work { info, also: &[], body: sent });
+            ([AuthorizationAttributes::from(&**info)], RequestWork { info, also: &[], body: sent });
         let granted = self.grant_access(&caller, &mut parts.headers, &attributes, work, audit, by).await;
         Ok((caller, granted.map_err(|refused| refused.error)?))
     }

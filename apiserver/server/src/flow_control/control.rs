@@ -14,7 +14,7 @@ use super::priority_level::{LIMITED, PriorityLevel, PriorityLevels};
 use super::scheduler::{Arrival, Claim, Scheduler, Served};
 use super::seats::{Queued, Seats};
 use super::share::{LEVELS, Share, shares};
-use super::work_estimate::{self, Listed, Work};
+use super::work_estimate::{self, Listed, RequestWork};
 
 /// Longest wait (k8s.io/apiserver pkg/server/filters/priority-and-fairness.go, getRequestWaitContext).
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
@@ -95,7 +95,7 @@ impl FlowControl {
         self: &Arc<Self>,
         of: PriorityLevel,
         user: &User,
-        work: Work<'_>,
+        work: RequestWork<'_>,
         time: Duration,
         listed_bytes: impl FnOnce(&Listed, usize) -> usize,
     ) -> Result<Seats, TooManyRequests> {

@@ -28,4 +28,4 @@ pub use priority_level::{PriorityLevel, PriorityLevels};
 pub use replaced_bytes::ReplacedBytes;
 pub use seats::Seats;
 pub use share::Share;
-pub use work_estimate::{Listed, Work};
+pub use work_estimate::{Listed, RequestWork};

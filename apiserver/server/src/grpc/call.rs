@@ -23,7 +23,7 @@ use super::routes::Route;
 use super::{Grpc, Refusal, read, status};
 use crate::audit::{self, AuditContext};
 use crate::chain::{self, Chain, GrantedAccess, RequestOutcome, ResponseGuard};
-use crate::flow_control::Work;
+use crate::flow_control::RequestWork;
 use crate::request::spans;
 use crate::responses::ResponseBody;
 
@@ -167,7 +167,7 @@ impl Chain {
         let attributes: Vec<AuthorizationAttributes> =
             infos.iter().map(|info| AuthorizationAttributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
-        let work = Work { info: call.info(), also, body: Some(bytes as u64) };
+        let work = RequestWork { info: call.info(), also, body: Some(bytes as u64) };
         let GrantedAccess { user, mode, seats, .. } =
             self.grant_access(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
         let stream = match route.streams() {
