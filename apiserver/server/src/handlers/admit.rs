@@ -15,7 +15,7 @@ impl RequestContext {
     pub async fn admit(
         &self,
         phase: Phase,
-        write: Write<'_>,
+        write: AdmittedWrite<'_>,
         old: Option<&Object>,
         new: Option<&Object>,
     ) -> Result<(), ApiError> {
@@ -32,7 +32,7 @@ impl RequestContext {
     /// Asks the admissions before validation about a write. They may change the new object.
     pub async fn mutate(
         &self,
-        write: Write<'_>,
+        write: AdmittedWrite<'_>,
         old: Option<&Object>,
         new: &mut Object,
     ) -> Result<(), ApiError> {
@@ -57,7 +57,7 @@ impl RequestContext {
 
     fn attributes<'a>(
         &'a self,
-        write: Write<'a>,
+        write: AdmittedWrite<'a>,
         old: Option<&'a Object>,
         new: Option<&'a Object>,
     ) -> AdmissionAttributes<'a> {
@@ -84,13 +84,13 @@ impl RequestContext {
 
 /// What admission gets of a write in addition to the objects.
 #[derive(Clone, Copy)]
-pub struct Write<'a> {
+pub struct AdmittedWrite<'a> {
     operation: AdmissionOperation,
     dry_run: bool,
     options: RequestOptions<'a>,
 }
 
-impl<'a> Write<'a> {
+impl<'a> AdmittedWrite<'a> {
     /// A create, update or patch.
     pub fn of(request: &'a RequestContext, operation: AdmissionOperation, options: &WriteOptions) -> Self {
         Self { operation, dry_run: options.dry_run, options: RequestOptions::Write(&request.info.query) }

@@ -121,7 +121,7 @@ pub async fn admit(
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
     for phase in [Phase::BeforeValidation, Phase::AfterValidation] {
-        request.admit(phase, Write::removal(options), Some(object), None).await?;
+        request.admit(phase, AdmittedWrite::removal(options), Some(object), None).await?;
     }
     Ok(())
 }

@@ -110,7 +110,7 @@ pub async fn changed(
     old: &Object,
     options: &WriteOptions,
 ) -> Result<NextState, ApiError> {
-    let write = Write::of(request, AdmissionOperation::Update, options);
+    let write = AdmittedWrite::of(request, AdmissionOperation::Update, options);
     request.mutate(write, Some(old), &mut new).await?;
     // Admission may have changed its namespace (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
     metadata::check_namespace(request, &mut new)?;
