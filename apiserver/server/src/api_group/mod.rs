@@ -35,7 +35,7 @@ use crate::wire::body::{self, RequestBody};
 pub use discovery::Identity;
 
 /// A request after authentication and authorization.
-pub struct Request {
+pub struct ApiRequest {
     /// HTTP method.
     pub method: Method,
     /// What it is about.
@@ -54,7 +54,7 @@ pub struct Request {
     pub audit: AuditContext,
 }
 
-impl Request {
+impl ApiRequest {
     /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
     pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
@@ -171,7 +171,7 @@ impl ApiGroup {
     }
 
     /// Answers a request; errors are answered too.
-    pub async fn handle(&self, request: Request) -> Response<Body> {
+    pub async fn handle(&self, request: ApiRequest) -> Response<Body> {
         if !request.info.is_resource {
             let answer = self.document(&request);
             return answer
@@ -181,7 +181,7 @@ impl ApiGroup {
             Ok(resource) => resource.clone(),
             Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
         };
-        let Request { method, info, caller, user, level, headers, body, audit } = request;
+        let ApiRequest { method, info, caller, user, level, headers, body, audit } = request;
         let mut request = RequestContext {
             resource,
             info,
@@ -258,8 +258,8 @@ impl ApiGroup {
     }
 
     /// A document that describes the API.
-    fn document(&self, request: &Request) -> Result<Response<Body>, ApiError> {
-        let Request { method, info, headers, .. } = request;
+    fn document(&self, request: &ApiRequest) -> Result<Response<Body>, ApiError> {
+        let ApiRequest { method, info, headers, .. } = request;
         let path = info.path.as_str();
         let answer = if path.starts_with("/openapi/") {
             openapi::answer(&self.openapi, path, headers, &info.query).map(Ok)

@@ -25,7 +25,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
 use tracing::Instrument;
 
-use crate::api_group::{ApiGroup, Request};
+use crate::api_group::{ApiGroup, ApiRequest};
 use crate::audit::{self, Audit, AuditContext};
 use crate::flow_control::{FlowControl, RequestWork, Seats};
 use crate::metrics::{Metrics, OpenWatch};
@@ -164,14 +164,14 @@ impl Chain {
             return (self.metrics.expose(&parts.headers), ResponseGuard::Seats(seats));
         }
         let (PendingRequest { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
-        let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
+        let request = ApiRequest { method, info: info.clone(), caller, user, level, headers, body, audit };
         self.handle(request, &info, seats).await
     }
 
     /// Has the API answer a request. A watch has a timeout of its own; any other request gets 504 at its deadline.
     async fn handle(
         &self,
-        request: Request,
+        request: ApiRequest,
         info: &RequestInfo,
         seats: Seats,
     ) -> (Response<Body>, ResponseGuard) {

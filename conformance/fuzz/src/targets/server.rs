@@ -10,7 +10,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::api_group::ApiGroup;
-use drydock_server::api_group::Request;
+use drydock_server::api_group::ApiRequest;
 use drydock_server::flow_control::PriorityLevel;
 use drydock_server::handlers::Resource;
 use drydock_serving::auth::authn::Caller;
@@ -119,7 +119,7 @@ impl FuzzedServer {
         let mut request = http::Request::new(Body::from(body));
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
         let user = User { name: "fuzz".to_owned(), ..User::default() };
-        let request = Request::local(request, user, PriorityLevel::Everybody, Duration::from_secs(34));
+        let request = ApiRequest::local(request, user, PriorityLevel::Everybody, Duration::from_secs(34));
         let is_watch = request.info.verb == Verb::Watch;
         let response: Response<Body> = self.api.handle(request).await;
         let status = response.status().as_u16();
