@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::body::Ending;
-use super::call::Call;
+use super::call::GrpcCall;
 use super::recheck::{HostRechecker, Recheck, RecheckResult, StreamCondition};
 use super::routes::Route;
 use super::streams::OpenStream;
@@ -75,7 +75,7 @@ impl Chain {
         grpc: &Grpc,
         headers: &mut HeaderMap,
         body: Body,
-        call: &Call<'_>,
+        call: &GrpcCall<'_>,
         caller: &Caller,
     ) -> Result<ReadCall, Refusal> {
         let route = call.route.ok_or_else(unknown_method)?;

@@ -16,7 +16,7 @@ use tonic::Status;
 
 use super::access::GrantedStream;
 use super::body::{Deadline, EndedBody, Ending};
-use super::call::Call;
+use super::call::GrpcCall;
 use super::routes::Route;
 use super::{Grpc, Refusal, message};
 use crate::flow_control::Seats;
@@ -31,7 +31,7 @@ const CHECK_LATE: &str = "the message of the health check did not come in time";
 /// A stream without a deadline is treated as if it ended after this time.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-impl Call<'_> {
+impl GrpcCall<'_> {
     /// The answer of a stream, until it ends or is ended. It gives its seats back when its first events have been sent.
     pub(super) fn open_stream(
         &self,

@@ -31,7 +31,7 @@ use crate::responses::ResponseBody;
 const READS: &str = "grpc.drydock/reads";
 
 /// A call on its way.
-pub(super) struct Call<'a> {
+pub(super) struct GrpcCall<'a> {
     pub(super) peer: &'a Peer,
     pub(super) audit: AuditContext,
     /// When it has to be answered, or its stream to have begun.
@@ -47,7 +47,7 @@ pub(super) struct Call<'a> {
     authenticated: OnceLock<Arc<User>>,
 }
 
-impl Call<'_> {
+impl GrpcCall<'_> {
     /// What it asks for, as far as that is known.
     pub(super) fn info(&self) -> &Arc<RequestInfo> {
         self.info.get().unwrap_or(&self.parsed)
@@ -92,7 +92,7 @@ impl Chain {
         let audit_id = audit::headers::audit_id(request.headers());
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.context(&request, &parsed, &audit_id, peer)).unwrap_or_default();
-        let mut call = Call {
+        let mut call = GrpcCall {
             peer,
             audit,
             by: started + self.request_timeout,
@@ -119,7 +119,7 @@ impl Chain {
         &self,
         grpc: &Grpc,
         request: Request<Body>,
-        call: &mut Call<'_>,
+        call: &mut GrpcCall<'_>,
     ) -> Result<(Response<Body>, ResponseGuard), Refusal> {
         let (mut parts, body) = request.into_parts();
         if call.route == Some(Route::HealthCheck) {
@@ -149,7 +149,7 @@ impl Chain {
         grpc: &Grpc,
         parts: &mut request::Parts,
         body: Body,
-        call: &Call<'_>,
+        call: &GrpcCall<'_>,
     ) -> Result<GrantedCall, Refusal> {
         let (token, peer) = (Credential::shown(&parts.headers), call.peer);
         let (caller, proved_by) =
@@ -185,7 +185,7 @@ impl Chain {
         Ok(GrantedCall { route, user, seats, request, stream })
     }
 
-    fn late(&self, call: &Call<'_>) -> Refusal {
+    fn late(&self, call: &GrpcCall<'_>) -> Refusal {
         self.out_of_time(call.info()).into()
     }
 }
