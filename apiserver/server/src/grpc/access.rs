@@ -21,7 +21,7 @@ use super::call::GrpcCall;
 use super::recheck::{HostRechecker, Recheck, RecheckResult, StreamCondition};
 use super::routes::Route;
 use super::streams::OpenStream;
-use super::{Grpc, Refusal, message};
+use super::{CallRefusal, Grpc, message};
 use crate::chain::Chain;
 use crate::flow_control::Seats;
 
@@ -77,7 +77,7 @@ impl Chain {
         body: Body,
         call: &GrpcCall<'_>,
         caller: &Caller,
-    ) -> Result<ReadCall, Refusal> {
+    ) -> Result<ReadCall, CallRefusal> {
         let route = call.route.ok_or_else(unknown_method)?;
         if !route.has_one_message() {
             return Ok(ReadCall { route, infos: Vec::new(), body, bytes: 0 });
@@ -103,7 +103,7 @@ impl Chain {
         impersonated: Option<(ImpersonationMode, HeaderMap)>,
         credential: Credential,
         attributes: Vec<AuthorizationAttributes>,
-    ) -> Result<GrantedStream, Refusal> {
+    ) -> Result<GrantedStream, CallRefusal> {
         let mut questions = Vec::with_capacity(attributes.len() + 1);
         let (mut certificate_end, origin, sender) = (None, caller.origin, caller.user.clone());
         match credential {
@@ -154,7 +154,7 @@ impl Recheck for Arc<Chain> {
     }
 }
 
-pub(super) fn unknown_method() -> Refusal {
+pub(super) fn unknown_method() -> CallRefusal {
     let status =
         Status::unimplemented("this server has no such method; grpcurl's `list` shows what there is");
     status.into()

@@ -18,7 +18,7 @@ use super::access::GrantedStream;
 use super::body::{Deadline, EndedBody, Ending};
 use super::call::GrpcCall;
 use super::routes::Route;
-use super::{Grpc, Refusal, message};
+use super::{CallRefusal, Grpc, message};
 use crate::flow_control::Seats;
 use crate::responses::Streaming;
 
@@ -60,14 +60,14 @@ pub(super) async fn check(
     grpc: &Grpc,
     mut parts: request::Parts,
     body: Body,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, CallRefusal> {
     let message = check_message(grpc, &mut parts.headers, body).await?;
     let request = Request::from_parts(parts, message::framed(&message));
     Ok(grpc.routes.call(Route::HealthCheck, &User::default(), request).await)
 }
 
 /// The message of a health check, which nearly always comes with the headers.
-async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Result<Bytes, CallRefusal> {
     let mut message = Box::pin(message::read(headers, body, None, CHECK_BYTES));
     if let Some(message) = (&mut message).now_or_never() {
         return message;

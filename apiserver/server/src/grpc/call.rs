@@ -20,7 +20,7 @@ use tracing::Instrument;
 use super::access::{GrantedCall, ReadCall, impersonation_headers};
 use super::answer::{check, client_timeout, unary};
 use super::routes::Route;
-use super::{Grpc, Refusal, read, status};
+use super::{CallRefusal, Grpc, read, status};
 use crate::audit::{self, AuditContext};
 use crate::chain::{self, Chain, GrantedAccess, RequestOutcome, ResponseGuard};
 use crate::flow_control::RequestWork;
@@ -56,7 +56,7 @@ impl GrpcCall<'_> {
     /// Makes a response of an answer or a refusal, and logs it in the audit log.
     async fn conclude(
         &self,
-        answer: Result<(Response<Body>, ResponseGuard), Refusal>,
+        answer: Result<(Response<Body>, ResponseGuard), CallRefusal>,
     ) -> (Response<Body>, ResponseGuard, StatusCode) {
         let (response, guard, code) = match answer {
             Ok((response, guard)) => {
@@ -120,7 +120,7 @@ impl Chain {
         grpc: &Grpc,
         request: Request<Body>,
         call: &mut GrpcCall<'_>,
-    ) -> Result<(Response<Body>, ResponseGuard), Refusal> {
+    ) -> Result<(Response<Body>, ResponseGuard), CallRefusal> {
         let (mut parts, body) = request.into_parts();
         if call.route == Some(Route::HealthCheck) {
             call.peer.proves(Proof::Unasked);
@@ -150,7 +150,7 @@ impl Chain {
         parts: &mut request::Parts,
         body: Body,
         call: &GrpcCall<'_>,
-    ) -> Result<GrantedCall, Refusal> {
+    ) -> Result<GrantedCall, CallRefusal> {
         let (token, peer) = (Credential::shown(&parts.headers), call.peer);
         let (caller, proved_by) =
             self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated).await?;
@@ -185,13 +185,13 @@ impl Chain {
         Ok(GrantedCall { route, user, seats, request, stream })
     }
 
-    fn late(&self, call: &GrpcCall<'_>) -> Refusal {
+    fn late(&self, call: &GrpcCall<'_>) -> CallRefusal {
         self.out_of_time(call.info()).into()
     }
 }
 
 /// The response to a call that is refused.
-fn refused(refusal: Refusal) -> (Response<Body>, ResponseGuard, StatusCode) {
+fn refused(refusal: CallRefusal) -> (Response<Body>, ResponseGuard, StatusCode) {
     let code = StatusCode::from_u16(refusal.error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status::trailers_only(&refusal.status), ResponseGuard::None, code)
 }

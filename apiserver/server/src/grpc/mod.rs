@@ -160,7 +160,7 @@ fn is_grpc(media_type: &[u8]) -> bool {
 
 /// Why a call is refused: the status for the client, and the error for audit and metrics.
 #[derive(Debug)]
-struct Refusal {
+struct CallRefusal {
     status: tonic::Status,
     error: ApiError,
 }

@@ -230,7 +230,9 @@ impl HostRechecker<'_> {
     fn judged(&self, question: &StreamCondition, allowed: Result<(), ApiError>) -> RecheckResult {
         match allowed {
             Ok(()) => self.holds(question),
-            Err(error) if error.code() == 403 => RecheckResult::Refused(super::Refusal::from(error).status),
+            Err(error) if error.code() == 403 => {
+                RecheckResult::Refused(super::CallRefusal::from(error).status)
+            }
             Err(error) => not_made(&error),
         }
     }
