@@ -12,7 +12,7 @@ use http::{Request, Response};
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::{Builder, Error};
 
-use super::health::{CHECK, Readiness, WATCH};
+use super::health::{CHECK, ServiceReadiness, WATCH};
 use super::{Read, Service};
 
 /// Answers the calls of one of the services that every server has.
@@ -21,7 +21,7 @@ pub(super) type Handler = Box<dyn Fn(Request<Body>) -> BoxFuture<'static, Respon
 /// Everything that can be called.
 pub(super) struct Routes {
     service: Arc<dyn Service>,
-    pub(super) readiness: Readiness,
+    pub(super) readiness: ServiceReadiness,
     health: Handler,
     reflection: Reflection,
 }
@@ -58,7 +58,7 @@ impl Routes {
         service: Arc<dyn Service>,
         health: Health,
     ) -> Result<Self, tonic_reflection::server::Error> {
-        let readiness = Readiness::new(health, service.name());
+        let readiness = ServiceReadiness::new(health, service.name());
         let reflection = Reflection::new(service.descriptors())?;
         let health = handler(HealthServer::new(readiness.clone()));
         Ok(Self { service, readiness, health, reflection })
