@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::responses::ResponseBody;
-pub use read::Read;
+pub use read::ResourceRead;
 use recheck::recheck_streams;
 use routes::Routes;
 use streams::Streams;
@@ -67,7 +67,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     /// What is wrong with the message, for the client.
-    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status>;
+    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<ResourceRead>, tonic::Status>;
 
     /// Answers a call that `user` may make. The request has no credentials, and its body is one uncompressed frame. A
     /// streamed answer may carry [`Streaming`](crate::responses::Streaming) as an extension, for what it holds in

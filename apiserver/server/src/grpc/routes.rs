@@ -13,7 +13,7 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::{Builder, Error};
 
 use super::health::{CHECK, ServiceReadiness, WATCH};
-use super::{Read, Service};
+use super::{ResourceRead, Service};
 
 /// Answers the calls of one of the services that every server has.
 pub(super) type Handler = Box<dyn Fn(Request<Body>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
@@ -79,7 +79,12 @@ impl Routes {
     ///
     /// # Errors
     /// What is wrong with the message.
-    pub(super) fn reads(&self, route: Route, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status> {
+    pub(super) fn reads(
+        &self,
+        route: Route,
+        path: &str,
+        message: &[u8],
+    ) -> Result<Vec<ResourceRead>, tonic::Status> {
         match route {
             Route::Service { .. } => self.service.reads(path, message),
             Route::HealthCheck | Route::HealthWatch | Route::Reflection { .. } => Ok(Vec::new()),
