@@ -24,7 +24,7 @@ const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const MOST_EMPTY_TERMS: usize = 10;
 
 /// The labels of every node, by its name.
-type Nodes = BTreeMap<String, BTreeMap<String, String>>;
+type NodeLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The admission check.
 pub struct NodeSelection {
@@ -53,7 +53,7 @@ impl HostNodes {
     }
 
     /// Returns the labels of every node, by its name.
-    fn all(&self) -> Nodes {
+    fn all(&self) -> NodeLabels {
         let nodes = self.0.known().state();
         nodes.iter().map(|node| (node.name_any(), node.labels().clone())).collect()
     }
@@ -82,7 +82,7 @@ impl Admission for NodeSelection {
 }
 
 /// Returns the nodes that a selector selects.
-fn matching<'n>(selector: &NodeSelector, nodes: &'n Nodes) -> Vec<&'n str> {
+fn matching<'n>(selector: &NodeSelector, nodes: &'n NodeLabels) -> Vec<&'n str> {
     let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(selector, name, labels));
     selected.map(|(name, _)| name.as_str()).collect()
 }
@@ -113,7 +113,7 @@ fn too_many(selected: usize) -> Option<Error> {
     (selected > MAX_NODES).then(|| Error::forbidden(path, detail))
 }
 
-fn warn(attributes: &AdmissionAttributes<'_>, selected: &[&str], nodes: &Nodes) {
+fn warn(attributes: &AdmissionAttributes<'_>, selected: &[&str], nodes: &NodeLabels) {
     let degraded = "; the cluster may get into a degraded and unrecoverable state";
     if !nodes.is_empty() && selected.len() == nodes.len() {
         attributes.warnings.add(format!("spec.nodeSelector: selects all nodes of the cluster{degraded}"));
