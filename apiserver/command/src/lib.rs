@@ -8,4 +8,4 @@ pub mod manual;
 pub mod read;
 
 pub use failure::fail;
-pub use read::{Refusal, duration, read};
+pub use read::{FlagsRefusal, duration, read};

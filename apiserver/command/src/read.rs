@@ -18,8 +18,8 @@ use crate::config_file;
 pub fn read<F: Parser>(
     arguments: impl IntoIterator<Item = OsString>,
     contradiction: impl Fn(&F) -> Option<&'static str>,
-) -> Result<F, Refusal> {
-    let refuse = |error| Refusal { program: F::command().get_name().to_owned(), error };
+) -> Result<F, FlagsRefusal> {
+    let refuse = |error| FlagsRefusal { program: F::command().get_name().to_owned(), error };
     let merged = config_file::merge(&F::command(), arguments.into_iter().collect())
         .map_err(|why| refuse(clap::Error::raw(ErrorKind::Io, why)))?;
     let flags = F::try_parse_from(merged).map_err(refuse)?;
@@ -31,12 +31,12 @@ pub fn read<F: Parser>(
 
 /// Why the flags are refused, or that help was requested.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct FlagsRefusal {
     program: String,
     error: clap::Error,
 }
 
-impl Refusal {
+impl FlagsRefusal {
     /// Prints help in full, or an error in one line; returns the exit code.
     pub fn print(self) -> ExitCode {
         if !self.error.use_stderr() {
@@ -48,7 +48,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FlagsRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.error.to_string();
         let paragraph = text.split("\n\n").next().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
-use drydock_command::{Refusal, duration};
+use drydock_command::{FlagsRefusal, duration};
 use drydock_serving::tls::CertificateSource;
 
 use crate::controllers;
@@ -97,7 +97,7 @@ pub struct Flags {
 
 impl Flags {
     /// Reads the command line and the file that --config names.
-    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, FlagsRefusal> {
         drydock_command::read(arguments, Self::contradiction)
     }
 
