@@ -19,14 +19,14 @@ struct AuditLevelLabels {
 
 /// Counters of the audit log.
 #[derive(Clone, Debug, Default)]
-pub struct AuditCounts {
+pub struct AuditMetrics {
     events: Counter,
     errors: Family<Plugin, Counter>,
     levels: Family<AuditLevelLabels, Counter>,
     rejected: Counter,
 }
 
-impl AuditCounts {
+impl AuditMetrics {
     /// The encoder itself appends `_total`.
     pub fn register(&self, registry: &mut Registry) {
         let what = "Counter of audit events generated and sent to the audit backend";

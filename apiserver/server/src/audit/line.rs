@@ -1,6 +1,6 @@
 //! An event as a line (kube-apiserver --audit-log-format).
 
-use super::counts::AuditCounts;
+use super::counts::AuditMetrics;
 use super::event::{Event, UserInfo};
 
 /// How an event is written.
@@ -34,7 +34,7 @@ pub(super) struct AuditLines {
     pub(super) format: AuditFormat,
     /// Maximum bytes of an event.
     pub(super) longest: Option<usize>,
-    pub(super) counts: AuditCounts,
+    pub(super) counts: AuditMetrics,
 }
 
 impl AuditLines {

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::counts::AuditCounts;
+use super::counts::AuditMetrics;
 
 /// Whether answers wait for their events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct AuditLog {
     waiting: Arc<Semaphore>,
     places: u32,
     mode: Mode,
-    counts: AuditCounts,
+    counts: AuditMetrics,
 }
 
 enum QueuedLine {
@@ -56,7 +56,7 @@ impl AuditLog {
         out: impl Write + Send + 'static,
         mode: Mode,
         buffer: usize,
-        counts: AuditCounts,
+        counts: AuditMetrics,
     ) -> io::Result<Self> {
         let places = u32::try_from(buffer.max(1)).unwrap_or(u32::MAX);
         let (lines, queue) = mpsc::channel(buffer.max(1));
@@ -121,7 +121,7 @@ impl AuditLog {
 
 struct Writer {
     out: Box<dyn Write + Send>,
-    counts: AuditCounts,
+    counts: AuditMetrics,
 }
 
 impl Writer {
@@ -200,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_waits_finds_its_line_written() {
         let out = Memory::default();
-        let log = AuditLog::start(out.clone(), Mode::Blocking, 1, AuditCounts::default()).unwrap();
+        let log = AuditLog::start(out.clone(), Mode::Blocking, 1, AuditMetrics::default()).unwrap();
         assert!(log.write(b"one\n".to_vec()).await);
         assert_eq!(out.text(), "one\n");
     }
@@ -209,7 +209,7 @@ mod tests {
     async fn lines_that_nothing_waits_for_are_written_by_the_flush() {
         for mode in [Mode::Batch, Mode::Blocking] {
             let out = Memory::default();
-            let log = AuditLog::start(out.clone(), mode, 4, AuditCounts::default()).unwrap();
+            let log = AuditLog::start(out.clone(), mode, 4, AuditMetrics::default()).unwrap();
             log.write_later(b"one\n".to_vec());
             tokio::task::yield_now().await;
             assert!(log.write(b"two\n".to_vec()).await);
@@ -221,7 +221,7 @@ mod tests {
     /// Each line once waited in a task of its own, which no bound counted and a flush overtook.
     #[tokio::test]
     async fn lines_that_nothing_waits_for_are_bounded_and_flushed() {
-        let (out, counts) = (Memory::default(), AuditCounts::default());
+        let (out, counts) = (Memory::default(), AuditMetrics::default());
         let log = AuditLog::start(out.clone(), Mode::Blocking, 2, counts.clone()).unwrap();
         let blocked = out.0.lock();
         for _ in 0..100 {
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_refuses_requests_in_strict_mode_alone() {
         for (_, mode) in Mode::NAMES {
-            let log = AuditLog::start(Full, mode, 4, AuditCounts::default()).unwrap();
+            let log = AuditLog::start(Full, mode, 4, AuditMetrics::default()).unwrap();
             assert_eq!(log.write(b"one\n".to_vec()).await, mode != Mode::BlockingStrict);
         }
     }

@@ -28,7 +28,7 @@ use drydock_serving::request::info::RequestInfo;
 use http::Request;
 
 pub use context::AuditContext;
-pub use counts::AuditCounts;
+pub use counts::AuditMetrics;
 pub use line::AuditFormat;
 pub use log::Mode;
 pub use policy::{AuditPolicy, AuditStage, Level};
@@ -82,7 +82,7 @@ pub struct Audit {
     policy: AuditPolicy,
     lines: AuditLines,
     log: AuditLog,
-    counts: AuditCounts,
+    counts: AuditMetrics,
 }
 
 /// Why the log cannot be opened.
@@ -101,7 +101,7 @@ impl Audit {
     ///
     /// # Errors
     /// What cannot be read or opened.
-    pub fn open(options: &Options, counts: AuditCounts) -> Result<Option<Arc<Self>>, OpenError> {
+    pub fn open(options: &Options, counts: AuditMetrics) -> Result<Option<Arc<Self>>, OpenError> {
         let policy = options.policy_file.as_deref().map(policy_file::load).transpose();
         let policy = policy.map_err(OpenError::Policy)?;
         let Some(out) = &options.out else { return Ok(None) };

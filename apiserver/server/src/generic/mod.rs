@@ -40,7 +40,7 @@ pub use options::{HostFiles, Options, Trust};
 
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use crate::admission::{Admission, HostNamespaces};
-use crate::audit::{Audit, AuditCounts};
+use crate::audit::{Audit, AuditMetrics};
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
@@ -78,7 +78,7 @@ impl Server {
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
         let limiter = Arc::new(ReviewLimiter::new(move |user| levels.of(user).is_of_cluster()));
-        let (mut metrics, counts) = (Metrics::new(), AuditCounts::default());
+        let (mut metrics, counts) = (Metrics::new(), AuditMetrics::default());
         counts.register(metrics.registry());
         let audit = Audit::open(&options.audit, counts)?;
         let backend = options.storage.open().await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::{Admission, AdmissionAttributes};
-use drydock_server::audit::{self, Audit, AuditCounts, AuditDestination, Mode, file};
+use drydock_server::audit::{self, Audit, AuditDestination, AuditMetrics, Mode, file};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -90,7 +90,7 @@ pub fn opened(
         longest: Some(longest),
         ..Default::default()
     };
-    Audit::open(&options, AuditCounts::default()).unwrap().unwrap()
+    Audit::open(&options, AuditMetrics::default()).unwrap().unwrap()
 }
 
 #[tokio::test]
