@@ -40,3 +40,23 @@ pub fn missed(info: &RequestInfo) -> ApiError {
     };
     ApiError::timeout(message, 0)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn a_client_may_shorten_its_time_and_never_lengthen_it() {
+        let time = |method: Method, query: &str| {
+            let uri = format!("/apis/g/v1/things/a{query}").parse().unwrap();
+            let info = RequestInfo::parse(&method, &uri);
+            of(&info, Duration::from_secs(60)).map_or_else(|error| error.code().into(), |time| time.as_secs())
+        };
+        assert_eq!([time(Method::GET, ""), time(Method::PUT, "")], [60, 34]);
+        assert_eq!([time(Method::GET, "?timeout=5s"), time(Method::PUT, "?timeout=50s")], [5, 34]);
+        assert_eq!([time(Method::GET, "?timeout=0"), time(Method::GET, "?timeout=soon")], [60, 400]);
+    }
+}
