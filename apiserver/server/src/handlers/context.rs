@@ -25,7 +25,7 @@ use crate::handlers::fencing::FencingToken;
 use crate::metrics::WatchEvents;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
-use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
+use crate::wire::object::{self, ObjectView, include_object, object_bytes};
 use crate::wire::storage_error;
 
 /// One resource that is served, with its status subresource.
@@ -179,7 +179,7 @@ impl RequestContext {
     /// Answers one object.
     pub fn answer(&self, status: StatusCode, stored: &Stored, view: &ObjectView) -> Response<Body> {
         self.audit.response(|| object_bytes(stored, &view.in_json(), true));
-        encode::one(status, stored, view, &self.headers)
+        object::one(status, stored, view, &self.headers)
     }
 
     /// An object that was not stored, to be answered as if it were.

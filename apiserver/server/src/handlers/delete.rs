@@ -20,7 +20,7 @@ use crate::admission::Phase;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
 use crate::wire::body::{self, RequestBody};
-use crate::wire::{codec, encode};
+use crate::wire::{codec, list};
 
 /// DELETE of an object.
 pub async fn delete(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
@@ -174,6 +174,6 @@ pub async fn delete_collection(
         remove(request, &stored.key, &options, Some(stored.revision)).await.map(drop)
     });
     removed.await?;
-    request.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &request.headers).await)
+    request.audit.response(|| list::list_json(&page, &view));
+    Ok(list::list(page, view, &request.headers).await)
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::recent_frames::{Frame, RecentFrames};
 use crate::metrics::{KindEvents, WatchEvents};
-use crate::wire::encode::{ObjectView, object_bytes};
+use crate::wire::object::{ObjectView, object_bytes};
 
 /// Frames the events of one watch.
 pub struct Framer {

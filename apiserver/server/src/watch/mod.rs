@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::WatchEvents;
 use crate::responses::{InitialEvents, Streaming};
-use crate::wire::encode::ObjectView;
+use crate::wire::object::ObjectView;
 use backlog::Backlog;
 use frame::Framer;
 pub use recent_frames::RecentFrames;

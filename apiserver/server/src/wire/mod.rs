@@ -6,5 +6,6 @@
 
 pub mod body;
 pub(crate) mod codec;
-pub mod encode;
+pub mod list;
+pub mod object;
 pub mod storage_error;

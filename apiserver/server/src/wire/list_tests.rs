@@ -16,7 +16,7 @@ use super::*;
 use crate::flow_control::PriorityLevel;
 use crate::handlers::list_budget;
 use crate::testing::{Counting, kind, objects};
-use crate::wire::encode::object_bytes;
+use crate::wire::object::object_bytes;
 
 /// Objects of a list: twelve steps.
 const OBJECTS: usize = 48;

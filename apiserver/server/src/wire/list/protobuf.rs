@@ -15,7 +15,7 @@ use drydock_storage::work_meter::{STEP, WorkMeter};
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
 use crate::wire::codec;
-use crate::wire::encode::object::ObjectView;
+use crate::wire::object::ObjectView;
 
 /// Maximum bytes of encoded items that are kept until they are sent: those of a usual page of 500 objects.
 const KEPT: usize = 1 << 20;

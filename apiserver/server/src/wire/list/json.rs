@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
-use crate::wire::encode::object::{ObjectView, partial, table_row};
+use crate::wire::object::{ObjectView, partial, table_row};
 
 /// Makes a list as compact JSON.
 pub struct Json {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::json::{self, Item};
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
-use crate::wire::encode::object::ObjectView;
+use crate::wire::object::ObjectView;
 
 /// Makes a list as YAML.
 pub struct Yaml<I> {
