@@ -11,7 +11,7 @@ use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
-use super::admit::Write;
+use super::admit::AdmittedWrite;
 use super::context::RequestContext;
 use super::{metadata, quota, size};
 use crate::admission::{AdmissionOperation, Phase};

@@ -11,7 +11,7 @@ use drydock_storage::storage::Stored;
 use futures::{TryStreamExt, stream};
 use http::{Response, StatusCode};
 
-use super::admit::Write;
+use super::admit::AdmittedWrite;
 use super::context::RequestContext;
 use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::metadata::mark_deleting;

@@ -10,7 +10,7 @@ use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 
-use super::admit::Write;
+use super::admit::AdmittedWrite;
 use super::context::RequestContext;
 use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::{create, metadata, quota, size};
