@@ -38,7 +38,7 @@ use tokio::net::TcpListener;
 
 pub use options::{HostFiles, Options, Trust};
 
-use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
+use crate::admission::namespace_lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, HostNamespaces};
 use crate::audit::{Audit, AuditMetrics};
 use crate::flow_control::PriorityLevels;

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use drydock_serving::serve::{self, Bounds};
 use drydock_storage::location;
+use drydock_storage::storage::Storage;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info_span};
 
 use super::{Options, Server, trust};
+use crate::admission::namespace_lifecycle::Namespaces;
 
 impl Server {
     /// Serves until SIGTERM or SIGINT.
