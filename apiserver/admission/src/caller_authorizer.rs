@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::{Attributes, Authorizer};
-use drydock_server::request::user::User;
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::request::user::User;
 use tokio::runtime::Handle;
 
 use crate::cel::library::BlockingAuthorizer;
@@ -29,7 +29,7 @@ pub fn authorizer_factory(authorizer: Arc<Authorizer>) -> AuthorizerFactory {
 }
 
 impl BlockingAuthorizer for CallerAuthorizer {
-    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+    fn authorize(&self, user: &User, about: &AuthorizationAttributes) -> Result<(bool, String), String> {
         let decision = self.runtime.block_on(self.authorizer.authorize(&self.caller, user, about));
         decision.map(|decision| (decision.allowed, decision.reason)).map_err(|error| error.to_string())
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use drydock_machinery::Object;
-use drydock_server::admission::Attributes;
-use drydock_server::auth::authz;
-use drydock_server::request::user::User;
+use drydock_server::admission::AdmissionAttributes;
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 use serde_json::Value;
 
 use crate::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer, request_resource};
@@ -24,26 +24,26 @@ pub struct Input {
     old: Value,
     request: Value,
     user: Arc<User>,
-    about: authz::Attributes,
+    about: AuthorizationAttributes,
     authorizer: Arc<dyn BlockingAuthorizer>,
 }
 
 impl Input {
     /// Copies the variables of `request`.
-    pub fn new(request: &Attributes<'_>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
+    pub fn new(request: &AdmissionAttributes<'_>, authorizer: Arc<dyn BlockingAuthorizer>) -> Self {
         let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
         Self {
             object: value(request.new),
             old: value(request.old),
             request: Value::Object(admission_request(request, "")),
             user: request.user.clone(),
-            about: authz::Attributes {
+            about: AuthorizationAttributes {
                 group: request.names.group.to_owned(),
                 resource: request.names.plural.to_owned(),
                 subresource: request.subresource.to_owned(),
                 namespace: request.namespace.to_owned(),
                 name: request.name.to_owned(),
-                ..authz::Attributes::default()
+                ..AuthorizationAttributes::default()
             },
             authorizer,
         }

@@ -5,7 +5,7 @@
 
 use drydock_machinery::selector::{LabelSelector, Operator, Requirement};
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::Attributes;
+use drydock_server::admission::AdmissionAttributes;
 use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
@@ -65,7 +65,7 @@ impl MatchRule {
         })
     }
 
-    fn matches(&self, request: &Attributes<'_>) -> bool {
+    fn matches(&self, request: &AdmissionAttributes<'_>) -> bool {
         let in_scope = match self.scope.as_deref() {
             None | Some("*") => true,
             Some("Namespaced") => !request.namespace.is_empty(),
@@ -81,7 +81,7 @@ impl MatchRule {
     }
 }
 
-fn is_resource(pattern: &str, request: &Attributes<'_>) -> bool {
+fn is_resource(pattern: &str, request: &AdmissionAttributes<'_>) -> bool {
     let (resource, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
     (resource == "*" || resource == request.names.plural)
         && (subresource == "*" || subresource == request.subresource)
@@ -141,7 +141,7 @@ impl Criteria {
     /// Whether the criteria match this request. Fails if a selector is invalid or the namespace cannot be read.
     pub async fn matches(
         &self,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         namespaces: &dyn NamespaceSource,
     ) -> Result<bool, ApiError> {
         let any = self.any_without_rules && self.rules.is_empty();

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use drydock_server::host::WatchFailures;
+use drydock_logging::WatchFailures;
 use futures::{FutureExt, StreamExt};
 use kube::runtime::reflector::{Store, store::Writer};
 use kube::runtime::{WatchStreamExt, reflector, watcher};

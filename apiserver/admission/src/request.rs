@@ -1,13 +1,13 @@
 //! The AdmissionRequest of admission.k8s.io/v1 for a request.
 
 use drydock_machinery::kind::Names;
-use drydock_server::admission::Attributes;
-use drydock_server::request::user::User;
+use drydock_server::admission::AdmissionAttributes;
+use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};
 
 /// Returns all fields except the objects (k8s.io/apiserver pkg/admission/plugin/cel/condition.go,
 /// CreateAdmissionRequest; plugin/webhook/request). Omits empty fields like Go's `omitempty`.
-pub fn admission_request(request: &Attributes<'_>, uid: &str) -> Map<String, Value> {
+pub fn admission_request(request: &AdmissionAttributes<'_>, uid: &str) -> Map<String, Value> {
     let mut all = Map::new();
     let mut put = |field: &str, value: Value| all.insert(field.to_owned(), value);
     let (kind, resource) = (kind(request.names), resource(request.names));

@@ -9,12 +9,12 @@ use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
-use drydock_server::admission::{Attributes, Operation, RequestOptions};
+use drydock_server::admission::{AdmissionAttributes, AdmissionOperation, RequestOptions};
 use drydock_server::audit::AuditContext;
-use drydock_server::auth::authn::{Caller, Origin};
-use drydock_server::request::query::Query;
-use drydock_server::request::user::User;
 use drydock_server::request::warnings::Warnings;
+use drydock_serving::auth::authn::{Caller, Origin};
+use drydock_serving::request::query::Query;
+use drydock_serving::request::user::User;
 use serde_json::{Value, json};
 
 /// A kind without rules that defaults `spec.size` to 1.
@@ -52,7 +52,7 @@ pub fn widget(name: &str, labels: Value) -> Object {
 
 /// A write of a widget.
 pub struct Request {
-    operation: Operation,
+    operation: AdmissionOperation,
     new: Option<Object>,
     old: Option<Object>,
     subresource: &'static str,
@@ -70,20 +70,20 @@ pub struct Request {
 impl Request {
     /// The creation of a widget.
     pub fn create(new: Object) -> Self {
-        Self::of(Operation::Create, Some(new), None)
+        Self::of(AdmissionOperation::Create, Some(new), None)
     }
 
     /// An update of a widget.
     pub fn update(new: Object, old: Object) -> Self {
-        Self::of(Operation::Update, Some(new), Some(old))
+        Self::of(AdmissionOperation::Update, Some(new), Some(old))
     }
 
     /// The deletion of a widget.
     pub fn delete(old: Object) -> Self {
-        Self::of(Operation::Delete, None, Some(old))
+        Self::of(AdmissionOperation::Delete, None, Some(old))
     }
 
-    fn of(operation: Operation, new: Option<Object>, old: Option<Object>) -> Self {
+    fn of(operation: AdmissionOperation, new: Option<Object>, old: Option<Object>) -> Self {
         let user = Arc::new(User { name: "ann".into(), groups: vec!["g".into()], ..User::default() });
         Self {
             operation,
@@ -113,8 +113,8 @@ impl Request {
     }
 
     /// Returns the attributes for admission.
-    pub fn attributes(&self) -> Attributes<'_> {
-        Attributes {
+    pub fn attributes(&self) -> AdmissionAttributes<'_> {
+        AdmissionAttributes {
             caller: &self.caller,
             user: &self.user,
             operation: self.operation,

@@ -2,12 +2,10 @@
 //! errors in one line, logs.
 
 pub mod config_file;
-pub mod duration;
 pub mod failure;
 pub mod logs;
 pub mod manual;
 pub mod read;
 
-pub use duration::duration;
 pub use failure::fail;
-pub use read::{Refusal, read};
+pub use read::{FlagsRefusal, duration, read};

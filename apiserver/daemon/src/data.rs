@@ -1,12 +1,12 @@
-//! Runs the commands that work on the stored data.
+//! Runs the commands that work on the stored data, and shows their progress.
 
 use anyhow::Context;
 use drydock_storage_etcd as etcd;
-use drydock_storage_sqlite as sqlite;
+use drydock_storage_sqlite::{self as sqlite, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use crate::migrate;
-use crate::progress::Bar;
 
 /// Runs a command, and prints its result in one line.
 pub async fn run(command: DataCommand) -> anyhow::Result<()> {
@@ -77,4 +77,33 @@ async fn reclaim(flags: &Reclaim) -> anyhow::Result<String> {
     };
     let revision = revision.context("reclaim")?.0;
     Ok(format!("servers start on {name} again, which goes on at revision {revision}"))
+}
+
+/// The progress of long work on stderr, if that is a terminal: a line that is overwritten.
+struct Bar(ProgressBar);
+
+impl Bar {
+    /// Creates an empty line. Nothing is shown if stderr is no terminal.
+    fn new() -> Self {
+        Self(ProgressBar::no_length())
+    }
+
+    /// Returns the callback that updates the line.
+    fn progress(&self) -> Progress {
+        let bar = self.0.clone();
+        Progress::new(move |stage| {
+            if bar.message() != stage.name {
+                let template = if stage.total > 0 { "{msg} {bar:40} {percent} %" } else { "{msg} ..." };
+                bar.set_style(ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar()));
+                bar.set_message(stage.name);
+            }
+            bar.set_length(stage.total);
+            bar.set_position(stage.done);
+        })
+    }
+
+    /// Removes the line.
+    fn clear(&self) {
+        self.0.finish_and_clear();
+    }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
-use drydock_command::{Refusal, duration};
+use drydock_command::{FlagsRefusal, duration};
 
 use audit::AuditFlags;
 pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
@@ -137,7 +137,7 @@ pub struct Flags {
 
 impl Flags {
     /// Reads the command line and the file that --config names.
-    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, FlagsRefusal> {
         drydock_command::read(arguments, Self::contradiction)
     }
 
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_audit_log_is_asked_for_as_kubernetes_is_asked() {
         let options = read(&["--audit-log-path=-", "--audit-log-mode=batch"]).unwrap().audit.options();
-        assert!(matches!(options.out, Some(drydock_server::audit::Out::Stdout)));
+        assert!(matches!(options.out, Some(drydock_server::audit::AuditDestination::Stdout)));
         assert_eq!(options.mode, drydock_server::audit::Mode::Batch);
         assert!(read(&["--audit-log-mode=never"]).unwrap_err().contains("blocking-strict"));
         assert!(read(&["--audit-log-maxsize=-1"]).unwrap_err().contains("--audit-log-maxsize"));

@@ -6,10 +6,7 @@
 mod admission;
 mod data;
 mod flags;
-mod host;
 mod migrate;
-mod options;
-mod progress;
 mod server;
 mod stream;
 

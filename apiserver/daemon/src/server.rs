@@ -1,4 +1,4 @@
-//! Installs our two kinds with their admission checks, and the status stream, on the generic server.
+//! The generic server by our flags, with our two kinds, their admission checks and the status stream.
 
 use std::sync::Arc;
 
@@ -6,22 +6,64 @@ use drydock_api::eviction_request::EvictionRequestKind;
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_server::admission::Admission;
-use drydock_server::generic::Server;
+use drydock_server::api_group::Identity;
+use drydock_server::generic::{HostFiles, Options, Server, Trust};
+use drydock_serving::tls::CertificateSource;
 
-use crate::admission::{NodeDelete, NodeSelection, PodDelete, StatusPermission, UnnamedReviewUsers};
+use crate::admission::{
+    HostNodes, NodeDelete, NodeSelection, PodDelete, StatusPermission, UnnamedReviewUsers,
+};
 use crate::flags::Flags;
-use crate::host::HostNodes;
-use crate::options;
 use crate::stream;
 
 /// Serves until SIGTERM or SIGINT.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let mut server = Server::build(options::by_flags(&flags)).await?;
+    let mut server = Server::build(options(&flags)).await?;
     install_eviction_requests(&mut server, &flags);
     install_node_maintenances(&mut server);
     drydock_admission::install(&mut server);
     stream::mount(&mut server, &flags)?;
     server.run().await
+}
+
+/// Returns the options for everything except the kinds.
+fn options(flags: &Flags) -> Options {
+    Options {
+        identity: Identity { title: "Drydock", version: env!("CARGO_PKG_VERSION") },
+        address: flags.address(),
+        serving: CertificateSource {
+            files: flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()),
+            cert_dir: flags.cert_dir.clone(),
+            names: flags.tls_san.clone(),
+        },
+        host: HostFiles {
+            kubeconfig: flags.kubeconfig.clone(),
+            authentication: flags.authentication_kubeconfig.clone(),
+            authorization: flags.authorization_kubeconfig.clone(),
+        },
+        trust: trust(flags),
+        storage: flags.storage.location(flags.quota_backend_bytes),
+        max_requests_inflight: flags.max_requests_inflight,
+        max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
+        controller_users: flags.controller_users.clone(),
+        api_audiences: flags.api_audiences.clone(),
+        max_connections_per_address: flags.max_connections_per_address,
+        request_timeout: flags.request_timeout,
+        audit: flags.audit.options(),
+        shutdown_delay: flags.shutdown_delay_duration,
+    }
+}
+
+fn trust(flags: &Flags) -> Trust {
+    Trust {
+        client_ca_file: flags.client_ca_file.clone(),
+        requestheader_client_ca_file: flags.requestheader_client_ca_file.clone(),
+        allowed_names: flags.requestheader_allowed_names.clone(),
+        username_headers: flags.requestheader_username_headers.clone(),
+        uid_headers: flags.requestheader_uid_headers.clone(),
+        group_headers: flags.requestheader_group_headers.clone(),
+        extra_headers_prefix: flags.requestheader_extra_headers_prefix.clone(),
+    }
 }
 
 fn install_eviction_requests(server: &mut Server, flags: &Flags) {

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use axum::body::Body;
 use drydock_api::{GROUP, VERSION, eviction_request, node_maintenance};
 use drydock_server::generic::Server;
-use drydock_server::grpc::{Read, Service};
-use drydock_server::request::user::User;
+use drydock_server::grpc::{ResourceRead, Service};
 use drydock_server::responses::{InitialEvents, Streaming};
+use drydock_serving::request::user::User;
 use drydock_stream::{Config, StatusStream};
 use http::{Request, Response};
 
@@ -40,9 +40,9 @@ impl Service for Mounted {
         StatusStream::is_streaming(path)
     }
 
-    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status> {
+    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<ResourceRead>, tonic::Status> {
         let reads = StatusStream::reads(path, message)?;
-        let read = |read: drydock_stream::Read| Read {
+        let read = |read: drydock_stream::Read| ResourceRead {
             watch: read.watch,
             group: GROUP.to_owned(),
             version: VERSION.to_owned(),

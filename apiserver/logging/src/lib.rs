@@ -2,6 +2,8 @@
 //! a watch are logged.
 
 pub mod target;
+#[cfg(feature = "test-util")]
+pub mod testing;
 
 mod error;
 mod watch;

@@ -1,4 +1,6 @@
-//! Targets of log lines that report no decision, and what the levels of `-v` show.
+//! Targets of log lines that report no decision, and what the levels of `-v` show of them.
+
+use std::borrow::Cow;
 
 /// Each write to an object, with its cause (`-v 4`).
 pub const WRITES: &str = "writes";
@@ -6,6 +8,9 @@ pub const WRITES: &str = "writes";
 pub const REQUESTS: &str = "requests";
 /// Bodies of requests, without credentials (`-v 8`).
 pub const BODIES: &str = "bodies";
+
+/// Maximum bytes of a body that are logged.
+const MAX_BODY_SHOWN: usize = 8192;
 
 /// The lowest level for each directive of the filter. Writes, requests and bodies have targets of their own, because
 /// they are no decisions.
@@ -24,6 +29,11 @@ pub fn directives(level: u8) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
+/// The first [`MAX_BODY_SHOWN`] bytes of a body, as text.
+pub fn shown_body(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&body[..body.len().min(MAX_BODY_SHOWN)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +45,11 @@ mod tests {
             let has = |level| directives(level).split(',').any(|shown| shown == directive);
             assert!(has(level) && !has(level - 1), "{target}");
         }
+    }
+
+    #[test]
+    fn of_a_long_body_the_beginning_is_shown() {
+        assert_eq!(shown_body(b"{}"), "{}");
+        assert_eq!(shown_body(&[b'x'; 2 * MAX_BODY_SHOWN]).len(), MAX_BODY_SHOWN);
     }
 }

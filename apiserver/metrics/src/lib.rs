@@ -1,7 +1,7 @@
 //! The exposition of metrics, the same for each of our programs: the text format 0.0.4 as kube-apiserver writes it, and
 //! OpenMetrics for a scraper that prefers it.
 
-mod text_format;
+use std::collections::HashSet;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use prometheus_client::encoding::text::encode;
@@ -21,7 +21,7 @@ pub fn expose(registry: &Registry, bare_counters: &[String], headers: &HeaderMap
     }
     let (text, format) = match bare_counters.is_empty() && prefers_open_metrics(headers) {
         true => (text, OPEN_METRICS),
-        false => (text_format::from_open_metrics(&text, bare_counters), TEXT_FORMAT),
+        false => (from_open_metrics(&text, bare_counters), TEXT_FORMAT),
     };
     let mut response = Response::new(text);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format));
@@ -45,6 +45,41 @@ fn range(text: &str) -> (String, f32) {
     let name = parts.next().unwrap_or_default().to_ascii_lowercase();
     let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok());
     (name, weight.unwrap_or(1.0))
+}
+
+/// Rewrites OpenMetrics as the older text format, in which a counter's name is written as it is: upstream's names are
+/// fixed in that form, some with `_total` and some without. The counters named in `bare` lose the suffix that
+/// OpenMetrics demands.
+fn from_open_metrics(text: &str, bare: &[String]) -> String {
+    let counters: HashSet<&str> =
+        text.lines().filter_map(|l| l.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        rewrite(line, &counters, bare, &mut out);
+        out.push('\n');
+    }
+    out
+}
+
+fn rewrite(line: &str, counters: &HashSet<&str>, bare: &[String], out: &mut String) {
+    let (prefix, rest) = match line.strip_prefix("# TYPE ").map(|r| ("# TYPE ", r)) {
+        Some(split) => split,
+        None => line.strip_prefix("# HELP ").map_or(("", line), |r| ("# HELP ", r)),
+    };
+    let end = rest.find([' ', '{']).unwrap_or(rest.len());
+    let (name, tail) = rest.split_at(end);
+    let base = name.strip_suffix("_total").filter(|base| prefix.is_empty() && counters.contains(base));
+    let is_bare = |name: &str| bare.iter().any(|b| b == name);
+    out.push_str(prefix);
+    match base {
+        Some(base) if is_bare(base) => out.push_str(base),
+        None if !prefix.is_empty() && counters.contains(name) && !is_bare(name) => {
+            out.push_str(name);
+            out.push_str("_total");
+        }
+        _ => out.push_str(name),
+    }
+    out.push_str(tail);
 }
 
 #[cfg(test)]
@@ -82,5 +117,14 @@ mod tests {
             let (kind, text) = exposed(accept, &["requests".to_owned()]);
             assert!(kind == TEXT_FORMAT && text.contains("\nrequests 0\n"), "{accept}: {text}");
         }
+    }
+
+    #[test]
+    fn counters_keep_total_in_every_line_unless_bare() {
+        let text = "# HELP a Help.\n# TYPE a counter\na_total{x=\"1\"} 2\n# TYPE b counter\nb_total 3\n\
+                    # TYPE c gauge\nc 1\n# EOF\n";
+        let expected = "# HELP a_total Help.\n# TYPE a_total counter\na_total{x=\"1\"} 2\n# TYPE b counter\nb 3\n\
+                        # TYPE c gauge\nc 1\n";
+        assert_eq!(from_open_metrics(text, &["b".to_owned()]), expected);
     }
 }

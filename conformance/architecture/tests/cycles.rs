@@ -11,6 +11,8 @@ const LAYERED: &[&str] = &[
     "apiserver/storage/src/cache/",
     "apiserver/storage/src/store/",
     "apiserver/storage-sqlite/src/",
+    "apiserver/serving/src/",
+    "apiserver/serving/src/wire/",
     "controllers/eviction/src/",
     "controllers/interceptors/src/",
     "controllers/interceptors/src/daemonset/",

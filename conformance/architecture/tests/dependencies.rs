@@ -14,8 +14,12 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-storage-sqlite", &["drydock-storage"]),
     ("drydock-storage-etcd", &["drydock-storage"]),
     ("drydock-stream", &["drydock-proto", "drydock-machinery", "drydock-api", "drydock-storage"]),
-    ("drydock-server", &["drydock-logging", "drydock-machinery", "drydock-metrics", "drydock-storage"]),
-    ("drydock-admission", &["drydock-machinery", "drydock-server"]),
+    ("drydock-serving", &["drydock-logging", "drydock-machinery"]),
+    (
+        "drydock-server",
+        &["drydock-logging", "drydock-machinery", "drydock-metrics", "drydock-serving", "drydock-storage"],
+    ),
+    ("drydock-admission", &["drydock-logging", "drydock-machinery", "drydock-serving", "drydock-server"]),
     ("drydock-command", &["drydock-logging"]),
     (
         "drydock-apiserver",
@@ -25,6 +29,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-storage",
             "drydock-storage-sqlite",
             "drydock-storage-etcd",
+            "drydock-serving",
             "drydock-server",
             "drydock-admission",
             "drydock-stream",
@@ -36,7 +41,6 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
     ("drydock-interceptors", &["drydock-api", "drydock-runtime"]),
     ("drydock-maintenance", &["drydock-api", "drydock-runtime", "drydock-plan"]),
-    // The API server's TLS is the manager's too, and its way to the host.
     (
         "drydock-controller-manager",
         &[
@@ -45,7 +49,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-eviction",
             "drydock-interceptors",
             "drydock-maintenance",
-            "drydock-server",
+            "drydock-serving",
             "drydock-command",
         ],
     ),
@@ -93,6 +97,21 @@ fn the_table_leads_one_way() {
         }
         assert!(product().iter().any(|member| member.name == *name), "{name} is gone: take it off the table");
     }
+}
+
+/// Storage brings SQLite and etcd along.
+#[test]
+fn the_manager_links_no_api_server_and_no_storage() {
+    let mut linked = vec!["drydock-controller-manager"];
+    let mut at = 0;
+    while let Some(&name) = linked.get(at) {
+        let uses = TABLE.iter().filter(|(member, _)| *member == name).flat_map(|(_, uses)| uses.iter());
+        let new: Vec<&str> = uses.copied().filter(|used| !linked.contains(used)).collect();
+        linked.extend(new);
+        at += 1;
+    }
+    assert!(linked.contains(&"drydock-serving"), "{linked:?}");
+    assert!(!linked.iter().any(|name| ["drydock-server", "drydock-storage"].contains(name)), "{linked:?}");
 }
 
 #[test]

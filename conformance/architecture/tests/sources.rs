@@ -4,13 +4,14 @@ use drydock_architecture::none;
 use drydock_architecture::repository::SourceFile;
 use drydock_architecture::source::{self, code, functions, is_test};
 
-/// The crates that serve any kind. Someone with kinds of their own takes machinery, storage, a backend and the
+/// The crates that serve any kind. Someone with kinds of their own takes machinery, storage, a backend, serving and the
 /// server, and writes one folder; admission is for who wants the host's policies and webhooks asked as well.
-const GENERIC: [&str; 6] = [
+const GENERIC: [&str; 7] = [
     "apiserver/machinery/",
     "apiserver/storage/",
     "apiserver/storage-sqlite/",
     "apiserver/storage-etcd/",
+    "apiserver/serving/",
     "apiserver/server/",
     "apiserver/admission/",
 ];

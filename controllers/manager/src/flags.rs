@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
-use drydock_command::{Refusal, duration};
-use drydock_server::tls::Serving;
+use drydock_command::{FlagsRefusal, duration};
+use drydock_serving::tls::CertificateSource;
 
 use crate::controllers;
 
@@ -97,7 +97,7 @@ pub struct Flags {
 
 impl Flags {
     /// Reads the command line and the file that --config names.
-    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, FlagsRefusal> {
         drydock_command::read(arguments, Self::contradiction)
     }
 
@@ -107,9 +107,9 @@ impl Flags {
     }
 
     /// The certificate to serve with.
-    pub fn serving(&self) -> Serving {
+    pub fn serving(&self) -> CertificateSource {
         let address = Some(self.bind_address).filter(|address| !address.is_unspecified());
-        Serving {
+        CertificateSource {
             files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
             cert_dir: self.cert_dir.clone(),
             names: address.iter().map(IpAddr::to_string).collect(),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use drydock_server::auth::authn::Peer;
-use drydock_server::auth::delegated::DelegatedAuth;
-use drydock_server::chain::health::Health;
-use drydock_server::request::query::Query;
-use drydock_server::serve::{self, Bounds, RequestHandler};
-use drydock_server::tls::{Serving, server_config};
+use drydock_serving::auth::authn::Peer;
+use drydock_serving::auth::delegated::DelegatedAuth;
+use drydock_serving::health::Health;
+use drydock_serving::request::query::Query;
+use drydock_serving::serve::{self, Bounds, RequestHandler};
+use drydock_serving::tls::{CertificateSource, server_config};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub struct BoundPort {
 }
 
 /// Binds the port; the error names it and the flag to change.
-pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<BoundPort> {
+pub async fn bind(address: SocketAddr, serving: &CertificateSource) -> anyhow::Result<BoundPort> {
     let tls = server_config(serving.certificate()?)?;
     Ok(BoundPort { listener: serve::bind(address).await?, tls })
 }
@@ -128,7 +128,7 @@ mod tests {
     async fn a_client_that_says_nothing_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let cert_dir = folder.path().to_owned();
-        let serving = Serving { files: None, cert_dir: cert_dir.clone(), names: Vec::new() };
+        let serving = CertificateSource { files: None, cert_dir: cert_dir.clone(), names: Vec::new() };
         let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let bounds = Bounds { headers: Duration::from_millis(50), ..BOUNDS };

@@ -1,22 +1,18 @@
 //! For tests of the code around the machines: a context whose API server is a function, and the log that a
 //! test writes.
 
-use std::io;
 use std::sync::Arc;
 
+pub use drydock_logging::testing::log;
 use http::header::DATE;
 use http::{HeaderValue, Request, Response};
 use jiff::SignedDuration;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use kube::Client;
 use kube::client::Body;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cache::HostCaches;
 use crate::clock;
@@ -71,40 +67,6 @@ pub fn unknown_path() -> (u16, Value) {
     let mut answer = failure(404, "NotFound");
     answer.1["details"] = json!({});
     answer
-}
-
-/// Captures what the current thread logs while the guard lives, as far as `filter` (`warn`, `writes=debug`)
-/// lets it through.
-pub fn log(filter: &str) -> (CapturedLog, DefaultGuard) {
-    let log = CapturedLog::default();
-    let to = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(move || to.clone())
-        .with_ansi(false)
-        .without_time();
-    (log, subscriber.set_default())
-}
-
-/// Lines of a log. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct CapturedLog(Arc<Mutex<Vec<u8>>>);
-
-impl CapturedLog {
-    /// The lines so far.
-    pub fn lines(&self) -> Vec<String> {
-        String::from_utf8_lossy(&self.0.lock()).lines().map(ToOwned::to_owned).collect()
-    }
-}
-
-impl io::Write for CapturedLog {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn client(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusCause;
-use drydock_server::admission::Attributes;
+use drydock_server::admission::AdmissionAttributes;
 use serde::Serialize;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
@@ -36,14 +36,14 @@ pub struct PolicyDenial {
 
 /// Collects the results of policies.
 pub struct PolicyResults<'a> {
-    request: &'a Attributes<'a>,
+    request: &'a AdmissionAttributes<'a>,
     metrics: &'a Metrics,
     denied: Option<PolicyDenial>,
 }
 
 impl<'a> PolicyResults<'a> {
     /// Creates the report about one request.
-    pub fn new(request: &'a Attributes<'a>, metrics: &'a Metrics) -> Self {
+    pub fn new(request: &'a AdmissionAttributes<'a>, metrics: &'a Metrics) -> Self {
         Self { request, metrics, denied: None }
     }
 
@@ -141,7 +141,7 @@ impl<'a> PolicyResults<'a> {
 
 impl PolicyDenial {
     /// Returns the error for the client.
-    pub fn status(self, request: &Attributes<'_>) -> ApiError {
+    pub fn status(self, request: &AdmissionAttributes<'_>) -> ApiError {
         let mut error = request.forbidden(&self.message);
         let (reason, code) = match self.reason.as_str() {
             "" => ("Invalid", 422),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, AdmissionAttributes};
 use serde_json::Value;
 
 use crate::AdmissionHost;
@@ -61,7 +61,7 @@ impl Policies {
         self.readiness.clone()
     }
 
-    async fn snapshot(&self, request: &Attributes<'_>) -> Result<PolicySnapshot, ApiError> {
+    async fn snapshot(&self, request: &AdmissionAttributes<'_>) -> Result<PolicySnapshot, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
         }
@@ -72,7 +72,7 @@ impl Policies {
     async fn ask(
         &self,
         hook: &PolicyHook,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         namespace: &RequestNamespace<'_>,
         report: &mut PolicyResults<'_>,
     ) -> Result<(), ApiError> {
@@ -101,7 +101,7 @@ impl Policies {
         &self,
         hook: &PolicyHook,
         binding: &Binding,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         namespace: &RequestNamespace<'_>,
         report: &mut PolicyResults<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
@@ -135,7 +135,7 @@ impl Policies {
     async fn evaluate(
         &self,
         policy: Arc<Policy>,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         namespace: Value,
         params: Vec<Option<Value>>,
     ) -> Result<Vec<PolicyVerdict>, ApiError> {
@@ -150,7 +150,7 @@ impl Policies {
 
 #[async_trait]
 impl Admission for Policies {
-    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, request: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let hooks = self.snapshot(request).await?;
         if hooks.is_empty() {
             return Ok(());

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_logging::with_causes;
 use drydock_machinery::selector::LabelSelector;
-use drydock_server::host::with_causes;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};

@@ -9,8 +9,8 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::Admission;
-use drydock_server::auth::authz;
-use drydock_server::request::user::User;
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};
 
 use super::Policies;
@@ -29,7 +29,7 @@ use crate::testing::{Request, widget};
 struct NeverAllows;
 
 impl BlockingAuthorizer for NeverAllows {
-    fn authorize(&self, _: &User, _: &authz::Attributes) -> Result<(bool, String), String> {
+    fn authorize(&self, _: &User, _: &AuthorizationAttributes) -> Result<(bool, String), String> {
         Ok((false, String::new()))
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use drydock_logging::with_causes;
 use drydock_machinery::quote::go_quote;
-use drydock_server::host::with_causes;
 use http::Uri;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};

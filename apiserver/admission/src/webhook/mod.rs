@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::Attributes;
+use drydock_server::admission::AdmissionAttributes;
 use kube::Client;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ struct Webhooks {
 
 impl Webhooks {
     /// Returns the webhooks that can apply to our kinds. Waits for the first list from the host.
-    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Webhook>>>, ApiError> {
+    async fn snapshot(&self, request: &AdmissionAttributes<'_>) -> Result<Arc<Vec<Arc<Webhook>>>, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
         }
@@ -58,7 +58,11 @@ impl Webhooks {
     }
 
     /// Whether a webhook has to be called (generic/webhook.go, ShouldCallHook).
-    async fn applies(&self, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
+    async fn applies(
+        &self,
+        hook: &Arc<Webhook>,
+        request: &AdmissionAttributes<'_>,
+    ) -> Result<bool, ApiError> {
         if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
             return Ok(false);
         }
@@ -85,7 +89,7 @@ impl Webhooks {
     fn count<T>(
         &self,
         hook: &Webhook,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         mutating: bool,
         began: Instant,
         outcome: &Result<T, WebhookError>,
@@ -112,7 +116,7 @@ impl Webhooks {
     async fn call(
         &self,
         hook: &Webhook,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         object: Option<&Object>,
         mutating: bool,
     ) -> Result<WebhookResponse, WebhookError> {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes, Phase};
+use drydock_server::admission::{Admission, AdmissionAttributes, Phase};
 use drydock_server::audit::Level;
 use serde::Serialize;
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl MutatingWebhooks {
     async fn ask(
         &self,
         hook: &Arc<Webhook>,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         round: u32,
     ) -> Result<Option<Object>, ApiError> {
         let annotations = CallAnnotations { hook, request, round };
@@ -72,7 +72,7 @@ impl MutatingWebhooks {
     async fn outcome(
         &self,
         hook: &Webhook,
-        request: &Attributes<'_>,
+        request: &AdmissionAttributes<'_>,
         annotations: &CallAnnotations<'_>,
     ) -> Result<Option<Object>, WebhookError> {
         let answer = self.0.call(hook, request, request.new, true).await?;
@@ -86,11 +86,11 @@ impl MutatingWebhooks {
 
 #[async_trait]
 impl Admission for MutatingWebhooks {
-    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, request: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         self.mutate(request).await.map(drop)
     }
 
-    async fn mutate(&self, request: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+    async fn mutate(&self, request: &AdmissionAttributes<'_>) -> Result<Option<Object>, ApiError> {
         let hooks = self.0.snapshot(request).await?;
         if hooks.is_empty() {
             return Ok(None);
@@ -135,7 +135,7 @@ struct Patch<'a> {
 /// The audit annotations of one call.
 struct CallAnnotations<'a> {
     hook: &'a Webhook,
-    request: &'a Attributes<'a>,
+    request: &'a AdmissionAttributes<'a>,
     round: u32,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use drydock_machinery::Object;
 use drydock_machinery::quote::go_quote;
-use drydock_server::admission::Attributes;
+use drydock_server::admission::AdmissionAttributes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,7 +40,12 @@ impl ReviewVersion {
 }
 
 /// Returns the AdmissionReview for a request.
-pub fn review(version: ReviewVersion, uid: &str, request: &Attributes<'_>, object: Option<&Object>) -> Value {
+pub fn review(
+    version: ReviewVersion,
+    uid: &str,
+    request: &AdmissionAttributes<'_>,
+    object: Option<&Object>,
+) -> Value {
     let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
     let mut asked = admission_request(request, uid);
     asked.insert("object".to_owned(), value(object));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, AdmissionAttributes};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
@@ -32,7 +32,12 @@ impl ValidatingWebhooks {
         self.0.readiness.clone()
     }
 
-    async fn ask(&self, place: usize, hook: &Arc<Webhook>, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn ask(
+        &self,
+        place: usize,
+        hook: &Arc<Webhook>,
+        request: &AdmissionAttributes<'_>,
+    ) -> Result<(), ApiError> {
         let began = Instant::now();
         let outcome = self.0.call(hook, request, request.new, false).await;
         self.0.count(hook, request, false, began, &outcome);
@@ -55,7 +60,7 @@ impl ValidatingWebhooks {
 
 #[async_trait]
 impl Admission for ValidatingWebhooks {
-    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, request: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let hooks = self.0.snapshot(request).await?;
         if hooks.is_empty() {
             return Ok(());

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, OUT_OF_BUDGET, stack};
-use drydock_server::auth::authz::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 
 use super::{VARIABLES, activation, fails, holds};
 
@@ -45,7 +45,7 @@ fn no_expression_takes_more_than_its_share() {
 struct CountedChecks(AtomicUsize);
 
 impl BlockingAuthorizer for CountedChecks {
-    fn authorize(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
+    fn authorize(&self, _: &User, _: &AuthorizationAttributes) -> Result<(bool, String), String> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok((false, String::new()))
     }

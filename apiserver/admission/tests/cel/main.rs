@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, EvaluationResult, Expression, of_json, stack};
-use drydock_server::auth::authz::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 use serde_json::json;
 
 const VARIABLES: [&str; 4] = ["object", "oldObject", "authorizer", "variables"];
@@ -18,7 +18,7 @@ const VARIABLES: [&str; 4] = ["object", "oldObject", "authorizer", "variables"];
 struct Deletes;
 
 impl BlockingAuthorizer for Deletes {
-    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+    fn authorize(&self, user: &User, about: &AuthorizationAttributes) -> Result<(bool, String), String> {
         match (about.verb.as_str(), user.name.as_str()) {
             ("boom", _) => Err("no answer".to_owned()),
             (verb, "ann") => Ok((verb == "delete" && about.resource == "pods", "because".to_owned())),

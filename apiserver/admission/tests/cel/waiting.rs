@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use drydock_admission::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer};
 use drydock_admission::cel::{Activation, Expression, stack};
-use drydock_server::auth::authz::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 
 use super::VARIABLES;
 
@@ -16,7 +16,7 @@ use super::VARIABLES;
 struct Slow(SyncSender<()>, Mutex<Receiver<()>>, Arc<AtomicUsize>);
 
 impl BlockingAuthorizer for Slow {
-    fn authorize(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
+    fn authorize(&self, _: &User, _: &AuthorizationAttributes) -> Result<(bool, String), String> {
         self.2.fetch_add(1, Ordering::Relaxed);
         self.0.send(()).unwrap();
         let _ = self.1.lock().unwrap().recv();

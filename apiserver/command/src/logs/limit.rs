@@ -55,7 +55,7 @@ impl<S: Subscriber> Layer<S> for Limit {
             Verdict::LeaveOut => false,
             Verdict::LeaveOutFirst { until } => {
                 // This formats the event, which runs foreign code that may itself log or panic.
-                let kind = Kind::of(event);
+                let kind = LineSite::of(event);
                 lock(&self.windows).describe(metadata.callsite(), kind);
                 // If the queue is full, the report is lost; the limit holds.
                 let _ = self.exceeded.try_send((metadata.callsite(), until));
@@ -104,7 +104,7 @@ fn tell(windows: &Mutex<Windows>, exceeded: &Receiver<(Identifier, Instant)>) {
 
 fn report(closed: Option<Window>) {
     if let Some(Window { left_out, kind: Some(kind), .. }) = closed {
-        let Kind { target, line, message } = kind;
+        let LineSite { target, line, message } = kind;
         let seconds = WINDOW.as_secs();
         tracing::warn!(left_out, seconds, target, line, like = message, "lines of one kind were left out");
     }
@@ -118,11 +118,11 @@ struct Window {
     until: Instant,
     written: u32,
     left_out: u64,
-    kind: Option<Kind>,
+    kind: Option<LineSite>,
 }
 
 /// How a report names a kind of line.
-struct Kind {
+struct LineSite {
     target: &'static str,
     line: Option<u32>,
     message: String,
@@ -163,7 +163,7 @@ impl Windows {
         if window.left_out == 1 { Verdict::LeaveOutFirst { until: window.until } } else { Verdict::LeaveOut }
     }
 
-    fn describe(&mut self, of: Identifier, kind: Kind) {
+    fn describe(&mut self, of: Identifier, kind: LineSite) {
         if let Some(window) = self.0.get_mut(&of) {
             window.kind = Some(kind);
         }
@@ -175,7 +175,7 @@ impl Windows {
     }
 }
 
-impl Kind {
+impl LineSite {
     fn of(event: &Event<'_>) -> Self {
         let mut message = Message(String::new());
         event.record(&mut message);
@@ -274,7 +274,7 @@ mod tests {
         let (exceeded, told) = sync_channel(QUEUE);
         let now = Instant::now();
         lock(&windows).take(kind(), 0, now);
-        lock(&windows).describe(kind(), Kind { target: "here", line: None, message: "much".to_owned() });
+        lock(&windows).describe(kind(), LineSite { target: "here", line: None, message: "much".to_owned() });
         exceeded.send((kind(), now)).unwrap();
         let shown = Shown(windows.clone(), free);
         let writer = tracing_subscriber::fmt::layer().with_writer(move || {

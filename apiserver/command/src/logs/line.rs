@@ -9,26 +9,26 @@ use tracing_subscriber::fmt::MakeWriter;
 const LONGEST: usize = 8 << 10;
 
 /// Makes a writer for each line: `fmt` writes each event with one call.
-pub(super) struct Lines<M>(M);
+pub(super) struct LogLines<M>(M);
 
-impl<M> Lines<M> {
+impl<M> LogLines<M> {
     pub(super) fn new(to: M) -> Self {
         Self(to)
     }
 }
 
-impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
-    type Writer = Line<M::Writer>;
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for LogLines<M> {
+    type Writer = LogLine<M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line(self.0.make_writer())
+        LogLine(self.0.make_writer())
     }
 }
 
 /// Writes one line.
-pub(super) struct Line<W>(W);
+pub(super) struct LogLine<W>(W);
 
-impl<W: Write> Write for Line<W> {
+impl<W: Write> Write for LogLine<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         match is_plain(&text) {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn written(text: &str) -> String {
-        let mut line = Line(Vec::new());
+        let mut line = LogLine(Vec::new());
         line.write_all(text.as_bytes()).unwrap();
         String::from_utf8(line.0).unwrap()
     }

@@ -9,24 +9,33 @@
 
 mod limit;
 mod line;
-mod verbosity;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
 
+use drydock_logging::target;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use limit::Limit;
-use line::Lines;
-pub use verbosity::Verbosity;
+use line::LogLines;
+
+/// The flag `-v`, the same for both programs; flatten it into theirs. Each level shows what the lower ones do, and more
+/// of it.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Verbosity {
+    /// How much the log shows: 0 what an operator needs, 2 each decision, 4 each write with its cause, 6 each request with its
+    /// status and time, 8 the bodies of requests, without tokens and Secrets; RUST_LOG wins where it is set
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    pub v: u8,
+}
 
 /// Starts logging by the filter in `RUST_LOG`, or else by the level of `-v`. At most 60 errors or warnings, or 600
 /// infos, of one kind (one place in the code) are written in a minute; after that minute one line reports how many were
 /// left out.
 pub fn start(verbosity: Verbosity) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| verbosity::filter(verbosity.v));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| filter(verbosity.v));
     start_with(filter);
 }
 
@@ -36,9 +45,14 @@ pub fn start_quietly() {
 }
 
 fn start_with(filter: EnvFilter) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(Lines::new(std::io::stderr)).with_ansi(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(LogLines::new(std::io::stderr)).with_ansi(false);
     tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter).init();
     std::panic::set_hook(Box::new(log_panic));
+}
+
+/// The filter of a level.
+fn filter(level: u8) -> EnvFilter {
+    EnvFilter::new(target::directives(level))
 }
 
 /// Logs a panic as a limited line, so that requests that cause panics cannot fill the log.
@@ -54,6 +68,8 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 mod tests {
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
+
+    use tracing::{debug, info};
 
     use super::*;
 
@@ -74,11 +90,11 @@ mod tests {
         logged_by(EnvFilter::new("trace"), work)
     }
 
-    pub(super) fn logged_by(filter: EnvFilter, work: impl FnOnce()) -> String {
+    fn logged_by(filter: EnvFilter, work: impl FnOnce()) -> String {
         let kept = Kept::default();
         let to = kept.clone();
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(Lines::new(move || to.clone()))
+            .with_writer(LogLines::new(move || to.clone()))
             .with_ansi(false)
             .without_time();
         let subscriber = tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter);
@@ -110,5 +126,22 @@ mod tests {
         });
         assert_eq!(log.lines().count(), 2, "{log}");
         assert!(log.len() < 20_000);
+    }
+
+    #[test]
+    fn each_level_shows_a_line_that_the_one_below_lacks() {
+        for level in 0..=9 {
+            let log = logged_by(filter(level), || {
+                info!(target: "drydock_maintenance::io", "line of 0");
+                debug!(target: "drydock_maintenance::io", "line of 2");
+                debug!(target: target::WRITES, "line of 4");
+                debug!(target: target::REQUESTS, "line of 6");
+                debug!(target: target::BODIES, "line of 8");
+                debug!(target: "kube_client", "no line");
+            });
+            let shown: Vec<u8> = (0..=9).filter(|of| log.contains(&format!("line of {of}"))).collect();
+            let expected: Vec<u8> = [0, 2, 4, 6, 8].into_iter().filter(|of| *of <= level).collect();
+            assert_eq!((shown, log.contains("no line")), (expected, false), "-v {level}");
+        }
     }
 }

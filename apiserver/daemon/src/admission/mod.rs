@@ -9,6 +9,6 @@ mod pod_delete;
 mod status_permission;
 
 pub use node_delete::NodeDelete;
-pub use node_selection::NodeSelection;
+pub use node_selection::{HostNodes, NodeSelection};
 pub use pod_delete::{PodDelete, UnnamedReviewUsers};
 pub use status_permission::StatusPermission;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_api::node_maintenance::{FINALIZER, NAMES, NodeSelector, finalizer, node_selector};
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes, Operation};
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::{self, Authorizer};
-use drydock_server::request::user::User;
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::request::user::User;
 use futures::future::try_join_all;
 
 /// Maximum number of node names that a refusal lists.
@@ -57,11 +57,11 @@ impl NodeDelete {
 
 #[async_trait]
 impl Admission for NodeDelete {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         if !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Attributes { caller, user, .. } = *attributes;
+        let AdmissionAttributes { caller, user, .. } = *attributes;
         let why = match needed(attributes.operation, attributes.old, attributes.new)? {
             Needed::Release if self.rights.may_release(caller, user, attributes.object_name()).await? => {
                 return Ok(());
@@ -83,8 +83,12 @@ impl Admission for NodeDelete {
 const ANY_NODE: &str = "delete nodes whatever their name, as spec.nodeSelector may select any that is to come; one whose \
                         every term has matchFields metadata.name In [...] needs it for the named nodes alone";
 
-fn needed(operation: Operation, old: Option<&Object>, new: Option<&Object>) -> Result<Needed, ApiError> {
-    if let (Operation::Update, Some(old), Some(new)) = (operation, old, new)
+fn needed(
+    operation: AdmissionOperation,
+    old: Option<&Object>,
+    new: Option<&Object>,
+) -> Result<Needed, ApiError> {
+    if let (AdmissionOperation::Update, Some(old), Some(new)) = (operation, old, new)
         && finalizer::removes_only_finalizer(new, old)
     {
         return Ok(Needed::Release);
@@ -134,25 +138,25 @@ impl Rights {
     }
 
     async fn may_delete(&self, caller: &Caller, user: &User, node: &str) -> Result<bool, ApiError> {
-        let question = authz::Attributes {
+        let question = AuthorizationAttributes {
             verb: "delete".into(),
             version: "v1".into(),
             resource: "nodes".into(),
             name: node.into(),
-            ..authz::Attributes::default()
+            ..AuthorizationAttributes::default()
         };
         Ok(self.0.authorize(caller, user, &question).await?.allowed)
     }
 
     async fn may_release(&self, caller: &Caller, user: &User, maintenance: &str) -> Result<bool, ApiError> {
-        let question = authz::Attributes {
+        let question = AuthorizationAttributes {
             verb: "update".into(),
             group: NAMES.group.into(),
             version: NAMES.version.into(),
             resource: NAMES.plural.into(),
             subresource: "finalizers".into(),
             name: maintenance.into(),
-            ..authz::Attributes::default()
+            ..AuthorizationAttributes::default()
         };
         Ok(self.0.authorize(caller, user, &question).await?.allowed)
     }
@@ -222,23 +226,24 @@ mod tests {
     fn nodes_that_are_named_are_asked_about_and_any_other_selector_needs_the_right_to_all() {
         let nodes = |names: &[&str]| Needed::Nodes(names.iter().map(|name| (*name).to_owned()).collect());
         let on = |terms: Value| maintenance(&terms, &[]);
-        let create = |new: &Object| needed(Operation::Create, None, Some(new)).unwrap();
+        let create = |new: &Object| needed(AdmissionOperation::Create, None, Some(new)).unwrap();
         assert_eq!(create(&on(json!([named("a"), named("nowhere")]))), nodes(&["a", "nowhere"]));
         assert_eq!(create(&on(json!([named("a"), labelled()]))), Needed::AnyNode);
-        let change = |old: &Object, new: &Object| needed(Operation::Update, Some(old), Some(new)).unwrap();
+        let change =
+            |old: &Object, new: &Object| needed(AdmissionOperation::Update, Some(old), Some(new)).unwrap();
         let (a, b, any) = (on(json!([named("a")])), on(json!([named("b")])), on(json!([labelled()])));
         assert_eq!(change(&a, &b), nodes(&["a", "b"]));
         assert_eq!((change(&a, &any), change(&any, &a)), (Needed::AnyNode, Needed::AnyNode));
-        assert_eq!(needed(Operation::Delete, Some(&any), None).unwrap(), Needed::AnyNode);
+        assert_eq!(needed(AdmissionOperation::Delete, Some(&any), None).unwrap(), Needed::AnyNode);
     }
 
     /// Regression: a selector that could not be decoded selected no node and was admitted.
     #[test]
     fn a_selector_that_cannot_be_read_is_an_error() {
         let odd = maintenance(&json!("a"), &[]);
-        assert_eq!(needed(Operation::Create, None, Some(&odd)).unwrap_err().code(), 500);
+        assert_eq!(needed(AdmissionOperation::Create, None, Some(&odd)).unwrap_err().code(), 500);
         let none = Object::from(serde_json::Map::new());
-        assert!(needed(Operation::Delete, Some(&none), None).is_err());
+        assert!(needed(AdmissionOperation::Delete, Some(&none), None).is_err());
     }
 
     #[test]
@@ -246,7 +251,7 @@ mod tests {
         let (terms, other) = (json!([labelled()]), "a/b");
         let held = maintenance(&terms, &[FINALIZER, other]);
         let of = |finalizers: &[&str]| {
-            needed(Operation::Update, Some(&held), Some(&maintenance(&terms, finalizers))).unwrap()
+            needed(AdmissionOperation::Update, Some(&held), Some(&maintenance(&terms, finalizers))).unwrap()
         };
         assert_eq!(of(&[other]), Needed::Release);
         assert_eq!((of(&[]), of(&[FINALIZER])), (Needed::AnyNode, Needed::AnyNode));

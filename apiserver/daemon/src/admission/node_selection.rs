@@ -10,18 +10,21 @@ use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{NodeSelector, node_selector};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, AdmissionAttributes};
+use drydock_serving::host::Reflector;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
 use super::node_delete::selector_of;
-use crate::host::HostNodes;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 /// Maximum number of empty terms for which one write gets warnings; a selector may have any number of them.
 const MOST_EMPTY_TERMS: usize = 10;
 
-type Nodes = BTreeMap<String, BTreeMap<String, String>>;
+/// The labels of every node, by its name.
+type NodeLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The admission check.
 pub struct NodeSelection {
@@ -35,9 +38,30 @@ impl NodeSelection {
     }
 }
 
+/// Watches the host's nodes for their names and labels.
+pub struct HostNodes(Reflector<Node>);
+
+impl HostNodes {
+    /// Starts the watch.
+    pub fn follow(client: Client) -> Self {
+        Self(Reflector::start("nodes", Api::all(client)))
+    }
+
+    /// Whether the initial list of nodes has been read.
+    pub fn ready(&self) -> bool {
+        self.0.ready()
+    }
+
+    /// Returns the labels of every node, by its name.
+    fn all(&self) -> NodeLabels {
+        let nodes = self.0.known().state();
+        nodes.iter().map(|node| (node.name_any(), node.labels().clone())).collect()
+    }
+}
+
 #[async_trait]
 impl Admission for NodeSelection {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let Some(new) = attributes.new.filter(|_| attributes.subresource.is_empty()) else { return Ok(()) };
         if !self.nodes.ready() {
             return Err(ApiError::service_unavailable("the host's nodes are not known yet; try again"));
@@ -58,7 +82,7 @@ impl Admission for NodeSelection {
 }
 
 /// Returns the nodes that a selector selects.
-fn matching<'n>(selector: &NodeSelector, nodes: &'n Nodes) -> Vec<&'n str> {
+fn matching<'n>(selector: &NodeSelector, nodes: &'n NodeLabels) -> Vec<&'n str> {
     let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(selector, name, labels));
     selected.map(|(name, _)| name.as_str()).collect()
 }
@@ -89,7 +113,7 @@ fn too_many(selected: usize) -> Option<Error> {
     (selected > MAX_NODES).then(|| Error::forbidden(path, detail))
 }
 
-fn warn(attributes: &Attributes<'_>, selected: &[&str], nodes: &Nodes) {
+fn warn(attributes: &AdmissionAttributes<'_>, selected: &[&str], nodes: &NodeLabels) {
     let degraded = "; the cluster may get into a degraded and unrecoverable state";
     if !nodes.is_empty() && selected.len() == nodes.len() {
         attributes.warnings.add(format!("spec.nodeSelector: selects all nodes of the cluster{degraded}"));

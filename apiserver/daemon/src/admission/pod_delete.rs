@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes};
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::{self, Authorizer};
-use drydock_server::request::user::User;
+use drydock_server::admission::{Admission, AdmissionAttributes};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::request::user::User;
 
 /// The admission check. It skips subresources, for which RBAC has rules of their own.
 pub struct PodDelete {
@@ -47,13 +47,13 @@ impl PodDelete {
         pod: &str,
     ) -> Result<bool, ApiError> {
         let ask = async |name: &str| {
-            let question = authz::Attributes {
+            let question = AuthorizationAttributes {
                 verb: "delete".into(),
                 version: "v1".into(),
                 resource: "pods".into(),
                 namespace: namespace.into(),
                 name: name.into(),
-                ..authz::Attributes::default()
+                ..AuthorizationAttributes::default()
             };
             self.authorizer.authorize(caller, user, &question).await
         };
@@ -66,14 +66,14 @@ impl PodDelete {
 
 #[async_trait]
 impl Admission for PodDelete {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         if !attributes.subresource.is_empty() {
             return Ok(());
         }
         let object = attributes.old.or(attributes.new);
         let unreadable = || ApiError::internal("an EvictionRequest without a name of its target pod");
         let pod = object.and_then(target_pod).ok_or_else(unreadable)?;
-        let Attributes { caller, user, namespace, .. } = *attributes;
+        let AdmissionAttributes { caller, user, namespace, .. } = *attributes;
         if self.may_delete(caller, user, namespace, pod).await? {
             return Ok(());
         }

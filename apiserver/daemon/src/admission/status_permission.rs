@@ -11,8 +11,8 @@ use drydock_api::eviction_request::interceptors::is_reserved;
 use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permission, needed};
 use drydock_machinery::field::Path;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes, Operation};
-use drydock_server::auth::authz::{self, Authorizer};
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 
 /// The admission check. It also checks writes to the main resource, because their managed fields may make a manager the
 /// owner of fields in the status.
@@ -28,7 +28,7 @@ impl StatusPermission {
 
     async fn require(
         &self,
-        attributes: &Attributes<'_>,
+        attributes: &AdmissionAttributes<'_>,
         permission: Permission<'_>,
         field: &Path,
     ) -> Result<(), ApiError> {
@@ -47,7 +47,7 @@ impl StatusPermission {
 
 #[async_trait]
 impl Admission for StatusPermission {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let Some(new) = attributes.new else { return Ok(()) };
         // A created object has no status, but its managed fields may own fields of one.
         let nothing = Object::default();
@@ -58,7 +58,7 @@ impl Admission for StatusPermission {
     }
 }
 
-fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::Attributes {
+fn question(attributes: &AdmissionAttributes<'_>, permission: Permission<'_>) -> AuthorizationAttributes {
     let (subresource, namespace, name) = match permission {
         Permission::Assignment => (ASSIGNMENT, "", ""),
         // Checked in the whole cluster: the owner of a namespace, with * on * in it, may not write for the interceptors
@@ -67,8 +67,8 @@ fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::A
         Permission::Interceptor(name) => (INTERCEPTOR, attributes.namespace, name),
     };
     // No role grants `create` for a subresource that is not served.
-    let verb = if attributes.operation == Operation::Create { "update" } else { attributes.verb };
-    authz::Attributes {
+    let verb = if attributes.operation == AdmissionOperation::Create { "update" } else { attributes.verb };
+    AuthorizationAttributes {
         verb: verb.into(),
         group: attributes.names.group.into(),
         version: attributes.names.version.into(),
@@ -76,13 +76,13 @@ fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::A
         subresource: subresource.into(),
         namespace: namespace.into(),
         name: name.into(),
-        ..authz::Attributes::default()
+        ..AuthorizationAttributes::default()
     }
 }
 
 /// Returns the requirement in kube-apiserver's words (pkg/registry/resource/utils.go, AuthorizedForBinding).
-fn requirement(question: &authz::Attributes, field: &Path) -> String {
-    let authz::Attributes { verb, resource, subresource, name, .. } = question;
+fn requirement(question: &AuthorizationAttributes, field: &Path) -> String {
+    let AuthorizationAttributes { verb, resource, subresource, name, .. } = question;
     let named = if name.is_empty() { String::new() } else { format!(", resourceName={name:?}") };
     format!(
         "changing {field} requires resource=\"{resource}/{subresource}\"{named}, verb={verb:?} permission"
@@ -90,8 +90,8 @@ fn requirement(question: &authz::Attributes, field: &Path) -> String {
 }
 
 /// Returns how an administrator can grant the permission.
-fn grant(question: &authz::Attributes, permission: Permission<'_>) -> String {
-    let authz::Attributes { group, resource, subresource, namespace, .. } = question;
+fn grant(question: &AuthorizationAttributes, permission: Permission<'_>) -> String {
+    let AuthorizationAttributes { group, resource, subresource, namespace, .. } = question;
     let rule = format!("--verb=update,patch --resource={resource}.{group}/{subresource}");
     match permission {
         Permission::Assignment => format!(

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
 use drydock_machinery::Object;
-use drydock_server::admission::{Operation, RequestOptions};
+use drydock_server::admission::{AdmissionOperation, RequestOptions};
 use drydock_server::audit::AuditContext;
-use drydock_server::request::query::Query;
 use drydock_server::request::warnings::Warnings;
+use drydock_serving::request::query::Query;
 use serde_json::{Value, json};
 
 use super::*;
@@ -62,10 +62,10 @@ impl Writer {
         let (caller, kind) = (caller("ann<", &self.groups), EvictionRequestKind::new(Duration::ZERO));
         let (query, warnings, audit_context) =
             (Query::parse(""), Warnings::default(), AuditContext::default());
-        let attributes = Attributes {
+        let attributes = AdmissionAttributes {
             caller: &caller,
             user: &caller.user,
-            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            operation: if old.is_some() { AdmissionOperation::Update } else { AdmissionOperation::Create },
             verb,
             kind: &kind,
             names: &NAMES,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use drydock_server::audit::{Format, Mode, Options, Out, file};
+use drydock_server::audit::{AuditDestination, AuditFormat, Mode, Options, file};
 
 /// What is logged of requests, and where.
 #[derive(Clone, Debug, Args)]
@@ -29,8 +29,8 @@ pub struct AuditFlags {
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_compress: bool,
     /// Format of audit events: json, or legacy for one line of text each
-    #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = one_of(Format::NAMES))]
-    pub audit_log_format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = one_of(AuditFormat::NAMES))]
+    pub audit_log_format: AuditFormat,
     /// blocking: a response waits until its event is written; batch: an event is dropped if the buffer is full;
     /// blocking-strict: like blocking, and a request that cannot be logged is refused
     #[arg(long, value_name = "MODE", default_value = "blocking", value_parser = one_of(Mode::NAMES))]
@@ -51,8 +51,8 @@ impl AuditFlags {
     /// Returns the options of the audit log.
     pub fn options(&self) -> Options {
         let out = self.audit_log_path.clone().map(|path| match path.to_str() {
-            Some("-") => Out::Stdout,
-            _ => Out::File(file::Options {
+            Some("-") => AuditDestination::Stdout,
+            _ => AuditDestination::File(file::Options {
                 path,
                 max_age: self.audit_log_maxage,
                 max_backups: self.audit_log_maxbackup,

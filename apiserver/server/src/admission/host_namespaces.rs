@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use drydock_logging::with_causes;
 use drydock_machinery::ApiError;
+use drydock_serving::host::Reflector;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client};
 
 use super::namespace_lifecycle::{NamespacePhase, Namespaces};
-use crate::host::{Reflector, with_causes};
 
 /// A reflector of the host's namespaces.
 pub struct HostNamespaces {

@@ -17,20 +17,20 @@ use std::time::Instant;
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::request::query::Query;
+use drydock_serving::request::user::User;
 use serde_json::{Map, Value};
 
 pub use host_namespaces::HostNamespaces;
 
 use crate::audit::AuditContext;
-use crate::auth::authn::Caller;
 use crate::request::delete_options::DeleteOptions;
-use crate::request::query::Query;
-use crate::request::user::User;
 use crate::request::warnings::Warnings;
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum AdmissionOperation {
     /// A new object.
     Create,
     /// A changed object: update, patch, apply.
@@ -39,7 +39,7 @@ pub enum Operation {
     Delete,
 }
 
-impl Operation {
+impl AdmissionOperation {
     /// As AdmissionReview spells it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,13 +52,13 @@ impl Operation {
 
 /// The write that is to be admitted.
 #[derive(Clone, Copy)]
-pub struct Attributes<'a> {
+pub struct AdmissionAttributes<'a> {
     /// The authenticated sender of the request.
     pub caller: &'a Caller,
     /// The user of the request: the caller, or the user that the caller acts as.
     pub user: &'a Arc<User>,
     /// What is done.
-    pub operation: Operation,
+    pub operation: AdmissionOperation,
     /// The request's verb, as authorization spells it: `update`, `patch`, ...
     pub verb: &'a str,
     /// The kind.
@@ -87,10 +87,10 @@ pub struct Attributes<'a> {
     pub audit: &'a AuditContext,
 }
 
-impl Attributes<'_> {
+impl AdmissionAttributes<'_> {
     /// The same write of another object.
-    pub fn with_new<'b>(&'b self, new: Option<&'b Object>) -> Attributes<'b> {
-        Attributes { new, ..*self }
+    pub fn with_new<'b>(&'b self, new: Option<&'b Object>) -> AdmissionAttributes<'b> {
+        AdmissionAttributes { new, ..*self }
     }
 
     /// Name of the object, however the request came to it.
@@ -124,13 +124,13 @@ pub enum RequestOptions<'a> {
 impl RequestOptions<'_> {
     /// As an object. A patch has the options of what it turns out to be (k8s.io/apiserver
     /// pkg/endpoints/handlers/patch.go, patchToUpdateOptions, patchToCreateOptions).
-    pub fn to_json(self, operation: Operation) -> Value {
+    pub fn to_json(self, operation: AdmissionOperation) -> Value {
         let mut fields = Map::new();
         let mut put = |field: &str, value: Value| fields.insert(field.to_owned(), value);
         let kind = match operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            AdmissionOperation::Create => "CreateOptions",
+            AdmissionOperation::Update => "UpdateOptions",
+            AdmissionOperation::Delete => "DeleteOptions",
         };
         put("kind", kind.into());
         put("apiVersion", "meta.k8s.io/v1".into());
@@ -165,11 +165,11 @@ pub enum Phase {
 #[async_trait]
 pub trait Admission: Send + Sync + 'static {
     /// Returns the refusal, if it refuses. It does not change the object.
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError>;
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError>;
 
     /// Runs before validation. Returns the object that replaces the new one, or `None` to leave it as it is. Such an
     /// object has been decoded by the kind's schema and defaulted.
-    async fn mutate(&self, attributes: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+    async fn mutate(&self, attributes: &AdmissionAttributes<'_>) -> Result<Option<Object>, ApiError> {
         self.admit(attributes).await.map(|()| None)
     }
 

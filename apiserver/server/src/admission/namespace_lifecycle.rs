@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusCause;
 
-use super::{Admission, Attributes, Operation, Phase};
+use super::{Admission, AdmissionAttributes, AdmissionOperation, Phase};
 
 /// Time for the watch to deliver a namespace that was created a moment ago.
 const MISSING_WAIT: Duration = Duration::from_millis(50);
@@ -44,12 +44,12 @@ impl NamespaceLifecycle {
         Self { namespaces }
     }
 
-    async fn phase_of(&self, attributes: &Attributes<'_>) -> Result<NamespacePhase, ApiError> {
+    async fn phase_of(&self, attributes: &AdmissionAttributes<'_>) -> Result<NamespacePhase, ApiError> {
         let name = attributes.namespace;
         if let Some(phase) = self.namespaces.cached(name) {
             return Ok(phase);
         }
-        if attributes.operation == Operation::Create {
+        if attributes.operation == AdmissionOperation::Create {
             tokio::time::sleep(MISSING_WAIT).await;
             if let Some(phase) = self.namespaces.cached(name) {
                 return Ok(phase);
@@ -61,15 +61,15 @@ impl NamespaceLifecycle {
 
 #[async_trait]
 impl Admission for NamespaceLifecycle {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.namespace.is_empty() || attributes.operation == Operation::Delete {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
+        if attributes.namespace.is_empty() || attributes.operation == AdmissionOperation::Delete {
             return Ok(());
         }
         if !self.namespaces.ready() {
             return Err(attributes.forbidden("not yet ready to handle request"));
         }
         let phase = self.phase_of(attributes).await?;
-        if attributes.operation == Operation::Create && phase == NamespacePhase::Terminating {
+        if attributes.operation == AdmissionOperation::Create && phase == NamespacePhase::Terminating {
             return Err(terminating(attributes));
         }
         Ok(())
@@ -80,7 +80,7 @@ impl Admission for NamespaceLifecycle {
     }
 }
 
-fn terminating(attributes: &Attributes<'_>) -> ApiError {
+fn terminating(attributes: &AdmissionAttributes<'_>) -> ApiError {
     let namespace = attributes.namespace;
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let mut error = attributes.forbidden(&why);

@@ -6,12 +6,11 @@ use drydock_machinery::ApiError;
 use drydock_machinery::discovery::{self, AGGREGATED_CONTENT_TYPE};
 use drydock_machinery::document::Document;
 use drydock_machinery::kind::Kind;
+use drydock_serving::request::query::Query;
+use drydock_serving::wire::{negotiate, response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
-
-use crate::request::query::Query;
-use crate::wire::{encode, negotiate};
 
 /// The documents, made once.
 pub struct Discovery {
@@ -58,7 +57,7 @@ impl Discovery {
         }
         let (_, document) = self.plain.iter().find(|(known, _)| known == path)?;
         Some(negotiate::plain(headers, query).map(|output| {
-            let mut response = encode::value(document, output, headers);
+            let mut response = response::value(document, output, headers);
             if path.is_empty() {
                 response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
             }
@@ -74,7 +73,7 @@ impl Discovery {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response
         } else {
-            encode::bytes(StatusCode::OK, AGGREGATED_CONTENT_TYPE, self.aggregated.body.clone(), headers)
+            response::bytes(StatusCode::OK, AGGREGATED_CONTENT_TYPE, self.aggregated.body.clone(), headers)
         };
         let own = response.headers_mut();
         if same {

@@ -10,6 +10,11 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
+use drydock_serving::auth::authn::{Caller, Origin};
+use drydock_serving::auth::authz::CreateAuthorizer;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::user::User;
+use drydock_serving::wire::{negotiate, response, status};
 use drydock_storage::fence::FenceError;
 use drydock_storage::storage::{PageOptions, ReadAt, Scope};
 use http::{HeaderMap, Method, Response};
@@ -18,24 +23,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api_group::discovery::Discovery;
 use crate::audit::AuditContext;
-use crate::auth::authn::{Caller, Origin};
-use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
 use crate::flow_control::{Listed, PriorityLevel, ReplacedBytes};
 use crate::handlers::fencing::{FencingRefusal, FencingToken, FencingTokens};
 use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
-use crate::request::info::{RequestInfo, Verb};
-use crate::request::user::User;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
 use crate::wire::body::{self, RequestBody};
-use crate::wire::{encode, negotiate};
 pub use discovery::Identity;
 
 /// A request after authentication and authorization.
-pub struct Request {
+pub struct ApiRequest {
     /// HTTP method.
     pub method: Method,
     /// What it is about.
@@ -54,7 +54,7 @@ pub struct Request {
     pub audit: AuditContext,
 }
 
-impl Request {
+impl ApiRequest {
     /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
     pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
@@ -171,7 +171,7 @@ impl ApiGroup {
     }
 
     /// Answers a request; errors are answered too.
-    pub async fn handle(&self, request: Request) -> Response<Body> {
+    pub async fn handle(&self, request: ApiRequest) -> Response<Body> {
         if !request.info.is_resource {
             let answer = self.document(&request);
             return answer
@@ -181,7 +181,7 @@ impl ApiGroup {
             Ok(resource) => resource.clone(),
             Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
         };
-        let Request { method, info, caller, user, level, headers, body, audit } = request;
+        let ApiRequest { method, info, caller, user, level, headers, body, audit } = request;
         let mut request = RequestContext {
             resource,
             info,
@@ -258,8 +258,8 @@ impl ApiGroup {
     }
 
     /// A document that describes the API.
-    fn document(&self, request: &Request) -> Result<Response<Body>, ApiError> {
-        let Request { method, info, headers, .. } = request;
+    fn document(&self, request: &ApiRequest) -> Result<Response<Body>, ApiError> {
+        let ApiRequest { method, info, headers, .. } = request;
         let path = info.path.as_str();
         let answer = if path.starts_with("/openapi/") {
             openapi::answer(&self.openapi, path, headers, &info.query).map(Ok)
@@ -269,7 +269,7 @@ impl ApiGroup {
             } else {
                 self.version.clone()
             };
-            Some(negotiate::plain(headers, &info.query).map(|o| encode::value(&document, o, headers)))
+            Some(negotiate::plain(headers, &info.query).map(|o| response::value(&document, o, headers)))
         } else {
             self.discovery.answer(path, headers, &info.query)
         };
@@ -309,5 +309,5 @@ fn answered(request: &RequestContext, answer: Result<Response<Body>, ApiError>) 
 
 fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &AuditContext) -> Response<Body> {
     audit.status(&error.status);
-    encode::error(error, headers, &info.query)
+    status::error(error, headers, &info.query)
 }

@@ -3,11 +3,10 @@
 use axum::body::Body;
 use drydock_machinery::document::Document;
 use drydock_machinery::openapi::{OpenApi, v3_url};
+use drydock_serving::request::query::Query;
+use drydock_serving::wire::{negotiate, response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-
-use crate::request::query::Query;
-use crate::wire::{encode, negotiate};
 
 /// Answers a get of an OpenAPI path; `None` if there is no such document.
 pub fn answer(documents: &OpenApi, path: &str, headers: &HeaderMap, query: &Query) -> Option<Response<Body>> {
@@ -43,7 +42,7 @@ fn served(document: &Document, headers: &HeaderMap) -> Response<Body> {
     let mut response = if is_known(headers, &etag) {
         empty(StatusCode::NOT_MODIFIED)
     } else {
-        encode::bytes(StatusCode::OK, "application/json", document.body.clone(), headers)
+        response::bytes(StatusCode::OK, "application/json", document.body.clone(), headers)
     };
     set(&mut response, ETAG, &etag);
     response

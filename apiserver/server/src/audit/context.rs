@@ -6,6 +6,11 @@ use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::error::Status;
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::auth::authn::Peer;
+use drydock_serving::auth::authz::Decision;
+use drydock_serving::guarded_body::guard;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
@@ -14,13 +19,8 @@ use parking_lot::Mutex;
 
 use super::body::LoggedBody;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
-use super::policy::{Level, RequestAuditConfig, Stage};
+use super::policy::{AuditStage, Level, RequestAuditConfig};
 use super::{Audit, headers};
-use crate::auth::authn::Peer;
-use crate::auth::authz::Decision;
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
-use crate::responses::guards::guard;
 
 /// The audit context of one request; it is empty for one that is not logged.
 #[derive(Clone, Default)]
@@ -71,7 +71,7 @@ impl AuditContext {
         if !record.decide(Some(user), info) {
             return Ok(());
         }
-        let Some(line) = record.line(Stage::RequestReceived) else { return Ok(()) };
+        let Some(line) = record.line(AuditStage::RequestReceived) else { return Ok(()) };
         if record.audit.log.write(line).await {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl AuditContext {
         record.decide(None, info);
         let message = format!("APIServer panic'd: {why}");
         self.status(&ApiError::new(500, "InternalError", message, None).status);
-        if let Some(line) = record.line(Stage::Panic) {
+        if let Some(line) = record.line(AuditStage::Panic) {
             record.audit.log.write(line).await;
         }
     }
@@ -182,14 +182,14 @@ impl AuditContext {
         }
         record.state.lock().event.response_status.get_or_insert_default().code = code.as_u16();
         if unknown || streams {
-            record.write(Stage::ResponseStarted).await;
+            record.write(AuditStage::ResponseStarted).await;
         }
         if unknown {
             record.state.lock().closed = true;
             return response;
         }
         if !streams && response.body().size_hint().exact().is_some() {
-            record.write(Stage::ResponseComplete).await;
+            record.write(AuditStage::ResponseComplete).await;
             return response;
         }
         // Its last event is made when it has been sent.
@@ -219,7 +219,7 @@ impl Drop for Record {
             return;
         }
         state.event.response_status.get_or_insert_with(ResponseStatus::closed_early);
-        if let Some(line) = self.line(Stage::ResponseComplete) {
+        if let Some(line) = self.line(AuditStage::ResponseComplete) {
             self.audit.log.write_later(line);
         }
     }
@@ -248,9 +248,9 @@ impl Record {
     }
 
     /// Returns the line of a stage's event; `None` if it is not logged.
-    fn line(&self, stage: Stage) -> Option<Vec<u8>> {
+    fn line(&self, stage: AuditStage) -> Option<Vec<u8>> {
         let state = &mut *self.state.lock();
-        state.closed |= matches!(stage, Stage::ResponseComplete | Stage::Panic);
+        state.closed |= matches!(stage, AuditStage::ResponseComplete | AuditStage::Panic);
         let config = state.config.as_ref().filter(|config| config.level > Level::None)?;
         if config.omit_stages.contains(&stage) {
             return None;
@@ -258,12 +258,13 @@ impl Record {
         let event = &mut state.event;
         event.stage = stage;
         let received = event.request_received_timestamp;
-        event.stage_timestamp = if stage == Stage::RequestReceived { received } else { Timestamp::now() };
+        event.stage_timestamp =
+            if stage == AuditStage::RequestReceived { received } else { Timestamp::now() };
         self.audit.counts.event();
         self.audit.lines.of(event)
     }
 
-    async fn write(&self, stage: Stage) {
+    async fn write(&self, stage: AuditStage) {
         if let Some(line) = self.line(stage) {
             self.audit.log.write(line).await;
         }

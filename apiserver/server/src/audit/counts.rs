@@ -13,20 +13,20 @@ struct Plugin {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
+struct AuditLevelLabels {
     level: &'static str,
 }
 
 /// Counters of the audit log.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
+pub struct AuditMetrics {
     events: Counter,
     errors: Family<Plugin, Counter>,
-    levels: Family<Of, Counter>,
+    levels: Family<AuditLevelLabels, Counter>,
     rejected: Counter,
 }
 
-impl Counts {
+impl AuditMetrics {
     /// The encoder itself appends `_total`.
     pub fn register(&self, registry: &mut Registry) {
         let what = "Counter of audit events generated and sent to the audit backend";
@@ -57,7 +57,7 @@ impl Counts {
             Level::Request => "Request",
             Level::RequestResponse => "RequestResponse",
         };
-        self.levels.get_or_create(&Of { level }).inc();
+        self.levels.get_or_create(&AuditLevelLabels { level }).inc();
     }
 
     /// Counts a request that was refused because it could not be logged.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::time::format_micro_time;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::body::LoggedBody;
-use super::policy::{Level, Stage};
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
+use super::policy::{AuditStage, Level};
 
 /// Longest user agent that is logged whole (k8s.io/apiserver pkg/audit/request.go, maxUserAgentLength).
 const USER_AGENT: usize = 1024;
@@ -24,7 +24,7 @@ pub struct Event {
     pub(super) level: Level,
     #[serde(rename = "auditID")]
     pub(super) audit_id: String,
-    pub(super) stage: Stage,
+    pub(super) stage: AuditStage,
     #[serde(rename = "requestURI")]
     pub(super) request_uri: String,
     pub(super) verb: String,
@@ -128,7 +128,7 @@ impl Event {
             api_version: "audit.k8s.io/v1",
             level: Level::None,
             audit_id,
-            stage: Stage::RequestReceived,
+            stage: AuditStage::RequestReceived,
             request_uri: match uri.path_and_query() {
                 _ if info.is_cut => info.path.clone(),
                 Some(whole) => whole.to_string(),

@@ -1,11 +1,11 @@
 //! An event as a line (kube-apiserver --audit-log-format).
 
-use super::counts::Counts;
+use super::counts::AuditMetrics;
 use super::event::{Event, UserInfo};
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum AuditFormat {
     /// A line of JSON.
     #[default]
     Json,
@@ -13,7 +13,7 @@ pub enum Format {
     Legacy,
 }
 
-impl Format {
+impl AuditFormat {
     /// Both, by the name that the flag takes.
     pub const NAMES: [(&'static str, Self); 2] = [("json", Self::Json), ("legacy", Self::Legacy)];
 
@@ -30,14 +30,14 @@ impl Format {
 const TRUNCATED: &str = "audit.k8s.io/truncated";
 
 /// Makes the lines of a log.
-pub(super) struct Lines {
-    pub(super) format: Format,
+pub(super) struct AuditLines {
+    pub(super) format: AuditFormat,
     /// Maximum bytes of an event.
     pub(super) longest: Option<usize>,
-    pub(super) counts: Counts,
+    pub(super) counts: AuditMetrics,
 }
 
-impl Lines {
+impl AuditLines {
     /// The event's line; without its bodies if it is too long, and none at all if it still is (k8s.io/apiserver
     /// plugin/pkg/audit/truncate).
     pub(super) fn of(&self, event: &mut Event) -> Option<Vec<u8>> {

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::counts::Counts;
+use super::counts::AuditMetrics;
 
 /// Whether answers wait for their events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,16 +31,16 @@ impl Mode {
 
 /// Writes lines.
 #[derive(Clone)]
-pub struct Log {
-    lines: mpsc::Sender<Entry>,
+pub struct AuditLog {
+    lines: mpsc::Sender<QueuedLine>,
     /// Permits for lines that wait for room in the queue although no answer waits for them.
     waiting: Arc<Semaphore>,
     places: u32,
     mode: Mode,
-    counts: Counts,
+    counts: AuditMetrics,
 }
 
-enum Entry {
+enum QueuedLine {
     Line {
         line: Vec<u8>,
         written: Option<oneshot::Sender<bool>>,
@@ -49,14 +49,14 @@ enum Entry {
     Flush(oneshot::Sender<()>),
 }
 
-impl Log {
+impl AuditLog {
     /// Starts the thread that writes to `out`, with a queue of `buffer` lines. As many again may wait for room in it
     /// whose answers have been sent already.
     pub fn start(
         out: impl Write + Send + 'static,
         mode: Mode,
         buffer: usize,
-        counts: Counts,
+        counts: AuditMetrics,
     ) -> io::Result<Self> {
         let places = u32::try_from(buffer.max(1)).unwrap_or(u32::MAX);
         let (lines, queue) = mpsc::channel(buffer.max(1));
@@ -73,7 +73,7 @@ impl Log {
             return true;
         }
         let (written, answer) = oneshot::channel();
-        let entry = Entry::Line { line, written: Some(written) };
+        let entry = QueuedLine::Line { line, written: Some(written) };
         let written = self.lines.send(entry).await.is_ok() && answer.await.unwrap_or(false);
         written || self.mode == Mode::Blocking
     }
@@ -81,7 +81,7 @@ impl Log {
     /// Writes a line whose answer has been sent already, so that nothing waits for it. If there is not even room to
     /// wait, the line is lost, and counted.
     pub fn write_later(&self, line: Vec<u8>) {
-        let full = match self.lines.try_send(Entry::Line { line, written: None }) {
+        let full = match self.lines.try_send(QueuedLine::Line { line, written: None }) {
             Ok(()) => return,
             Err(TrySendError::Full(entry)) if self.mode != Mode::Batch => entry,
             Err(_) => return self.lost(),
@@ -100,13 +100,13 @@ impl Log {
     pub async fn flush(&self) {
         drop(self.waiting.acquire_many(self.places).await);
         let (flushed, answer) = oneshot::channel();
-        if self.lines.send(Entry::Flush(flushed)).await.is_ok() {
+        if self.lines.send(QueuedLine::Flush(flushed)).await.is_ok() {
             let _ = answer.await;
         }
     }
 
     fn queue(&self, line: Vec<u8>) {
-        if self.lines.try_send(Entry::Line { line, written: None }).is_err() {
+        if self.lines.try_send(QueuedLine::Line { line, written: None }).is_err() {
             self.lost();
         }
     }
@@ -121,18 +121,18 @@ impl Log {
 
 struct Writer {
     out: Box<dyn Write + Send>,
-    counts: Counts,
+    counts: AuditMetrics,
 }
 
 impl Writer {
-    fn run(mut self, mut queue: mpsc::Receiver<Entry>) {
+    fn run(mut self, mut queue: mpsc::Receiver<QueuedLine>) {
         while let Some(entry) = queue.blocking_recv() {
             match entry {
-                Entry::Line { line, written } => {
+                QueuedLine::Line { line, written } => {
                     let well = self.write(&line);
                     written.map(|written| written.send(well));
                 }
-                Entry::Flush(flushed) => {
+                QueuedLine::Flush(flushed) => {
                     let well = self.out.flush();
                     self.report(well);
                     let _ = flushed.send(());
@@ -200,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_waits_finds_its_line_written() {
         let out = Memory::default();
-        let log = Log::start(out.clone(), Mode::Blocking, 1, Counts::default()).unwrap();
+        let log = AuditLog::start(out.clone(), Mode::Blocking, 1, AuditMetrics::default()).unwrap();
         assert!(log.write(b"one\n".to_vec()).await);
         assert_eq!(out.text(), "one\n");
     }
@@ -209,7 +209,7 @@ mod tests {
     async fn lines_that_nothing_waits_for_are_written_by_the_flush() {
         for mode in [Mode::Batch, Mode::Blocking] {
             let out = Memory::default();
-            let log = Log::start(out.clone(), mode, 4, Counts::default()).unwrap();
+            let log = AuditLog::start(out.clone(), mode, 4, AuditMetrics::default()).unwrap();
             log.write_later(b"one\n".to_vec());
             tokio::task::yield_now().await;
             assert!(log.write(b"two\n".to_vec()).await);
@@ -221,8 +221,8 @@ mod tests {
     /// Each line once waited in a task of its own, which no bound counted and a flush overtook.
     #[tokio::test]
     async fn lines_that_nothing_waits_for_are_bounded_and_flushed() {
-        let (out, counts) = (Memory::default(), Counts::default());
-        let log = Log::start(out.clone(), Mode::Blocking, 2, counts.clone()).unwrap();
+        let (out, counts) = (Memory::default(), AuditMetrics::default());
+        let log = AuditLog::start(out.clone(), Mode::Blocking, 2, counts.clone()).unwrap();
         let blocked = out.0.lock();
         for _ in 0..100 {
             log.write_later(b"line\n".to_vec());
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_refuses_requests_in_strict_mode_alone() {
         for (_, mode) in Mode::NAMES {
-            let log = Log::start(Full, mode, 4, Counts::default()).unwrap();
+            let log = AuditLog::start(Full, mode, 4, AuditMetrics::default()).unwrap();
             assert_eq!(log.write(b"one\n".to_vec()).await, mode != Mode::BlockingStrict);
         }
     }

@@ -24,18 +24,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::Body;
+use drydock_serving::request::info::RequestInfo;
 use http::Request;
 
 pub use context::AuditContext;
-pub use counts::Counts;
-pub use line::Format;
+pub use counts::AuditMetrics;
+pub use line::AuditFormat;
 pub use log::Mode;
-pub use policy::{Level, Policy, Stage};
+pub use policy::{AuditPolicy, AuditStage, Level};
 
-use crate::auth::authn::Peer;
-use crate::request::info::RequestInfo;
-use line::Lines;
-use log::Log;
+use drydock_serving::auth::authn::Peer;
+use line::AuditLines;
+use log::AuditLog;
 
 /// What an operator asks for.
 #[derive(Clone, Debug)]
@@ -43,9 +43,9 @@ pub struct Options {
     /// The policy; without one nothing is logged.
     pub policy_file: Option<PathBuf>,
     /// Where the log goes; without it nothing is logged.
-    pub out: Option<Out>,
+    pub out: Option<AuditDestination>,
     /// How an event is written.
-    pub format: Format,
+    pub format: AuditFormat,
     /// Whether answers wait for it.
     pub mode: Mode,
     /// How many events may wait to be written.
@@ -60,7 +60,7 @@ impl Default for Options {
         Self {
             policy_file: None,
             out: None,
-            format: Format::Json,
+            format: AuditFormat::Json,
             mode: Mode::Blocking,
             buffer: 10_000,
             longest: None,
@@ -70,7 +70,7 @@ impl Default for Options {
 
 /// Where the log goes.
 #[derive(Clone, Debug)]
-pub enum Out {
+pub enum AuditDestination {
     /// Standard output.
     Stdout,
     /// A file.
@@ -79,10 +79,10 @@ pub enum Out {
 
 /// Logs requests by a policy.
 pub struct Audit {
-    policy: Policy,
-    lines: Lines,
-    log: Log,
-    counts: Counts,
+    policy: AuditPolicy,
+    lines: AuditLines,
+    log: AuditLog,
+    counts: AuditMetrics,
 }
 
 /// Why the log cannot be opened.
@@ -101,13 +101,13 @@ impl Audit {
     ///
     /// # Errors
     /// What cannot be read or opened.
-    pub fn open(options: &Options, counts: Counts) -> Result<Option<Arc<Self>>, OpenError> {
+    pub fn open(options: &Options, counts: AuditMetrics) -> Result<Option<Arc<Self>>, OpenError> {
         let policy = options.policy_file.as_deref().map(policy_file::load).transpose();
         let policy = policy.map_err(OpenError::Policy)?;
         let Some(out) = &options.out else { return Ok(None) };
         let (name, out) = match out {
-            Out::Stdout => ("-".to_owned(), Ok(Box::new(io::stdout()) as Box<dyn Write + Send>)),
-            Out::File(file) => {
+            AuditDestination::Stdout => ("-".to_owned(), Ok(Box::new(io::stdout()) as Box<dyn Write + Send>)),
+            AuditDestination::File(file) => {
                 let rotating = file::Rotating::open(file.clone());
                 (file.path.display().to_string(), rotating.map(|out| Box::new(out) as _))
             }
@@ -117,9 +117,9 @@ impl Audit {
             tracing::info!("No audit policy file provided, no events will be recorded for log backend");
             return Ok(None);
         };
-        let log = Log::start(out, options.mode, options.buffer, counts.clone());
+        let log = AuditLog::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
-        let lines = Lines { format: options.format, longest: options.longest, counts: counts.clone() };
+        let lines = AuditLines { format: options.format, longest: options.longest, counts: counts.clone() };
         Ok(Some(Arc::new(Self { policy, lines, log, counts })))
     }
 

@@ -1,10 +1,9 @@
 //! Which requests are logged, and how much of each (k8s.io/apiserver pkg/apis/audit/v1 Policy,
 //! pkg/audit/policy/checker.go): the first rule that matches decides.
 
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use serde::{Deserialize, Serialize};
-
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
 
 /// How much is logged of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,7 +21,7 @@ pub enum Level {
 
 /// A moment in a request's life at which an event may be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Stage {
+pub enum AuditStage {
     /// It has come, and nothing was done yet.
     RequestReceived,
     /// The head of a long answer has been sent.
@@ -36,11 +35,11 @@ pub enum Stage {
 /// A policy: rules in order. What none matches is not logged.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Policy {
+pub struct AuditPolicy {
     /// In order.
     pub rules: Vec<Rule>,
     /// Stages at which no rule logs.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Whether managedFields are left out, unless a rule says otherwise.
     pub omit_managed_fields: bool,
 }
@@ -65,7 +64,7 @@ pub struct Rule {
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
     /// Stages at which nothing is logged, in addition to those of the policy.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Instead of the policy's.
     pub omit_managed_fields: Option<bool>,
 }
@@ -88,7 +87,7 @@ pub struct RequestAuditConfig {
     /// How much is logged.
     pub level: Level,
     /// Stages at which nothing is logged.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Whether managedFields are left out.
     pub omit_managed_fields: bool,
 }
@@ -109,7 +108,7 @@ impl RequestAuditConfig {
     }
 }
 
-impl Policy {
+impl AuditPolicy {
     /// What is to be logged of this request; `user` is `None` if it could not be authenticated.
     pub fn config(&self, user: Option<&User>, info: &RequestInfo) -> RequestAuditConfig {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info));

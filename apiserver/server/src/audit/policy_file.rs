@@ -11,7 +11,7 @@ use drydock_machinery::schema::common::{list, meta_schema, object, optional, tex
 use drydock_machinery::schema::{Field, ListType, Schema, Shape};
 use serde_json::Value;
 
-use super::policy::Policy;
+use super::policy::AuditPolicy;
 
 const NAMES: Names = Names {
     group: "audit.k8s.io",
@@ -30,7 +30,7 @@ const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComple
 ///
 /// # Errors
 /// What is wrong with it, and the file.
-pub fn load(file: &FilePath) -> Result<Policy, String> {
+pub fn load(file: &FilePath) -> Result<AuditPolicy, String> {
     let shown = file.display();
     let text =
         std::fs::read(file).map_err(|error| format!("failed to read file path \"{shown}\": {error}"))?;
@@ -41,7 +41,7 @@ pub fn load(file: &FilePath) -> Result<Policy, String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read(text: &[u8]) -> Result<Policy, String> {
+pub fn read(text: &[u8]) -> Result<AuditPolicy, String> {
     let undecodable = |error: drydock_machinery::ApiError| format!("failed decoding: {error}");
     let value = decode::decode_value(text, Format::Yaml).map_err(undecodable)?;
     check_type(&value)?;
@@ -54,7 +54,7 @@ pub fn read(text: &[u8]) -> Result<Policy, String> {
     if let Some(why) = field::aggregate(&errors) {
         return Err(why);
     }
-    let policy: Policy =
+    let policy: AuditPolicy =
         serde_json::from_value(value).map_err(|error| format!("failed decoding: {error}"))?;
     if policy.rules.is_empty() {
         return Err("loaded illegal policy with 0 rules".to_owned());

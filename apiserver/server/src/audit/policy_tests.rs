@@ -1,7 +1,8 @@
 //! Which rule decides on a request (k8s.io/apiserver pkg/audit/policy/checker_test.go).
 
+use drydock_serving::request::info::RequestInfo;
+
 use super::*;
-use crate::request::info::RequestInfo;
 
 fn user() -> User {
     User { name: "ann".into(), groups: vec!["a".into(), "b".into()], ..User::default() }
@@ -92,15 +93,15 @@ fn users_groups_and_verbs_must_all_match_and_nobody_is_no_user() {
 
 #[test]
 fn of_two_configurations_what_one_logs_is_logged() {
-    let config = |level: Level, omit_stages: &[Stage], omit_managed_fields: bool| RequestAuditConfig {
+    let config = |level: Level, omit_stages: &[AuditStage], omit_managed_fields: bool| RequestAuditConfig {
         level,
         omit_stages: omit_stages.to_vec(),
         omit_managed_fields,
     };
     let none = config(Level::None, &[], false);
-    let mute = config(Level::Request, &[Stage::RequestReceived, Stage::ResponseComplete], true);
-    let heard = config(Level::Metadata, &[Stage::RequestReceived], false);
-    let both = config(Level::Request, &[Stage::RequestReceived], false);
+    let mute = config(Level::Request, &[AuditStage::RequestReceived, AuditStage::ResponseComplete], true);
+    let heard = config(Level::Metadata, &[AuditStage::RequestReceived], false);
+    let both = config(Level::Request, &[AuditStage::RequestReceived], false);
     for (one, other, expected) in
         [(&mute, &heard, &both), (&none, &mute, &mute), (&none, &none, &none), (&mute, &mute, &mute)]
     {
@@ -111,24 +112,24 @@ fn of_two_configurations_what_one_logs_is_logged() {
 
 #[test]
 fn the_first_rule_that_matches_decides_and_none_logs_nothing() {
-    let policy = Policy {
+    let policy = AuditPolicy {
         rules: vec![
             Rule { verbs: strings(&["watch"]), level: Level::None, ..Rule::default() },
             Rule {
                 level: Level::RequestResponse,
-                omit_stages: vec![Stage::ResponseStarted],
+                omit_stages: vec![AuditStage::ResponseStarted],
                 omit_managed_fields: Some(false),
                 ..of("g.io", &["things"], &[])
             },
             of("g.io", &["*"], &[]),
         ],
-        omit_stages: vec![Stage::RequestReceived],
+        omit_stages: vec![AuditStage::RequestReceived],
         omit_managed_fields: true,
     };
     let config = |uri: &str| policy.config(Some(&user()), &info("GET", uri));
     let object = config(OBJECT);
     assert_eq!((object.level, object.omit_managed_fields), (Level::RequestResponse, false));
-    assert_eq!(object.omit_stages, [Stage::RequestReceived, Stage::ResponseStarted]);
+    assert_eq!(object.omit_stages, [AuditStage::RequestReceived, AuditStage::ResponseStarted]);
     let status = config(STATUS);
     assert_eq!((status.level, status.omit_managed_fields), (Level::Metadata, true));
     assert_eq!(config("/apis/g.io/v1/things?watch=1").level, Level::None);

@@ -9,15 +9,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::impersonation::{Impersonated, ImpersonationMode};
+use drydock_serving::auth::authn::{Caller, Peer, ProvedBy};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Decision};
+use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 
 use super::Chain;
 use crate::audit::AuditContext;
-use crate::auth::authn::impersonation::{Impersonated, ImpersonationMode};
-use crate::auth::authn::{Caller, Peer, ProvedBy};
-use crate::auth::authz::{Attributes, Decision};
-use crate::flow_control::{PriorityLevel, Seats, Work};
-use crate::request::user::User;
+use crate::flow_control::{PriorityLevel, RequestWork, Seats};
 
 /// A request that may be answered.
 pub(crate) struct GrantedAccess {
@@ -71,8 +71,8 @@ impl Chain {
         &self,
         caller: &Caller,
         headers: &mut HeaderMap,
-        attributes: &[Attributes],
-        work: Work<'_>,
+        attributes: &[AuthorizationAttributes],
+        work: RequestWork<'_>,
         audit: &AuditContext,
         by: Instant,
     ) -> Result<GrantedAccess, AccessDenied> {
@@ -93,11 +93,11 @@ impl Chain {
         &self,
         caller: &Caller,
         headers: &mut HeaderMap,
-        attributes: &[Attributes],
+        attributes: &[AuthorizationAttributes],
         audit: &AuditContext,
     ) -> Result<Option<Impersonated>, ApiError> {
         let impersonation = self.authenticator.impersonation();
-        let nothing = [Attributes::default()];
+        let nothing = [AuthorizationAttributes::default()];
         let asked = if attributes.is_empty() { &nothing } else { attributes };
         let impersonated = impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
         if let Some(impersonated) = &impersonated {
@@ -112,7 +112,7 @@ impl Chain {
         &self,
         level: PriorityLevel,
         user: &User,
-        work: Work<'_>,
+        work: RequestWork<'_>,
         by: Instant,
     ) -> Result<Seats, ApiError> {
         let left = by.saturating_duration_since(Instant::now());
@@ -129,7 +129,7 @@ impl Chain {
         &self,
         caller: &Caller,
         user: &User,
-        attributes: &[Attributes],
+        attributes: &[AuthorizationAttributes],
         audit: &AuditContext,
     ) -> Result<(), AccessDenied> {
         let mut first: Option<Decision> = None;

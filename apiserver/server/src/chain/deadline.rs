@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use drydock_machinery::ApiError;
 use drydock_machinery::quote::go_quote;
-
-use crate::request::info::{RequestInfo, Verb};
+use drydock_serving::request::info::{RequestInfo, Verb};
 
 /// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
 /// requestTimeoutUpperBound). A deletecollection may take as long as any other request.
@@ -40,4 +39,24 @@ pub fn missed(info: &RequestInfo) -> ApiError {
         "request did not complete within the allotted timeout"
     };
     ApiError::timeout(message, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn a_client_may_shorten_its_time_and_never_lengthen_it() {
+        let time = |method: Method, query: &str| {
+            let uri = format!("/apis/g/v1/things/a{query}").parse().unwrap();
+            let info = RequestInfo::parse(&method, &uri);
+            of(&info, Duration::from_secs(60)).map_or_else(|error| error.code().into(), |time| time.as_secs())
+        };
+        assert_eq!([time(Method::GET, ""), time(Method::PUT, "")], [60, 34]);
+        assert_eq!([time(Method::GET, "?timeout=5s"), time(Method::PUT, "?timeout=50s")], [5, 34]);
+        assert_eq!([time(Method::GET, "?timeout=0"), time(Method::GET, "?timeout=soon")], [60, 400]);
+    }
 }

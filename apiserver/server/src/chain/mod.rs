@@ -5,7 +5,6 @@
 
 mod access;
 mod deadline;
-pub mod health;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -15,23 +14,24 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::health::Health;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::user::User;
+use drydock_serving::wire::status;
 use futures::FutureExt;
 use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
 use tracing::Instrument;
 
-use crate::api_group::{ApiGroup, Request};
+use crate::api_group::{ApiGroup, ApiRequest};
 use crate::audit::{self, Audit, AuditContext};
-use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
-use crate::auth::authz::{Attributes, Authorizer};
-use crate::chain::health::Health;
-use crate::flow_control::{FlowControl, Seats, Work};
+use crate::flow_control::{FlowControl, RequestWork, Seats};
 use crate::metrics::{Metrics, OpenWatch};
-use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
-use crate::request::user::User;
 use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
-use crate::wire::{body, encode};
+use crate::wire::body;
 pub(crate) use access::{AccessDenied, GrantedAccess};
 
 /// The steps that a request passes through.
@@ -93,7 +93,7 @@ impl Chain {
                 let code = answer.status();
                 (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, guard)
             }
-            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), ResponseGuard::None),
+            Err(why) => (status::fallback(&panicked(&info, why, &audit).await), ResponseGuard::None),
         };
         let private = HeaderValue::from_static("no-cache, private");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
@@ -143,7 +143,7 @@ impl Chain {
             Ok(time) => Instant::now() + time,
             Err(error) => {
                 audit.status(&error.status);
-                return (encode::error(&error, &parts.headers, &info.query), ResponseGuard::None);
+                return (status::error(&error, &parts.headers, &info.query), ResponseGuard::None);
             }
         };
         let sent = body.size_hint().upper();
@@ -154,7 +154,7 @@ impl Chain {
                 Ok(granted) => granted,
                 Err(error) => {
                     audit.status(&error.status);
-                    return (encode::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
+                    return (status::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
                 }
             };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
@@ -164,14 +164,14 @@ impl Chain {
             return (self.metrics.expose(&parts.headers), ResponseGuard::Seats(seats));
         }
         let (PendingRequest { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
-        let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
+        let request = ApiRequest { method, info: info.clone(), caller, user, level, headers, body, audit };
         self.handle(request, &info, seats).await
     }
 
     /// Has the API answer a request. A watch has a timeout of its own; any other request gets 504 at its deadline.
     async fn handle(
         &self,
-        request: Request,
+        request: ApiRequest,
         info: &RequestInfo,
         seats: Seats,
     ) -> (Response<Body>, ResponseGuard) {
@@ -190,7 +190,7 @@ impl Chain {
             Err(_) => {
                 let error = self.out_of_time(info);
                 audit.status(&error.status);
-                (encode::fallback(&error), ResponseGuard::None)
+                (status::fallback(&error), ResponseGuard::None)
             }
         }
     }
@@ -206,7 +206,8 @@ impl Chain {
     ) -> Result<(Caller, GrantedAccess), ApiError> {
         let PendingRequest { info, audit, peer, authenticated } = asked;
         let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
-        let (attributes, work) = ([Attributes::from(&**info)], Work { info, also: &[], body: sent });
+        let (attributes, work) =
+            ([AuthorizationAttributes::from(&**info)], RequestWork { info, also: &[], body: sent });
         let granted = self.grant_access(&caller, &mut parts.headers, &attributes, work, audit, by).await;
         Ok((caller, granted.map_err(|refused| refused.error)?))
     }

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_serving::request::user::User;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -13,8 +14,7 @@ use super::priority_level::{LIMITED, PriorityLevel, PriorityLevels};
 use super::scheduler::{Arrival, Claim, Scheduler, Served};
 use super::seats::{Queued, Seats};
 use super::share::{LEVELS, Share, shares};
-use super::work_estimate::{self, Listed, Work};
-use crate::request::user::User;
+use super::work_estimate::{self, Listed, RequestWork};
 
 /// Longest wait (k8s.io/apiserver pkg/server/filters/priority-and-fairness.go, getRequestWaitContext).
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
@@ -25,14 +25,14 @@ const MOST_SEATS: usize = 1_000_000;
 
 /// --max-requests-inflight and --max-mutating-requests-inflight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct InFlightLimits {
     /// Maximum reading requests.
     pub reading: usize,
     /// Maximum mutating requests.
     pub mutating: usize,
 }
 
-impl Limits {
+impl InFlightLimits {
     /// Returns the number of seats: both limits together. `None` means no limit, if either is 0.
     fn seats(self) -> Option<u32> {
         if self.reading == 0 || self.mutating == 0 {
@@ -55,12 +55,12 @@ pub struct FlowControl {
 
 /// The state behind the lock. Dropping [`Seats`] takes the lock, so they are never sent or dropped while it is held.
 struct Queues {
-    scheduler: Scheduler<Waiter>,
+    scheduler: Scheduler<SeatWaiter>,
     counts: [RequestCounts; LEVELS],
 }
 
 /// Wakes a request with its seats. If the request no longer waits, they are dropped, and so given back.
-struct Waiter {
+struct SeatWaiter {
     seats: oneshot::Sender<Seats>,
     mutating: bool,
 }
@@ -71,7 +71,7 @@ pub struct TooManyRequests;
 
 impl FlowControl {
     /// Flow control with all seats free.
-    pub fn new(levels: PriorityLevels, limits: Limits) -> Self {
+    pub fn new(levels: PriorityLevels, limits: InFlightLimits) -> Self {
         let seats = limits.seats();
         let queues = |seats| Queues { scheduler: Scheduler::new(seats), counts: Default::default() };
         Self {
@@ -95,7 +95,7 @@ impl FlowControl {
         self: &Arc<Self>,
         of: PriorityLevel,
         user: &User,
-        work: Work<'_>,
+        work: RequestWork<'_>,
         time: Duration,
         listed_bytes: impl FnOnce(&Listed, usize) -> usize,
     ) -> Result<Seats, TooManyRequests> {
@@ -156,7 +156,7 @@ impl FlowControl {
         let waiter = || {
             let (seats, waits) = oneshot::channel();
             *receiver = Some(waits);
-            Waiter { seats, mutating }
+            SeatWaiter { seats, mutating }
         };
         let mut served = Vec::new();
         let arrival = {
@@ -199,7 +199,7 @@ impl FlowControl {
         self.figures.waited(claim.level, served, time);
     }
 
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Queues, &mut Vec<Served<Waiter>>)) {
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Queues, &mut Vec<Served<SeatWaiter>>)) {
         let Some(queues) = &self.queues else { return };
         let mut served = Vec::new();
         {
@@ -210,7 +210,7 @@ impl FlowControl {
         self.hand_over(served);
     }
 
-    fn hand_over(self: &Arc<Self>, served: Vec<Served<Waiter>>) {
+    fn hand_over(self: &Arc<Self>, served: Vec<Served<SeatWaiter>>) {
         for (waiter, claim) in served {
             let seats = Seats::new(self.clone(), Some(claim), waiter.mutating);
             let _given_back = waiter.seats.send(seats);
@@ -233,7 +233,7 @@ impl Queues {
         self.counts.get_mut(claim.level).map(count);
     }
 
-    fn count_served(&mut self, served: &[Served<Waiter>]) {
+    fn count_served(&mut self, served: &[Served<SeatWaiter>]) {
         for (_, claim) in served {
             self.count(*claim, |counts| counts.dispatched += 1);
         }

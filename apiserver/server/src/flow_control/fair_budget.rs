@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use drydock_storage::storage::MemoryBudget;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::flow_control::PriorityLevel;
-use crate::request::user::User;
 
 /// Longest wait for room, if a quarter of the request's time is not shorter.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);

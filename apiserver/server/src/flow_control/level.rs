@@ -32,17 +32,17 @@ pub struct LevelQueues<W> {
     /// Requests that wait.
     pub waiting: usize,
     /// Flows that hold seats or wait; others are forgotten.
-    flows: HashMap<FlowKey, Flow<W>>,
+    flows: HashMap<FlowKey, FlowQueue<W>>,
     /// Flows that wait, the next one first.
     line: BTreeSet<Turn>,
 }
 
-struct Flow<W> {
+struct FlowQueue<W> {
     used: u32,
-    queue: VecDeque<Waiting<W>>,
+    queue: VecDeque<QueuedRequest<W>>,
 }
 
-struct Waiting<W> {
+struct QueuedRequest<W> {
     ticket: Ticket,
     seats: u32,
     waiter: W,
@@ -117,7 +117,7 @@ impl<W> LevelQueues<W> {
     /// A request of a flow begins to wait.
     pub fn enqueue(&mut self, flow: FlowKey, seats: u32, ticket: Ticket, waiter: W) {
         self.waiting += 1;
-        self.change(flow, |flow| flow.queue.push_back(Waiting { ticket, seats, waiter }));
+        self.change(flow, |flow| flow.queue.push_back(QueuedRequest { ticket, seats, waiter }));
     }
 
     /// The first request of a flow gets its seats.
@@ -145,10 +145,10 @@ impl<W> LevelQueues<W> {
     }
 
     /// Changes a flow, and updates its position in the line. A flow that neither holds seats nor waits is forgotten.
-    fn change<R>(&mut self, key: FlowKey, change: impl FnOnce(&mut Flow<W>) -> R) -> R {
+    fn change<R>(&mut self, key: FlowKey, change: impl FnOnce(&mut FlowQueue<W>) -> R) -> R {
         let mut entry = match self.flows.entry(key) {
             Entry::Occupied(entry) => entry,
-            Entry::Vacant(entry) => entry.insert_entry(Flow { used: 0, queue: VecDeque::new() }),
+            Entry::Vacant(entry) => entry.insert_entry(FlowQueue { used: 0, queue: VecDeque::new() }),
         };
         let flow = entry.get_mut();
         if let Some(turn) = flow.turn(key) {
@@ -164,7 +164,7 @@ impl<W> LevelQueues<W> {
     }
 }
 
-impl<W> Flow<W> {
+impl<W> FlowQueue<W> {
     fn turn(&self, flow: FlowKey) -> Option<Turn> {
         self.queue.front().map(|first| Turn { used: self.used, ticket: first.ticket, flow })
     }

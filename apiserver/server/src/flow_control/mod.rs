@@ -22,10 +22,10 @@ mod control;
 mod figures;
 mod seats;
 
-pub use control::{FlowControl, Limits, TooManyRequests};
+pub use control::{FlowControl, InFlightLimits, TooManyRequests};
 pub use figures::{InFlight, LevelFigures, Waits};
 pub use priority_level::{PriorityLevel, PriorityLevels};
 pub use replaced_bytes::ReplacedBytes;
 pub use seats::Seats;
 pub use share::Share;
-pub use work_estimate::{Listed, Work};
+pub use work_estimate::{Listed, RequestWork};

@@ -15,13 +15,13 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::flow_control::PriorityLevel;
 use crate::flow_control::fair_budget::FairBudget;
-use crate::request::user::User;
 use cores::{Computing, Cores};
 
 /// A request with a longer body runs there: such a body takes milliseconds to decode, merge and validate.

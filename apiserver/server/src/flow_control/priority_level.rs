@@ -2,14 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::request::user::{SYSTEM_MASTERS, User};
-
-/// Users of the system level. The garbage collector and the namespace and quota controllers run as one of them, or as
-/// service accounts of kube-system.
-const SYSTEM_USERS: [&str; 3] =
-    ["system:kube-aggregator", "system:aggregator", "system:kube-controller-manager"];
-/// The group of the service accounts of kube-system.
-const SYSTEM_GROUP: &str = "system:serviceaccounts:kube-system";
+use drydock_serving::request::user::{SYSTEM_MASTERS, User};
 
 /// A class of users with a guaranteed share of the seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +25,7 @@ pub const LIMITED: [PriorityLevel; 4] =
 
 /// What depends on the level:
 ///
-/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [rate of reviews](crate::auth::review) |
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [rate of reviews](drydock_serving::auth::review) |
 /// |---|---|---|---|---|---|---|---|---|
 /// | exempt | no | no | yes | no | yes | no | yes | no |
 /// | system | yes | yes | yes | its own part | no | no | yes | no |
@@ -102,7 +95,7 @@ impl PriorityLevels {
             PriorityLevel::Anonymous
         } else if self.controllers.contains(&user.name) {
             PriorityLevel::Controllers
-        } else if SYSTEM_USERS.contains(&user.name.as_str()) || user.is_in(SYSTEM_GROUP) {
+        } else if user.is_host_component() {
             PriorityLevel::System
         } else {
             PriorityLevel::Everybody

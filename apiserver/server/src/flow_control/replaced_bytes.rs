@@ -2,7 +2,7 @@
 //! store runs short of space.
 //!
 //! What a write replaces or removes stays in the history for a while. A store that is short of space says how much
-//! room its history has. Every [flow](crate::request::user::User::flow) gets an equal share of that, and what one
+//! room its history has. Every [flow](drydock_serving::request::user::User::flow) gets an equal share of that, and what one
 //! does not need is left to the others. So no user fills the store with rewrites, and none waits for those who try.
 
 use std::collections::{HashMap, VecDeque};

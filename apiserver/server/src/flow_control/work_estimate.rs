@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::request::info::{RequestInfo, Verb};
+use drydock_serving::request::info::{RequestInfo, Verb};
+
 use crate::request::list_options::ListOptions;
 
 /// Bytes that a list reads, or a write sends, for each seat
@@ -14,7 +15,7 @@ const MOST: u32 = 10;
 
 /// What the work of a request is estimated from.
 #[derive(Clone, Copy)]
-pub struct Work<'a> {
+pub struct RequestWork<'a> {
     /// What is asked.
     pub info: &'a RequestInfo,
     /// What else it reads in the same way.
@@ -32,7 +33,7 @@ pub struct Listed {
     pub start: Option<String>,
 }
 
-impl Work<'_> {
+impl RequestWork<'_> {
     /// Returns the seats of the request, from 1 to `widest`, and at most 10. `listed_bytes` is about how many bytes
     /// of objects it lists; `None` for a request that lists nothing.
     pub fn seats(&self, widest: u32, listed_bytes: Option<usize>) -> u32 {
@@ -95,7 +96,7 @@ mod tests {
             let limited = if listed.limit == 0 { stored } else { stored.min(listed.limit * 1_000) };
             limited.min(enough)
         };
-        let work = Work { info: &info, also: &[], body };
+        let work = RequestWork { info: &info, also: &[], body };
         work.seats(40, work.listed().map(|objects| listed(&objects, most_bytes(40))))
     }
 
@@ -126,7 +127,7 @@ mod tests {
         let (things, others) = (list("things"), list("others"));
         let of = |info: &RequestInfo| if info.resource == "things" { 100_000 } else { 250_000 };
         let seats = |info: &RequestInfo, also: &[Arc<RequestInfo>]| {
-            let work = Work { info, also, body: Some(9) };
+            let work = RequestWork { info, also, body: Some(9) };
             assert!(work.listed().is_some());
             work.seats(40, Some(work.sum(of)))
         };

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use drydock_serving::auth::authn::Authenticator;
+use drydock_serving::health::Health;
 use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
 use super::Server;
-use super::shutdown::Shutdown;
+use super::run::Shutdown;
 use crate::api_group::ApiGroup;
-use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
-use crate::chain::health::Health;
-use crate::flow_control::{FlowControl, Limits, PriorityLevels};
+use crate::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
 use crate::grpc::{Grpc, Mux};
 use crate::handlers::fencing::FencingTokens;
 use crate::responses::OpenResponses;
@@ -41,7 +41,7 @@ impl Server {
             .with_fencing_tokens(FencingTokens::new(Arc::new(Fences::new(self.backend.clone()))))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(shutdown.now.clone());
-        let limits = Limits {
+        let limits = InFlightLimits {
             reading: options.max_requests_inflight,
             mutating: options.max_mutating_requests_inflight,
         };

@@ -16,42 +16,35 @@
 
 mod assemble;
 mod options;
-mod shutdown;
+mod run;
 mod trust;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use drydock_machinery::kind::Kind;
+use drydock_serving::auth::authn::{HostConfigSource, TokenReviewer};
+use drydock_serving::auth::authz::Authorizer;
+use drydock_serving::auth::review::ReviewLimiter;
+use drydock_serving::health::HealthCheck;
+use drydock_serving::{host, serve, tls};
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::WatchCache;
 use drydock_storage::location;
-use drydock_storage::retention::{self, COMPACTION_INTERVAL};
 use drydock_storage::storage::Storage;
 use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
-use tokio_util::task::AbortOnDropHandle;
-use tracing::{Instrument, info_span};
 
 pub use options::{HostFiles, Options, Trust};
 
-pub use crate::tls::Serving;
-
-use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
+use crate::admission::namespace_lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, HostNamespaces};
-use crate::audit::{Audit, Counts};
-use crate::auth::authn::{HostConfigSource, TokenReviewer};
-use crate::auth::authz::Authorizer;
-use crate::auth::review::ReviewLimiter;
-use crate::chain::health::Check;
+use crate::audit::{Audit, AuditMetrics};
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
 use crate::metrics::Metrics;
-use crate::serve::{self, Bounds};
-use crate::{host, tls};
-use shutdown::Shutdown;
 
 /// A server whose port and storage are open. It serves while it is run.
 pub struct Server {
@@ -67,7 +60,7 @@ pub struct Server {
     resources: Vec<Resource>,
     caches: Vec<Arc<WatchCache>>,
     of_all: Vec<Arc<dyn Admission>>,
-    checks: Vec<(&'static str, Check)>,
+    checks: Vec<(&'static str, HealthCheck)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
     service: Option<Arc<dyn Service>>,
@@ -84,8 +77,8 @@ impl Server {
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
-        let limiter = Arc::new(ReviewLimiter::new(levels));
-        let (mut metrics, counts) = (Metrics::new(), Counts::default());
+        let limiter = Arc::new(ReviewLimiter::new(move |user| levels.of(user).is_of_cluster()));
+        let (mut metrics, counts) = (Metrics::new(), AuditMetrics::default());
         counts.register(metrics.registry());
         let audit = Audit::open(&options.audit, counts)?;
         let backend = options.storage.open().await?;
@@ -177,49 +170,6 @@ impl Server {
         holds: impl Fn() -> bool + Send + Sync + 'static,
     ) {
         self.checks.push((name, Arc::new(move || if holds() { Ok(()) } else { Err(why.to_owned()) })));
-    }
-
-    /// Serves until SIGTERM or SIGINT.
-    pub async fn run(mut self) -> anyhow::Result<()> {
-        let shutdown = Shutdown::default();
-        self.add_checks(&shutdown);
-        let (backend, stop) = (self.backend.clone(), shutdown.now.clone());
-        tokio::spawn(async move { retention::compact(backend.as_ref(), COMPACTION_INTERVAL, stop).await });
-        tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
-        tokio::spawn(self.trusted.clone().follow(self.client.clone()));
-        tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));
-        self.announce();
-        let audit = self.audit.clone();
-        let connections_per_address = self.options.max_connections_per_address;
-        let bounds = Bounds { connections_per_address, ..Bounds::default() };
-        let (listener, tls, mux) = self.assemble(&shutdown)?;
-        let responses = mux.chain.responses.clone();
-        let mux = Arc::new(mux);
-        let look_after = async move { responses.look_after().await };
-        // These tasks run until the last connection has ended, which may be long after `shutdown.now`.
-        let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
-        let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
-        serve::serve(listener, tls, mux, shutdown.now, bounds).await;
-        if let Some(audit) = audit {
-            audit.flush().await;
-        }
-        tracing::info!("stopped");
-        Ok(())
-    }
-
-    fn add_checks(&mut self, shutdown: &Shutdown) {
-        let (trusted, namespaces) = (self.trusted.clone(), self.namespaces.clone());
-        let (caches, shutdown) = (self.caches.clone(), shutdown.clone());
-        self.ready_when("storage", "a cache is not filled", move || caches.iter().all(|c| c.ready()));
-        let unread = "not read from the host";
-        self.ready_when("authentication-config", unread, move || trusted.is_ready());
-        self.ready_when("namespaces", unread, move || namespaces.ready());
-        self.ready_when("shutdown", "shutting down", move || !shutdown.is_unready());
-    }
-
-    fn announce(&self) {
-        let Options { identity, address, storage, .. } = &self.options;
-        tracing::info!(%address, storage = storage.name(), version = identity.version, "{} serves", identity.title);
     }
 }
 

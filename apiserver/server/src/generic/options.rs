@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_serving::tls::CertificateSource;
 use drydock_storage::location::StorageLocation;
 
 use crate::api_group::Identity;
 use crate::audit;
-use crate::tls::Serving;
 
 /// Everything that a server is built from, except the kinds.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Options {
     /// Where it listens: --bind-address, --secure-port.
     pub address: SocketAddr,
     /// The certificate that it shows to clients.
-    pub serving: Serving,
+    pub serving: CertificateSource,
     /// How it reaches the host.
     pub host: HostFiles,
     /// Which CAs and headers it trusts in place of the host's ConfigMap.
@@ -87,7 +87,7 @@ impl Options {
         Self {
             identity,
             address: (Ipv4Addr::LOCALHOST, port).into(),
-            serving: Serving { files: None, cert_dir, names: Vec::new() },
+            serving: CertificateSource { files: None, cert_dir, names: Vec::new() },
             host: HostFiles::default(),
             trust: Trust::default(),
             storage,

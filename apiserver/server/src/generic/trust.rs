@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use drydock_serving::auth::authn::{HostConfig, HostConfigSource};
+use drydock_serving::tls::ClientCa;
 
 use super::options::Trust;
-use crate::auth::authn::{HostConfig, HostConfigSource};
-use crate::tls::ClientCa;
 
 /// How often the files are compared with what is in force (Kubernetes re-reads within a minute).
 const LOOK_EVERY: Duration = Duration::from_secs(30);

@@ -5,6 +5,11 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
+use drydock_serving::auth::authn::impersonation::ImpersonationMode;
+use drydock_serving::auth::authn::{Caller, Credential};
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use futures::StreamExt;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Limited};
@@ -12,18 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::body::Ending;
-use super::call::Call;
+use super::call::GrpcCall;
 use super::recheck::{HostRechecker, Recheck, RecheckResult, StreamCondition};
 use super::routes::Route;
 use super::streams::OpenStream;
-use super::{Grpc, Refusal, message};
-use crate::auth::authn::impersonation::ImpersonationMode;
-use crate::auth::authn::{Caller, Credential};
-use crate::auth::authz::Attributes;
+use super::{CallRefusal, Grpc, message};
 use crate::chain::Chain;
 use crate::flow_control::Seats;
-use crate::request::info::RequestInfo;
-use crate::request::user::User;
 
 /// Bytes of a call whose message has not come yet.
 const CALL: usize = 8 << 10;
@@ -75,9 +75,9 @@ impl Chain {
         grpc: &Grpc,
         headers: &mut HeaderMap,
         body: Body,
-        call: &Call<'_>,
+        call: &GrpcCall<'_>,
         caller: &Caller,
-    ) -> Result<ReadCall, Refusal> {
+    ) -> Result<ReadCall, CallRefusal> {
         let route = call.route.ok_or_else(unknown_method)?;
         if !route.has_one_message() {
             return Ok(ReadCall { route, infos: Vec::new(), body, bytes: 0 });
@@ -102,8 +102,8 @@ impl Chain {
         user: &Arc<User>,
         impersonated: Option<(ImpersonationMode, HeaderMap)>,
         credential: Credential,
-        attributes: Vec<Attributes>,
-    ) -> Result<GrantedStream, Refusal> {
+        attributes: Vec<AuthorizationAttributes>,
+    ) -> Result<GrantedStream, CallRefusal> {
         let mut questions = Vec::with_capacity(attributes.len() + 1);
         let (mut certificate_end, origin, sender) = (None, caller.origin, caller.user.clone());
         match credential {
@@ -117,14 +117,14 @@ impl Chain {
             Credential::None => {}
         }
         if let Some((mode, headers)) = impersonated {
-            let about = |attributes: Attributes| StreamCondition::Impersonation {
+            let about = |attributes: AuthorizationAttributes| StreamCondition::Impersonation {
                 caller: caller.clone(),
                 mode,
                 headers: headers.clone(),
                 attributes,
             };
             match attributes.is_empty() {
-                true => questions.push(about(Attributes::default())),
+                true => questions.push(about(AuthorizationAttributes::default())),
                 false => questions.extend(attributes.iter().cloned().map(about)),
             }
         }
@@ -154,7 +154,7 @@ impl Recheck for Arc<Chain> {
     }
 }
 
-pub(super) fn unknown_method() -> Refusal {
+pub(super) fn unknown_method() -> CallRefusal {
     let status =
         Status::unimplemented("this server has no such method; grpcurl's `list` shows what there is");
     status.into()

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use http::{HeaderMap, Request, Response, request};
 use http_body_util::BodyExt;
@@ -15,11 +16,10 @@ use tonic::Status;
 
 use super::access::GrantedStream;
 use super::body::{Deadline, EndedBody, Ending};
-use super::call::Call;
+use super::call::GrpcCall;
 use super::routes::Route;
-use super::{Grpc, Refusal, message};
+use super::{CallRefusal, Grpc, message};
 use crate::flow_control::Seats;
-use crate::request::user::User;
 use crate::responses::Streaming;
 
 /// Time for the message of a health check, which any client may send.
@@ -31,7 +31,7 @@ const CHECK_LATE: &str = "the message of the health check did not come in time";
 /// A stream without a deadline is treated as if it ended after this time.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-impl Call<'_> {
+impl GrpcCall<'_> {
     /// The answer of a stream, until it ends or is ended. It gives its seats back when its first events have been sent.
     pub(super) fn open_stream(
         &self,
@@ -60,14 +60,14 @@ pub(super) async fn check(
     grpc: &Grpc,
     mut parts: request::Parts,
     body: Body,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, CallRefusal> {
     let message = check_message(grpc, &mut parts.headers, body).await?;
     let request = Request::from_parts(parts, message::framed(&message));
     Ok(grpc.routes.call(Route::HealthCheck, &User::default(), request).await)
 }
 
 /// The message of a health check, which nearly always comes with the headers.
-async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Result<Bytes, CallRefusal> {
     let mut message = Box::pin(message::read(headers, body, None, CHECK_BYTES));
     if let Some(message) = (&mut message).now_or_never() {
         return message;

@@ -9,6 +9,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::body::Body;
+use drydock_serving::auth::authn::{Credential, Peer, Proof};
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use http::{Request, Response, StatusCode, request};
 use tracing::Instrument;
@@ -16,22 +20,18 @@ use tracing::Instrument;
 use super::access::{GrantedCall, ReadCall, impersonation_headers};
 use super::answer::{check, client_timeout, unary};
 use super::routes::Route;
-use super::{Grpc, Refusal, read, status};
+use super::{CallRefusal, Grpc, read, status};
 use crate::audit::{self, AuditContext};
-use crate::auth::authn::{Credential, Peer, Proof};
-use crate::auth::authz::Attributes;
 use crate::chain::{self, Chain, GrantedAccess, RequestOutcome, ResponseGuard};
-use crate::flow_control::Work;
-use crate::request::info::{RequestInfo, Verb};
+use crate::flow_control::RequestWork;
 use crate::request::spans;
-use crate::request::user::User;
 use crate::responses::ResponseBody;
 
 /// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.
 const READS: &str = "grpc.drydock/reads";
 
 /// A call on its way.
-pub(super) struct Call<'a> {
+pub(super) struct GrpcCall<'a> {
     pub(super) peer: &'a Peer,
     pub(super) audit: AuditContext,
     /// When it has to be answered, or its stream to have begun.
@@ -47,7 +47,7 @@ pub(super) struct Call<'a> {
     authenticated: OnceLock<Arc<User>>,
 }
 
-impl Call<'_> {
+impl GrpcCall<'_> {
     /// What it asks for, as far as that is known.
     pub(super) fn info(&self) -> &Arc<RequestInfo> {
         self.info.get().unwrap_or(&self.parsed)
@@ -56,7 +56,7 @@ impl Call<'_> {
     /// Makes a response of an answer or a refusal, and logs it in the audit log.
     async fn conclude(
         &self,
-        answer: Result<(Response<Body>, ResponseGuard), Refusal>,
+        answer: Result<(Response<Body>, ResponseGuard), CallRefusal>,
     ) -> (Response<Body>, ResponseGuard, StatusCode) {
         let (response, guard, code) = match answer {
             Ok((response, guard)) => {
@@ -92,7 +92,7 @@ impl Chain {
         let audit_id = audit::headers::audit_id(request.headers());
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.context(&request, &parsed, &audit_id, peer)).unwrap_or_default();
-        let mut call = Call {
+        let mut call = GrpcCall {
             peer,
             audit,
             by: started + self.request_timeout,
@@ -119,8 +119,8 @@ impl Chain {
         &self,
         grpc: &Grpc,
         request: Request<Body>,
-        call: &mut Call<'_>,
-    ) -> Result<(Response<Body>, ResponseGuard), Refusal> {
+        call: &mut GrpcCall<'_>,
+    ) -> Result<(Response<Body>, ResponseGuard), CallRefusal> {
         let (mut parts, body) = request.into_parts();
         if call.route == Some(Route::HealthCheck) {
             call.peer.proves(Proof::Unasked);
@@ -149,8 +149,8 @@ impl Chain {
         grpc: &Grpc,
         parts: &mut request::Parts,
         body: Body,
-        call: &Call<'_>,
-    ) -> Result<GrantedCall, Refusal> {
+        call: &GrpcCall<'_>,
+    ) -> Result<GrantedCall, CallRefusal> {
         let (token, peer) = (Credential::shown(&parts.headers), call.peer);
         let (caller, proved_by) =
             self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated).await?;
@@ -164,9 +164,10 @@ impl Chain {
         if !also.is_empty() {
             call.audit.annotate(READS, &read::line(&infos));
         }
-        let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
+        let attributes: Vec<AuthorizationAttributes> =
+            infos.iter().map(|info| AuthorizationAttributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
-        let work = Work { info: call.info(), also, body: Some(bytes as u64) };
+        let work = RequestWork { info: call.info(), also, body: Some(bytes as u64) };
         let GrantedAccess { user, mode, seats, .. } =
             self.grant_access(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
         let stream = match route.streams() {
@@ -184,13 +185,13 @@ impl Chain {
         Ok(GrantedCall { route, user, seats, request, stream })
     }
 
-    fn late(&self, call: &Call<'_>) -> Refusal {
+    fn late(&self, call: &GrpcCall<'_>) -> CallRefusal {
         self.out_of_time(call.info()).into()
     }
 }
 
 /// The response to a call that is refused.
-fn refused(refusal: Refusal) -> (Response<Body>, ResponseGuard, StatusCode) {
+fn refused(refusal: CallRefusal) -> (Response<Body>, ResponseGuard, StatusCode) {
     let code = StatusCode::from_u16(refusal.error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status::trailers_only(&refusal.status), ResponseGuard::None, code)
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_serving::health::Health;
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response, health_server};
-
-use crate::chain::health::Health;
 
 /// Name of the service.
 pub(super) const NAME: &str = "grpc.health.v1.Health";
@@ -22,13 +21,13 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Whether the server is ready, for checks and watches.
 #[derive(Clone)]
-pub(super) struct Readiness {
+pub(super) struct ServiceReadiness {
     health: Health,
     service: &'static str,
     ready: Arc<watch::Sender<bool>>,
 }
 
-impl Readiness {
+impl ServiceReadiness {
     /// Readiness by the checks of `health`; `service` is the name of the mounted service.
     pub(super) fn new(health: Health, service: &'static str) -> Self {
         Self { health, service, ready: Arc::new(watch::channel(false).0) }
@@ -56,7 +55,7 @@ impl Readiness {
 }
 
 #[tonic::async_trait]
-impl health_server::Health for Readiness {
+impl health_server::Health for ServiceReadiness {
     type WatchStream = BoxStream<'static, Result<HealthCheckResponse, Status>>;
 
     async fn check(
@@ -114,11 +113,11 @@ mod tests {
 
     use super::*;
 
-    fn readiness() -> (Readiness, Arc<AtomicBool>) {
+    fn readiness() -> (ServiceReadiness, Arc<AtomicBool>) {
         let ready = Arc::new(AtomicBool::new(true));
         let check = ready.clone();
         let check = Arc::new(move || if check.load(SeqCst) { Ok(()) } else { Err("not yet".to_owned()) });
-        (Readiness::new(Health::default().ready("test", check), "p.S"), ready)
+        (ServiceReadiness::new(Health::default().ready("test", check), "p.S"), ready)
     }
 
     fn of(service: &str) -> Request<HealthCheckRequest> {

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use tonic::Status;
 
-use super::Refusal;
+use super::CallRefusal;
 use crate::flow_control::fair_budget::Holding;
 
 /// Maximum bytes of a request message, compressed and decompressed.
@@ -31,7 +31,7 @@ pub(super) async fn read(
     body: Body,
     holding: Option<&mut Holding>,
     most: usize,
-) -> Result<Bytes, Refusal> {
+) -> Result<Bytes, CallRefusal> {
     let encoding = headers.remove(ENCODING);
     headers.remove(header::CONTENT_LENGTH);
     let frame = collect(body, holding, most).await?;
@@ -58,7 +58,11 @@ pub(super) fn framed(message: &Bytes) -> Body {
 }
 
 /// The whole body, which must be one message with its prefix.
-async fn collect(mut body: Body, mut holding: Option<&mut Holding>, most: usize) -> Result<Bytes, Refusal> {
+async fn collect(
+    mut body: Body,
+    mut holding: Option<&mut Holding>,
+    most: usize,
+) -> Result<Bytes, CallRefusal> {
     let mut all = BytesMut::new();
     while let Some(part) = body.frame().await {
         let part = part.map_err(|_| malformed("the request body broke off"))?;
@@ -77,7 +81,7 @@ async fn collect(mut body: Body, mut holding: Option<&mut Holding>, most: usize)
 }
 
 /// Refuses a message that announces too many bytes as soon as that is known, and anything after the message.
-fn check_length(all: &[u8], most: usize) -> Result<(), Refusal> {
+fn check_length(all: &[u8], most: usize) -> Result<(), CallRefusal> {
     match announced(all) {
         Some(length) if length > most => Err(too_large(most)),
         Some(length) if all.len() > PREFIX + length => {
@@ -93,7 +97,7 @@ fn announced(all: &[u8]) -> Option<usize> {
 }
 
 /// Inflates a message, up to one byte more than `most`, which then is too long.
-fn inflate(message: &[u8], most: usize) -> Result<Bytes, Refusal> {
+fn inflate(message: &[u8], most: usize) -> Result<Bytes, CallRefusal> {
     let mut plain = Vec::new();
     let read = GzDecoder::new(message).take(most as u64 + 1).read_to_end(&mut plain);
     match read {
@@ -103,16 +107,16 @@ fn inflate(message: &[u8], most: usize) -> Result<Bytes, Refusal> {
     }
 }
 
-fn malformed(why: &'static str) -> Refusal {
+fn malformed(why: &'static str) -> CallRefusal {
     ApiError::bad_request(why).into()
 }
 
-fn too_large(most: usize) -> Refusal {
+fn too_large(most: usize) -> CallRefusal {
     let why = format!("a request message has at most {most} bytes, compressed and decompressed");
     ApiError::request_entity_too_large(why).into()
 }
 
-fn unknown_encoding() -> Refusal {
+fn unknown_encoding() -> CallRefusal {
     let mut status = Status::unimplemented("grpc-encoding must be identity or gzip");
     let accepted = tonic::metadata::MetadataValue::from_static("identity,gzip");
     status.metadata_mut().insert(ACCEPT_ENCODING, accepted);

@@ -37,16 +37,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::Peer;
+use drydock_serving::request::user::User;
+use drydock_serving::serve::RequestHandler;
 use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::authn::Peer;
 use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
-use crate::request::user::User;
 use crate::responses::ResponseBody;
-use crate::serve::RequestHandler;
-pub use read::Read;
+pub use read::ResourceRead;
 use recheck::recheck_streams;
 use routes::Routes;
 use streams::Streams;
@@ -67,7 +67,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     /// What is wrong with the message, for the client.
-    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status>;
+    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<ResourceRead>, tonic::Status>;
 
     /// Answers a call that `user` may make. The request has no credentials, and its body is one uncompressed frame. A
     /// streamed answer may carry [`Streaming`](crate::responses::Streaming) as an extension, for what it holds in
@@ -98,7 +98,7 @@ impl Grpc {
     /// The service's descriptors cannot be decoded.
     pub fn new(
         service: Arc<dyn Service>,
-        health: crate::chain::health::Health,
+        health: drydock_serving::health::Health,
         shutdown: CancellationToken,
     ) -> Result<Self, tonic_reflection::server::Error> {
         let why = "Too many bytes in the messages of calls in flight, please try again later.";
@@ -160,7 +160,7 @@ fn is_grpc(media_type: &[u8]) -> bool {
 
 /// Why a call is refused: the status for the client, and the error for audit and metrics.
 #[derive(Debug)]
-struct Refusal {
+struct CallRefusal {
     status: tonic::Status,
     error: ApiError,
 }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use drydock_machinery::ApiError;
-
-use crate::request::info::{RequestInfo, Verb};
-use crate::request::query::Query;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::query::Query;
 
 /// Longest name or namespace, in bytes: no object has a longer one.
 const LONGEST: usize = 253;
 
 /// Objects of one resource that a call reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Read {
+pub struct ResourceRead {
     /// Whether it follows their changes: the verb is `watch`. Otherwise it is `get` of one object, and `list` of all.
     pub watch: bool,
     /// API group.
@@ -27,7 +26,7 @@ pub struct Read {
     pub name: String,
 }
 
-impl Read {
+impl ResourceRead {
     /// The request for the same objects, of a call of the method at `path`. A watch of one object is a watch with the
     /// field selector `metadata.name=NAME`.
     ///
@@ -72,32 +71,37 @@ pub(super) fn line(infos: &[Arc<RequestInfo>]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_serving::auth::authz::AuthorizationAttributes;
+    use drydock_serving::request::info::RequestInfo;
     use http::Method;
 
     use super::*;
-    use crate::auth::authz::Attributes;
-    use crate::request::info::RequestInfo;
 
     #[test]
     fn a_read_is_authorized_like_the_rest_request_for_the_same_objects() {
-        let all =
-            Read { group: "g".into(), version: "v1".into(), resource: "things".into(), ..Read::default() };
-        let in_ns = Read { namespace: "ns".into(), ..all.clone() };
+        let all = ResourceRead {
+            group: "g".into(),
+            version: "v1".into(),
+            resource: "things".into(),
+            ..ResourceRead::default()
+        };
+        let in_ns = ResourceRead { namespace: "ns".into(), ..all.clone() };
         for (read, path) in [
             (all.clone(), "/apis/g/v1/things"),
-            (Read { watch: true, ..all.clone() }, "/apis/g/v1/things?watch=true"),
-            (Read { watch: true, ..in_ns.clone() }, "/apis/g/v1/namespaces/ns/things?watch=true"),
+            (ResourceRead { watch: true, ..all.clone() }, "/apis/g/v1/things?watch=true"),
+            (ResourceRead { watch: true, ..in_ns.clone() }, "/apis/g/v1/namespaces/ns/things?watch=true"),
             (
-                Read { watch: true, name: "a".into(), ..in_ns.clone() },
+                ResourceRead { watch: true, name: "a".into(), ..in_ns.clone() },
                 "/apis/g/v1/namespaces/ns/things?watch=true&fieldSelector=metadata.name%3Da",
             ),
-            (Read { name: "a".into(), ..in_ns }, "/apis/g/v1/namespaces/ns/things/a"),
+            (ResourceRead { name: "a".into(), ..in_ns }, "/apis/g/v1/namespaces/ns/things/a"),
         ] {
-            let rest = Attributes::from(&RequestInfo::parse(&Method::GET, &path.parse().unwrap()));
-            let grpc = Attributes::from(&read.request_info("/p.S/M").unwrap());
+            let rest =
+                AuthorizationAttributes::from(&RequestInfo::parse(&Method::GET, &path.parse().unwrap()));
+            let grpc = AuthorizationAttributes::from(&read.request_info("/p.S/M").unwrap());
             assert_eq!(
-                Attributes { path: String::new(), ..grpc },
-                Attributes { path: String::new(), ..rest }
+                AuthorizationAttributes { path: String::new(), ..grpc },
+                AuthorizationAttributes { path: String::new(), ..rest }
             );
         }
     }
@@ -105,9 +109,9 @@ mod tests {
     #[test]
     fn what_cannot_be_a_name_is_asked_of_nobody() {
         for name in ["x".repeat(254), "a/b".to_owned(), "a,b=c".to_owned(), "a\n".to_owned()] {
-            let read = Read { name: name.clone(), ..Read::default() };
+            let read = ResourceRead { name: name.clone(), ..ResourceRead::default() };
             assert_eq!(read.request_info("/p.S/M").unwrap_err().code(), 400, "{name}");
-            let read = Read { namespace: name.clone(), ..Read::default() };
+            let read = ResourceRead { namespace: name.clone(), ..ResourceRead::default() };
             assert_eq!(read.request_info("/p.S/M").unwrap_err().code(), 400, "{name}");
         }
     }

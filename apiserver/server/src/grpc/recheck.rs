@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::impersonation::ImpersonationMode;
+use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Origin};
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 use tonic::Status;
 
 use super::streams::{Key, Streams};
-use crate::auth::authn::impersonation::ImpersonationMode;
-use crate::auth::authn::{Authenticator, Caller, Certificates, Origin};
-use crate::auth::authz::{Attributes, Authorizer};
-use crate::request::user::User;
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -32,9 +32,14 @@ pub(super) enum StreamCondition {
     /// The certificates still prove that the sender is this user, or a front proxy.
     Certificates { certificates: Arc<Certificates>, user: Arc<User> },
     /// The user may still do this, asked in the name of the caller.
-    Access { caller: Caller, user: Arc<User>, attributes: Attributes },
+    Access { caller: Caller, user: Arc<User>, attributes: AuthorizationAttributes },
     /// The caller may still act, in the same way, as the user whom these headers name.
-    Impersonation { caller: Caller, mode: ImpersonationMode, headers: HeaderMap, attributes: Attributes },
+    Impersonation {
+        caller: Caller,
+        mode: ImpersonationMode,
+        headers: HeaderMap,
+        attributes: AuthorizationAttributes,
+    },
 }
 
 /// What a review says.
@@ -122,7 +127,7 @@ impl StreamCondition {
             Self::Token { token, user, .. } => {
                 put(b"token");
                 put(token.as_bytes());
-                put(&Authorizer::key(user, &Attributes::default()));
+                put(&Authorizer::key(user, &AuthorizationAttributes::default()));
             }
             Self::Access { caller, user, attributes } => {
                 put(b"access");
@@ -131,7 +136,7 @@ impl StreamCondition {
             }
             Self::Certificates { certificates, user } => {
                 put(b"certificates");
-                put(&Authorizer::key(user, &Attributes::default()));
+                put(&Authorizer::key(user, &AuthorizationAttributes::default()));
                 certificates.der().for_each(put);
             }
             Self::Impersonation { caller, mode, headers, attributes } => {
@@ -149,7 +154,8 @@ impl StreamCondition {
 
     /// Bytes that it takes, roughly.
     pub(super) fn bytes(&self) -> usize {
-        let about = |attributes: &Attributes| attributes.namespace.len() + attributes.name.len() + 512;
+        let about =
+            |attributes: &AuthorizationAttributes| attributes.namespace.len() + attributes.name.len() + 512;
         match self {
             Self::Token { token, user, .. } => 512 + token.len() + user.bytes(),
             Self::Certificates { certificates, user } => {
@@ -181,7 +187,7 @@ impl HostRechecker<'_> {
             StreamCondition::Token { token, .. } => self.authenticator.known_until(token),
             StreamCondition::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
             StreamCondition::Certificates { .. } | StreamCondition::Impersonation { .. } => {
-                Instant::now() + crate::auth::authz::REMEMBER
+                Instant::now() + drydock_serving::auth::authz::REMEMBER
             }
         }
     }
@@ -224,7 +230,9 @@ impl HostRechecker<'_> {
     fn judged(&self, question: &StreamCondition, allowed: Result<(), ApiError>) -> RecheckResult {
         match allowed {
             Ok(()) => self.holds(question),
-            Err(error) if error.code() == 403 => RecheckResult::Refused(super::Refusal::from(error).status),
+            Err(error) if error.code() == 403 => {
+                RecheckResult::Refused(super::CallRefusal::from(error).status)
+            }
             Err(error) => not_made(&error),
         }
     }

@@ -171,7 +171,7 @@ fn another_way_of_acting_as_a_user_is_another_question() {
         caller: Caller::new(ann.clone(), Origin::local(LIMIT)),
         mode,
         headers: HeaderMap::new(),
-        attributes: Attributes::default(),
+        attributes: AuthorizationAttributes::default(),
     };
     assert_ne!(about(ImpersonationMode::ArbitraryNode).key(), about(ImpersonationMode::Legacy).key());
     assert_eq!(about(ImpersonationMode::Legacy).key(), about(ImpersonationMode::Legacy).key());

@@ -4,16 +4,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
+use drydock_serving::health::Health;
+use drydock_serving::request::user::User;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::{Builder, Error};
 
-use super::health::{CHECK, Readiness, WATCH};
-use super::{Read, Service};
-use crate::chain::health::Health;
-use crate::request::user::User;
+use super::health::{CHECK, ServiceReadiness, WATCH};
+use super::{ResourceRead, Service};
 
 /// Answers the calls of one of the services that every server has.
 pub(super) type Handler = Box<dyn Fn(Request<Body>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
@@ -21,7 +21,7 @@ pub(super) type Handler = Box<dyn Fn(Request<Body>) -> BoxFuture<'static, Respon
 /// Everything that can be called.
 pub(super) struct Routes {
     service: Arc<dyn Service>,
-    pub(super) readiness: Readiness,
+    pub(super) readiness: ServiceReadiness,
     health: Handler,
     reflection: Reflection,
 }
@@ -58,7 +58,7 @@ impl Routes {
         service: Arc<dyn Service>,
         health: Health,
     ) -> Result<Self, tonic_reflection::server::Error> {
-        let readiness = Readiness::new(health, service.name());
+        let readiness = ServiceReadiness::new(health, service.name());
         let reflection = Reflection::new(service.descriptors())?;
         let health = handler(HealthServer::new(readiness.clone()));
         Ok(Self { service, readiness, health, reflection })
@@ -79,7 +79,12 @@ impl Routes {
     ///
     /// # Errors
     /// What is wrong with the message.
-    pub(super) fn reads(&self, route: Route, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status> {
+    pub(super) fn reads(
+        &self,
+        route: Route,
+        path: &str,
+        message: &[u8],
+    ) -> Result<Vec<ResourceRead>, tonic::Status> {
         match route {
             Route::Service { .. } => self.service.reads(path, message),
             Route::HealthCheck | Route::HealthWatch | Route::Reflection { .. } => Ok(Vec::new()),

@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::Refusal;
+use super::CallRefusal;
 use crate::chain::AccessDenied;
 
 /// Longest message, in bytes. Clients take 8 KiB of headers, and percent-encoding makes three bytes of one.
@@ -18,7 +18,7 @@ const LONGEST: usize = 2048;
 const UNAUTHENTICATED: &str = "Unauthorized: show a client certificate of the host's CA, or send `authorization: Bearer TOKEN` \
                                with a token that the host knows and that is for an audience of this server";
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for CallRefusal {
     fn from(error: ApiError) -> Self {
         let code = of_http(error.code());
         let message = match error.code() {
@@ -36,7 +36,7 @@ impl From<ApiError> for Refusal {
     }
 }
 
-impl From<AccessDenied> for Refusal {
+impl From<AccessDenied> for CallRefusal {
     /// An anonymous user without the right gets UNAUTHENTICATED: with a name it might have the right.
     fn from(refused: AccessDenied) -> Self {
         let AccessDenied { error, is_anonymous } = refused;
@@ -47,7 +47,7 @@ impl From<AccessDenied> for Refusal {
     }
 }
 
-impl From<Status> for Refusal {
+impl From<Status> for CallRefusal {
     fn from(status: Status) -> Self {
         let code = to_http(status.code());
         let reason = code.canonical_reason().unwrap_or_default().replace(' ', "");
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn refused(error: ApiError) -> Response<Body> {
-        trailers_only(&Refusal::from(error).status)
+        trailers_only(&CallRefusal::from(error).status)
     }
 
     fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn too_many_requests_say_when_to_come_again() {
-        let status = Refusal::from(ApiError::too_many_requests("later", 3)).status;
+        let status = CallRefusal::from(ApiError::too_many_requests("later", 3)).status;
         let wait = status.get_details_retry_info().and_then(|info| info.retry_delay);
         assert_eq!(wait, Some(Duration::from_secs(3)));
         let answer = trailers_only(&status);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut_between_characters() {
-        let status = Refusal::from(ApiError::bad_request("é".repeat(10_000))).status;
+        let status = CallRefusal::from(ApiError::bad_request("é".repeat(10_000))).status;
         assert!(status.message().len() <= LONGEST && status.message().ends_with('é'));
     }
 

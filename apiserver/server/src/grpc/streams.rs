@@ -121,7 +121,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// Open streams of one user (a [flow](crate::request::user::User::flow)).
+/// Open streams of one user (a [flow](drydock_serving::request::user::User::flow)).
 const MAX_STREAMS: usize = 4096;
 /// Different questions that are reviewed for the open streams of one user.
 const MAX_QUESTIONS: usize = 512;

@@ -12,10 +12,10 @@ const MAX_WAITING: usize = 1024;
 
 /// The health checks that wait, oldest first.
 #[derive(Default)]
-pub(super) struct WaitingChecks(Mutex<Waiting>);
+pub(super) struct WaitingChecks(Mutex<ChecksByAge>);
 
 #[derive(Default)]
-struct Waiting {
+struct ChecksByAge {
     by_age: BTreeMap<u64, CancellationToken>,
     newest: u64,
 }

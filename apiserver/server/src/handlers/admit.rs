@@ -6,7 +6,7 @@ use drydock_machinery::{ApiError, Object};
 
 use super::context::RequestContext;
 use super::{managed_fields, metadata};
-use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions};
+use crate::admission::{Admission, AdmissionAttributes, AdmissionOperation, Phase, RequestOptions};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::write_options::WriteOptions;
 
@@ -15,7 +15,7 @@ impl RequestContext {
     pub async fn admit(
         &self,
         phase: Phase,
-        write: Write<'_>,
+        write: AdmittedWrite<'_>,
         old: Option<&Object>,
         new: Option<&Object>,
     ) -> Result<(), ApiError> {
@@ -32,7 +32,7 @@ impl RequestContext {
     /// Asks the admissions before validation about a write. They may change the new object.
     pub async fn mutate(
         &self,
-        write: Write<'_>,
+        write: AdmittedWrite<'_>,
         old: Option<&Object>,
         new: &mut Object,
     ) -> Result<(), ApiError> {
@@ -57,11 +57,11 @@ impl RequestContext {
 
     fn attributes<'a>(
         &'a self,
-        write: Write<'a>,
+        write: AdmittedWrite<'a>,
         old: Option<&'a Object>,
         new: Option<&'a Object>,
-    ) -> Attributes<'a> {
-        Attributes {
+    ) -> AdmissionAttributes<'a> {
+        AdmissionAttributes {
             caller: &self.caller,
             user: &self.user,
             operation: write.operation,
@@ -84,21 +84,21 @@ impl RequestContext {
 
 /// What admission gets of a write in addition to the objects.
 #[derive(Clone, Copy)]
-pub struct Write<'a> {
-    operation: Operation,
+pub struct AdmittedWrite<'a> {
+    operation: AdmissionOperation,
     dry_run: bool,
     options: RequestOptions<'a>,
 }
 
-impl<'a> Write<'a> {
+impl<'a> AdmittedWrite<'a> {
     /// A create, update or patch.
-    pub fn of(request: &'a RequestContext, operation: Operation, options: &WriteOptions) -> Self {
+    pub fn of(request: &'a RequestContext, operation: AdmissionOperation, options: &WriteOptions) -> Self {
         Self { operation, dry_run: options.dry_run, options: RequestOptions::Write(&request.info.query) }
     }
 
     /// A delete.
     pub fn removal(options: &'a DeleteOptions) -> Self {
         let dry_run = options.is_dry_run();
-        Self { operation: Operation::Delete, dry_run, options: RequestOptions::Delete(options) }
+        Self { operation: AdmissionOperation::Delete, dry_run, options: RequestOptions::Delete(options) }
     }
 }

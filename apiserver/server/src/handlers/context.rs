@@ -6,6 +6,11 @@ use axum::body::Body;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::CreateAuthorizer;
+use drydock_serving::request::info::{RequestInfo, Verb};
+use drydock_serving::request::user::User;
+use drydock_serving::wire::negotiate::{self, Output, Transform};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::cache::QuotaUsage;
 use drydock_storage::storage::{Storage, StorageError, Stored};
@@ -14,18 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
 use crate::audit::AuditContext;
-use crate::auth::authn::Caller;
-use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::{PriorityLevel, ReplacedBytes};
 use crate::handlers::fencing::FencingToken;
 use crate::metrics::WatchEvents;
-use crate::request::info::{RequestInfo, Verb};
-use crate::request::user::User;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
-use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
-use crate::wire::negotiate::{self, Output, Transform};
+use crate::wire::object::{self, ObjectView, include_object, object_bytes};
 use crate::wire::storage_error;
 
 /// One resource that is served, with its status subresource.
@@ -179,7 +179,7 @@ impl RequestContext {
     /// Answers one object.
     pub fn answer(&self, status: StatusCode, stored: &Stored, view: &ObjectView) -> Response<Body> {
         self.audit.response(|| object_bytes(stored, &view.in_json(), true));
-        encode::one(status, stored, view, &self.headers)
+        object::one(status, stored, view, &self.headers)
     }
 
     /// An object that was not stored, to be answered as if it were.

@@ -11,10 +11,10 @@ use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
-use super::admit::Write;
+use super::admit::AdmittedWrite;
 use super::context::RequestContext;
 use super::{metadata, quota, size};
-use crate::admission::{Operation, Phase};
+use crate::admission::{AdmissionOperation, Phase};
 use crate::handlers::managed_fields;
 use crate::request::spans;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
@@ -46,7 +46,9 @@ pub async fn insert(
     mut object: Object,
     options: &WriteOptions,
 ) -> Result<Arc<Stored>, ApiError> {
-    request.mutate(Write::of(request, Operation::Create, options), None, &mut object).await?;
+    request
+        .mutate(AdmittedWrite::of(request, AdmissionOperation::Create, options), None, &mut object)
+        .await?;
     check_place(request, &mut object)?;
     let base = generate_name_of(&object);
     if !object.name().is_empty() || base.is_empty() || !request.kind().allows_generate_name() {
@@ -86,7 +88,7 @@ async fn insert_named(
     for warning in request.kind().warnings(&object, None) {
         request.warnings.add(warning);
     }
-    let write = Write::of(request, Operation::Create, options);
+    let write = AdmittedWrite::of(request, AdmissionOperation::Create, options);
     request.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
     refuse_version(&mut object)?;
     let key = request.key_of(&request.info.namespace, object.name());

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::wire::status;
 use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::Stored;
 use futures::{TryStreamExt, stream};
 use http::{Response, StatusCode};
 
-use super::admit::Write;
+use super::admit::AdmittedWrite;
 use super::context::RequestContext;
-use super::guaranteed_update::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::metadata::mark_deleting;
 use super::{get, selection};
 use crate::admission::Phase;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
 use crate::wire::body::{self, RequestBody};
-use crate::wire::{codec, encode};
+use crate::wire::{codec, list};
 
 /// DELETE of an object.
 pub async fn delete(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
@@ -29,7 +30,7 @@ pub async fn delete(request: &RequestContext, body: &RequestBody) -> Result<Resp
         Outcome::Deleted(last) => {
             let success = Status::success(details(request, &last));
             request.audit.status(&success);
-            Ok(encode::success(StatusCode::OK, &success, view.output, &request.headers))
+            Ok(status::success(StatusCode::OK, &success, view.output, &request.headers))
         }
         Outcome::Stored(pending) => {
             let accepted = options.orphan_dependents == Some(false);
@@ -95,7 +96,7 @@ impl Step for Removal<'_> {
     /// Marking an object that waits for its finalizers makes it larger, and has to succeed in a full store.
     const PRIORITY: Priority = Priority::Needed;
 
-    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+    async fn next(&self, present: &Stored) -> Result<NextState, ApiError> {
         let (revision, present) = (present.revision, &*present.object());
         self.check(present)?;
         if self.admitted != Some(revision) {
@@ -104,12 +105,12 @@ impl Step for Removal<'_> {
         let finalizers = self.options.finalizers(&present.finalizers());
         let mut next = present.clone();
         if finalizers.is_empty() {
-            return Ok(Next::Delete(next));
+            return Ok(NextState::Delete(next));
         }
         next.set_meta("finalizers", Some(finalizers.into()));
         mark_deleting(&mut next, self.request.now);
         self.request.kind().prepare_for_delete(&mut next);
-        Ok(Next::Write(next))
+        Ok(NextState::Write(next))
     }
 }
 
@@ -120,7 +121,7 @@ pub async fn admit(
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
     for phase in [Phase::BeforeValidation, Phase::AfterValidation] {
-        request.admit(phase, Write::removal(options), Some(object), None).await?;
+        request.admit(phase, AdmittedWrite::removal(options), Some(object), None).await?;
     }
     Ok(())
 }
@@ -173,6 +174,6 @@ pub async fn delete_collection(
         remove(request, &stored.key, &options, Some(stored.revision)).await.map(drop)
     });
     removed.await?;
-    request.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &request.headers).await)
+    request.audit.response(|| list::list_json(&page, &view));
+    Ok(list::list(page, view, &request.headers).await)
 }

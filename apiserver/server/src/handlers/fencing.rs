@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use drydock_machinery::ApiError;
+use drydock_serving::request::user::User;
 use drydock_storage::backend::Guard;
 use drydock_storage::fence::{FenceError, Fences};
 use http::HeaderMap;
 
 use crate::flow_control::PriorityLevel;
-use crate::request::user::User;
 
 /// The header with the token, a number that grows with each term. Tokens belong to the user that writes: no user can
 /// make another one's outdated.

@@ -16,7 +16,7 @@ use super::selection;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::request::continue_token::Continue;
 use crate::request::list_options::{ListOptions, malformed, revision};
-use crate::wire::encode::{self, ListPage};
+use crate::wire::list::{self, ListPage};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
@@ -37,8 +37,8 @@ pub async fn list(request: &RequestContext) -> Result<Response<Body>, ApiError> 
     let view = request.view()?;
     let options = ListOptions::parse(&request.info.query, false)?;
     let page = read(request, &options.read()?).await?;
-    request.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &request.headers).await)
+    request.audit.response(|| list::list_json(&page, &view));
+    Ok(list::list(page, view, &request.headers).await)
 }
 
 /// Reads a page.

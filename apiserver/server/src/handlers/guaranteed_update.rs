@@ -20,7 +20,7 @@ use crate::request::spans;
 
 /// What is to become of an object.
 #[derive(Clone, Debug)]
-pub enum Next {
+pub enum NextState {
     /// This state.
     Write(Object),
     /// It is to be removed; watchers see this last state.
@@ -43,7 +43,7 @@ pub trait Step {
     const PRIORITY: Priority = Priority::Ordinary;
 
     /// The next state, or the refusal.
-    fn next(&self, present: &Stored) -> impl Future<Output = Result<Next, ApiError>> + Send;
+    fn next(&self, present: &Stored) -> impl Future<Output = Result<NextState, ApiError>> + Send;
 }
 
 /// Applies `step` to the object under `key`, again whenever another write comes first. Fails with 504 if that happens
@@ -87,7 +87,7 @@ pub async fn run<S: Step + Sync>(
         if dry_run {
             return Ok(would_be(request, &present, next));
         }
-        if S::PRIORITY == Priority::Ordinary && matches!(next, Next::Write(_)) {
+        if S::PRIORITY == Priority::Ordinary && matches!(next, NextState::Write(_)) {
             quota::check_history_share(request)?;
         }
         let committed = commit(request, key, context, &present, next).await;
@@ -102,10 +102,10 @@ pub async fn run<S: Step + Sync>(
     }
 }
 
-fn would_be(request: &RequestContext, present: &Stored, next: Next) -> Outcome {
+fn would_be(request: &RequestContext, present: &Stored, next: NextState) -> Outcome {
     match next {
-        Next::Write(object) => Outcome::Stored(request.unstored(object, present.revision)),
-        Next::Delete(object) => Outcome::Deleted(request.unstored(object, present.revision)),
+        NextState::Write(object) => Outcome::Stored(request.unstored(object, present.revision)),
+        NextState::Delete(object) => Outcome::Deleted(request.unstored(object, present.revision)),
     }
 }
 
@@ -115,14 +115,14 @@ async fn commit(
     key: &str,
     context: WriteContext<'_>,
     present: &Stored,
-    next: Next,
+    next: NextState,
 ) -> Result<Option<Outcome>, StorageError> {
     match next {
-        Next::Write(object) => {
+        NextState::Write(object) => {
             let stored = write(request, key, context, present, object).await;
             stored.map(|stored| stored.map(Outcome::Stored))
         }
-        Next::Delete(object) => {
+        NextState::Delete(object) => {
             // The client gets the version at which it was last stored; watchers get that of the removal.
             let last = request.unstored(object.clone(), present.revision);
             let gone = swap(request, key, context, present, UpdateDecision::Delete(object)).await;

@@ -18,6 +18,7 @@ mod update;
 mod watch;
 
 pub use context::{RequestContext, Resource};
+use drydock_serving::request::info::Verb;
 pub use get::{ROOM as LIST_ROOM, budget as list_budget};
 
 use axum::body::Body;
@@ -25,7 +26,6 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, names};
 use http::Response;
 
-use crate::request::info::Verb;
 use crate::wire::body::RequestBody;
 
 /// Whether the body of a request with this verb is read.

@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::context::RequestContext;
-use super::guaranteed_update::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::update::changed;
 use super::{create, managed_fields, metadata, patched};
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
@@ -82,7 +82,7 @@ struct Patching<'a> {
 }
 
 impl Step for Patching<'_> {
-    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+    async fn next(&self, present: &Stored) -> Result<NextState, ApiError> {
         let present = present.object();
         let new = self.patched(&present)?;
         changed(self.request, new, &present, self.options).await

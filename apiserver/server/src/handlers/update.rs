@@ -5,20 +5,20 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::wire::negotiate::WireFormat;
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 
-use super::admit::Write;
+use super::admit::AdmittedWrite;
 use super::context::RequestContext;
-use super::guaranteed_update::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::{create, metadata, quota, size};
-use crate::admission::{Operation, Phase};
+use crate::admission::{AdmissionOperation, Phase};
 use crate::handlers::managed_fields;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, RequestBody};
 use crate::wire::codec;
-use crate::wire::negotiate::Format;
 
 /// PUT of an object or its status.
 pub async fn update(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
@@ -59,14 +59,14 @@ async fn create_instead(
 struct Replace<'a> {
     request: &'a RequestContext,
     body: &'a RequestBody,
-    format: Format,
+    format: WireFormat,
     /// The object of the body, until the first try takes it: there is hardly ever a second try.
     object: Mutex<Option<Object>>,
     options: &'a WriteOptions,
 }
 
 impl Step for Replace<'_> {
-    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+    async fn next(&self, present: &Stored) -> Result<NextState, ApiError> {
         let present = &*present.object();
         let object = self.object()?;
         metadata::check_uid(self.request, object.uid(), present.uid())?;
@@ -109,8 +109,8 @@ pub async fn changed(
     mut new: Object,
     old: &Object,
     options: &WriteOptions,
-) -> Result<Next, ApiError> {
-    let write = Write::of(request, Operation::Update, options);
+) -> Result<NextState, ApiError> {
+    let write = AdmittedWrite::of(request, AdmissionOperation::Update, options);
     request.mutate(write, Some(old), &mut new).await?;
     // Admission may have changed its namespace (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
     metadata::check_namespace(request, &mut new)?;
@@ -125,7 +125,7 @@ pub async fn changed(
     size::fit(request, &mut new, old)?;
     quota::check_growth(request, &new, old)?;
     request.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
-    Ok(if metadata::is_finished(&new, old) { Next::Delete(new) } else { Next::Write(new) })
+    Ok(if metadata::is_finished(&new, old) { NextState::Delete(new) } else { NextState::Write(new) })
 }
 
 fn prepare(request: &RequestContext, new: &mut Object, old: &Object) {

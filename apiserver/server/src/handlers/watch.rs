@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::wire::negotiate;
 use drydock_storage::storage::WatchFrom;
 use http::Response;
 use rand::RngExt;
@@ -12,8 +13,7 @@ use super::context::RequestContext;
 use super::selection;
 use crate::request::list_options::ListOptions;
 use crate::watch::{self, WatchOptions};
-use crate::wire::encode::ObjectView;
-use crate::wire::negotiate;
+use crate::wire::object::ObjectView;
 
 /// Shortest time of a watch that asks for none; the longest is twice that (kube-apiserver --min-request-timeout).
 const MIN_TIMEOUT: Duration = Duration::from_secs(1800);

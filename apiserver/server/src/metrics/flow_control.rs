@@ -53,7 +53,7 @@ struct Waited {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct RequestKindLabels {
     request_kind: &'static str,
 }
 
@@ -108,7 +108,8 @@ impl Levels {
             encoder.encode_descriptor(name, "Requests that are being answered", None, MetricType::Gauge)?;
         let [reading, mutating] = self.0.in_flight().now();
         for (request_kind, requests) in [("readOnly", reading), ("mutating", mutating)] {
-            ConstGauge::new(number(requests)).encode(metric.encode_family(&Kind { request_kind })?)?;
+            ConstGauge::new(number(requests))
+                .encode(metric.encode_family(&RequestKindLabels { request_kind })?)?;
         }
         Ok(())
     }

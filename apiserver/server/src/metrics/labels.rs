@@ -1,8 +1,7 @@
 //! The labels of requests, as k8s.io/apiserver pkg/endpoints/metrics has them.
 
+use drydock_serving::request::info::{RequestInfo, Verb};
 use prometheus_client::encoding::EncodeLabelSet;
-
-use crate::request::info::{RequestInfo, Verb};
 
 /// The labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

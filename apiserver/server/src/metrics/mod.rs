@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::kind::Names;
+use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_storage::cache;
 use http::{HeaderMap, Response, StatusCode};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -20,7 +21,6 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::flow_control::FlowControl;
-use crate::request::info::{RequestInfo, Verb};
 use labels::{DryRun, Labels, Terminated, Total, dry_run, labels};
 
 /// Labels of the watch metrics.

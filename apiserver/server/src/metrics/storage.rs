@@ -15,10 +15,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 /// The caches of all kinds.
 #[derive(Debug, Default)]
-pub(super) struct Caches(Vec<(Of, Arc<Cache>)>);
+pub(super) struct Caches(Vec<(CacheLabels, Arc<Cache>)>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
+struct CacheLabels {
     group: &'static str,
     resource: &'static str,
 }
@@ -31,10 +31,10 @@ struct Refused {
 }
 
 /// A figure of a cache.
-type Figure = fn(&Cache) -> &AtomicU64;
+type CacheFigure = fn(&Cache) -> &AtomicU64;
 
 /// What rises and falls, by name and with what it is.
-const GAUGES: [(&str, &str, Figure); 7] = [
+const GAUGES: [(&str, &str, CacheFigure); 7] = [
     ("apiserver_resource_objects", "Objects that are stored", |of| &of.objects),
     ("apiserver_watch_cache_resource_version", "Revision of the cache", |of| &of.revision),
     ("drydock_watch_cache_lag_revisions", "Revisions that the cache was behind when last looked at", |of| {
@@ -47,7 +47,7 @@ const GAUGES: [(&str, &str, Figure); 7] = [
 ];
 
 /// What only rises; the encoder appends `_total`.
-const COUNTERS: [(&str, &str, Figure); 4] = [
+const COUNTERS: [(&str, &str, CacheFigure); 4] = [
     ("apiserver_watch_cache_initializations", "Times that the cache was filled", |of| &of.fills),
     ("apiserver_terminated_watchers", "Watches that were ended as their history was gone", |of| {
         &of.expired_watchers
@@ -61,7 +61,7 @@ const COUNTERS: [(&str, &str, Figure); 4] = [
 ];
 
 /// Why a write is refused of which nothing was made.
-const REASONS: [(&str, Figure); 3] = [
+const REASONS: [(&str, CacheFigure); 3] = [
     ("queue-full", |of| &of.refused_busy),
     ("no-space", |of| &of.refused_full),
     ("closed", |of| &of.refused_closed),
@@ -70,7 +70,7 @@ const REASONS: [(&str, Figure); 3] = [
 impl Caches {
     /// The cache of one more kind.
     pub fn add(&mut self, names: &Names, cache: Arc<Cache>) {
-        self.0.push((Of { group: names.group, resource: names.plural }, cache));
+        self.0.push((CacheLabels { group: names.group, resource: names.plural }, cache));
     }
 }
 
@@ -92,7 +92,7 @@ impl Collector for Caches {
         let what = "Writes of which nothing was made: too many were waiting (429), no space was left (507), or the store takes none any more (503)";
         let mut metric =
             encoder.encode_descriptor("drydock_storage_refused_writes", what, None, MetricType::Counter)?;
-        for (Of { group, resource }, cache) in &self.0 {
+        for (CacheLabels { group, resource }, cache) in &self.0 {
             for (reason, figure) in REASONS {
                 let of = Refused { group, resource, reason };
                 ConstCounter::new(figure(cache).load(Relaxed)).encode(metric.encode_family(&of)?)?;

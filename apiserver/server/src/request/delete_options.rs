@@ -2,11 +2,11 @@
 
 use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_machinery::{ApiError, decode};
+use drydock_serving::request::query::Query;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::list_options;
-use super::query::Query;
 use super::write_options::{dry_run_error, dry_run_values};
 
 /// The options.

@@ -2,11 +2,11 @@
 
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_serving::request::query::Query;
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::{PageOptions, ReadAt, WatchFrom};
 
 use crate::request::continue_token::Continue;
-use crate::request::query::Query;
 
 /// The options, as they stand in the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

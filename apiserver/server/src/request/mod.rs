@@ -1,8 +1,4 @@
-//! What a request says of itself: the user, what is asked for, from where and with which options. Nothing here does I/O.
-
-pub mod info;
-pub mod query;
-pub mod user;
+//! The options of a request, and what the log and its answer say of it. Nothing here does I/O.
 
 pub mod continue_token;
 pub mod delete_options;

@@ -1,20 +1,16 @@
 //! What the server's own log says of requests: what they ask for, and their bodies only at high verbosity. Queries are
 //! left out: they may hold secrets.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use drydock_logging::target;
+use drydock_logging::target::{self, shown_body};
+use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_storage::backend::Revision;
 use http::StatusCode;
 use tracing::Span;
 
-use crate::request::info::{RequestInfo, Verb};
-
 /// An answer that takes longer than this is logged (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
 const SLOW: Duration = Duration::from_millis(500);
-/// Maximum bytes of a body that are logged.
-const MAX_BODY_SHOWN: usize = 8192;
 /// Maximum bytes of an audit id that are logged (k8s.io/apiserver pkg/audit, GetAuditIDTruncated).
 const ID: usize = 64;
 
@@ -61,11 +57,6 @@ pub fn received(body: &[u8]) {
     }
 }
 
-/// The first [`MAX_BODY_SHOWN`] bytes of a body, as text.
-pub(crate) fn shown_body(body: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(&body[..body.len().min(MAX_BODY_SHOWN)])
-}
-
 fn shown(audit_id: &str) -> &str {
     // Header values that are read as text are ASCII.
     audit_id.get(..ID).unwrap_or(audit_id)
@@ -73,4 +64,4 @@ fn shown(audit_id: &str) -> &str {
 
 #[cfg(test)]
 #[path = "spans_tests.rs"]
-pub(crate) mod tests;
+mod tests;

@@ -1,47 +1,12 @@
 //! What the levels of `-v` show of the server's own lines.
 
-use std::io;
-use std::sync::Arc;
-
+use drydock_logging::testing;
 use drydock_machinery::kind::Names;
 use drydock_storage::backend::BackendError;
 use drydock_storage::storage::StorageError;
-use parking_lot::Mutex;
-use tracing_subscriber::EnvFilter;
 
 use super::*;
 use crate::wire::storage_error;
-
-/// What is logged at a level.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    pub(crate) fn at(level: u8) -> (Log, tracing::subscriber::DefaultGuard) {
-        let log = Log::default();
-        let to = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(target::directives(level)))
-            .with_writer(move || to.clone())
-            .with_ansi(false)
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock()).into_owned()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 const NAMES: Names = Names {
     group: "example.com",
@@ -76,11 +41,12 @@ fn each_level_shows_a_line_of_the_server_that_the_level_below_lacks() {
         (8, "received {\"spec\": 1}"),
     ];
     for level in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] {
-        let (log, guard) = Log::at(level);
+        let (log, guard) = testing::log(&target::directives(level));
         serve();
         drop(guard);
+        let text = log.lines().concat();
         for (from, line) in of_levels {
-            assert_eq!(log.text().contains(line), from <= level, "-v {level}: {line}: {}", log.text());
+            assert_eq!(text.contains(line), from <= level, "-v {level}: {line}: {text}");
         }
     }
 }

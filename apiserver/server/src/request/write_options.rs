@@ -2,11 +2,10 @@
 
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_serving::request::query::Query;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use serde_json::Value;
-
-use crate::request::query::Query;
 
 /// What becomes of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

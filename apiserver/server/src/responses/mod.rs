@@ -19,28 +19,25 @@
 //! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open response and an upper
 //! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
 //! largest lose responses, those without progress for longest first, until all is within seven eighths of it. A user
-//! whose part is at most an equal share of that loses none. A user is [`crate::request::user::User::flow`].
+//! whose part is at most an equal share of that loses none. A user is [`drydock_serving::request::user::User::flow`].
 //!
 //! Frames are counted as they come, so that too many of them are noticed at once. Past states and waiting events are
 //! counted by the sweep each second.
 
 mod body;
-pub(crate) mod guards;
 mod open_response;
 mod open_responses;
 mod shedding;
-mod stream;
 mod sweep;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_storage::storage::Pinned;
+use parking_lot::Mutex;
 
 pub use body::{Piece, ResponseBody};
-pub use guards::InitialEvents;
 pub use open_responses::{Delivery, Limits, OpenResponses};
-pub use stream::{Connection, StreamExecutor};
 
 /// An extension of a response whose body streams.
 #[derive(Clone)]
@@ -81,5 +78,34 @@ impl Streaming {
         if let Some(initial) = &self.initial {
             initial.keep(guard, deadline);
         }
+    }
+}
+
+/// Keeps something, such as seats, until the initial events of a watch have been sent, at most until a deadline, or
+/// until the watch is over.
+#[derive(Clone, Default)]
+pub struct InitialEvents(Arc<Mutex<Option<Until>>>);
+
+struct Until {
+    until: Instant,
+    _guard: Box<dyn Send>,
+}
+
+impl InitialEvents {
+    /// Keeps `guard`, at most until `deadline`. A watch makes no progress while its client does not read, so the
+    /// sweep over the open responses enforces the deadline.
+    pub fn keep(&self, guard: impl Send + 'static, deadline: Instant) {
+        *self.0.lock() = Some(Until { until: deadline, _guard: Box::new(guard) });
+    }
+
+    /// Drops what is kept, because the events have been sent.
+    pub fn sent(&self) {
+        // Dropped without the lock.
+        let _guard = self.0.lock().take();
+    }
+
+    /// Drops what is kept if its deadline has passed.
+    fn expire(&self, now: Instant) {
+        let _guard = self.0.lock().take_if(|guard| guard.until <= now);
     }
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::Context;
 use std::time::{Duration, Instant};
 
+use drydock_serving::connection::{self, Connection, Http2Stream};
+use drydock_serving::request::user::User;
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
+use super::Streaming;
 use super::open_responses::{LATE, Shared};
-use super::stream::Http2Stream;
-use super::{Connection, Streaming, stream};
-use crate::request::user::User;
 
 /// Bytes that every open response counts for: its stream, its task, its head, a watch's entry in the cache's index of
 /// watchers, and [`SMALL`] bytes of frames.
@@ -121,7 +121,7 @@ impl ResponseAccount {
             connection,
             deadline,
             streaming,
-            stream: stream::current(),
+            stream: connection::current(),
             shared,
             slot,
             frames: AtomicUsize::new(0),

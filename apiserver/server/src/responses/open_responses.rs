@@ -6,6 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use drydock_serving::connection::Connection;
+use drydock_serving::request::user::User;
 use http::Response;
 use hyper::body::Body as _;
 use parking_lot::Mutex;
@@ -16,11 +18,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::sync::Notify;
 
+use super::Streaming;
 use super::body::ResponseBody;
 use super::open_response::{OpenResponse, ResponseAccount, Tracked};
-use super::{Connection, Streaming};
 use crate::metrics::Sizes;
-use crate::request::user::User;
 
 /// What open responses may hold.
 #[derive(Clone, Copy, Debug)]

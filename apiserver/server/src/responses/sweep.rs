@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use drydock_serving::connection::Connection;
+
+use super::OpenResponses;
 use super::open_response::{Ended, Look, ResponseAccount, Tracked};
 use super::open_responses::{Shared, Why};
 use super::shedding::{Row, to_shed};
-use super::{Connection, OpenResponses};
 
 /// Shortest time between two sweeps, however little room there is.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -9,6 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
 use bytes::{Buf, Bytes};
+use drydock_serving::connection::{Http2Stream, within};
+use drydock_serving::request::user::User;
 use drydock_storage::storage::Pinned;
 use http::Response;
 use hyper::body::{Body as _, Frame};
@@ -16,10 +18,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::open_response::{BASE, SMALL};
 use super::super::open_responses::LATE;
-use super::super::stream::{Http2Stream, within};
 use super::super::{Delivery, InitialEvents, Limits, Piece, ResponseBody, Streaming};
 use super::*;
-use crate::request::user::User;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

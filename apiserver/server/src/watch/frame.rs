@@ -5,14 +5,15 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::{Names, Now};
 use drydock_machinery::{ApiError, decode};
+use drydock_serving::wire::negotiate::{Output, Transform, WireFormat};
+use drydock_serving::wire::{protobuf, status};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use serde_json::json;
 
 use super::recent_frames::{Frame, RecentFrames};
 use crate::metrics::{KindEvents, WatchEvents};
-use crate::wire::encode::{self, ObjectView, object_bytes, protobuf};
-use crate::wire::negotiate::{Format, Output, Transform};
+use crate::wire::object::{ObjectView, object_bytes};
 
 /// Frames the events of one watch.
 pub struct Framer {
@@ -91,7 +92,7 @@ impl Framer {
     pub fn error(&self, error: &ApiError) -> Bytes {
         let output = Output { pretty: false, transform: Transform::None, ..self.view.output };
         let mut out = BytesMut::new();
-        self.event("ERROR", &encode::status_bytes(&error.status, output), &mut out);
+        self.event("ERROR", &status::encoded(&error.status, output), &mut out);
         out.freeze()
     }
 
@@ -101,7 +102,7 @@ impl Framer {
     }
 
     fn put(&self, type_: &str, object: &[u8], out: &mut BytesMut) {
-        if self.view.output.format == Format::Protobuf {
+        if self.view.output.format == WireFormat::Protobuf {
             return protobuf::watch_frame(out, type_, object);
         }
         out.reserve(object.len() + 40);

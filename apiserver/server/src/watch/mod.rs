@@ -21,6 +21,7 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Now;
+use drydock_serving::wire::negotiate::WireFormat;
 use drydock_storage::storage::{WatchEvent, Watcher};
 use drydock_storage::work_meter::WorkMeter;
 use http::header::CONTENT_TYPE;
@@ -31,8 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::WatchEvents;
 use crate::responses::{InitialEvents, Streaming};
-use crate::wire::encode::ObjectView;
-use crate::wire::negotiate::Format;
+use crate::wire::object::ObjectView;
 use backlog::Backlog;
 use frame::Framer;
 pub use recent_frames::RecentFrames;
@@ -69,7 +69,7 @@ const PIECE: usize = 16 * 1024;
 /// The response that streams a watch.
 pub fn response(options: WatchOptions) -> Response<Body> {
     let media_type = match options.view.output.format {
-        Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        WireFormat::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
     let initial = options.initial.then(InitialEvents::default);

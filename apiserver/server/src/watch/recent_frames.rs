@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use drydock_serving::wire::negotiate::WireFormat;
 use drydock_storage::storage::Stored;
 use parking_lot::Mutex;
-
-use crate::wire::negotiate::Format;
 
 /// Maximum frames that are kept. Watches that are further behind send several events at once, and no two send the
 /// same.
@@ -32,7 +31,7 @@ pub struct Frame {
 
 struct Framed {
     type_: &'static str,
-    format: Format,
+    format: WireFormat,
     /// Held, so that no other object can have its address.
     stored: Arc<Stored>,
     frame: Frame,
@@ -43,7 +42,7 @@ impl RecentFrames {
     pub fn frame(
         &self,
         type_: &'static str,
-        format: Format,
+        format: WireFormat,
         stored: &Arc<Stored>,
         make: impl FnOnce() -> Frame,
     ) -> Frame {
@@ -85,30 +84,30 @@ mod tests {
     fn a_frame_is_made_once_for_each_type_and_format() {
         let (recent_frames, stored) = (RecentFrames::default(), stored());
         let of = |type_, format, made| recent_frames.frame(type_, format, &stored, || frame(made)).bytes;
-        assert_eq!(of("ADDED", Format::Json, "one"), "one");
-        assert_eq!(of("ADDED", Format::Json, "anew"), "one");
-        assert_eq!(of("MODIFIED", Format::Json, "two"), "two");
-        assert_eq!(of("ADDED", Format::Protobuf, "three"), "three");
+        assert_eq!(of("ADDED", WireFormat::Json, "one"), "one");
+        assert_eq!(of("ADDED", WireFormat::Json, "anew"), "one");
+        assert_eq!(of("MODIFIED", WireFormat::Json, "two"), "two");
+        assert_eq!(of("ADDED", WireFormat::Protobuf, "three"), "three");
     }
 
     #[test]
     fn equal_objects_are_not_the_same() {
         let recent_frames = RecentFrames::default();
-        recent_frames.frame("ADDED", Format::Json, &stored(), || frame("one"));
-        let other = recent_frames.frame("ADDED", Format::Json, &stored(), || frame("two"));
+        recent_frames.frame("ADDED", WireFormat::Json, &stored(), || frame("one"));
+        let other = recent_frames.frame("ADDED", WireFormat::Json, &stored(), || frame("two"));
         assert_eq!(other, frame("two"));
     }
 
     #[test]
     fn a_few_are_kept_and_no_large_ones() {
         let recent_frames = RecentFrames::default();
-        recent_frames.frame("ADDED", Format::Json, &stored(), || Frame {
+        recent_frames.frame("ADDED", WireFormat::Json, &stored(), || Frame {
             bytes: vec![0; LARGE + 1].into(),
             object: LARGE,
         });
         assert!(recent_frames.frames.lock().is_empty());
         for _ in 0..FRAMES + 3 {
-            recent_frames.frame("ADDED", Format::Json, &stored(), || frame(""));
+            recent_frames.frame("ADDED", WireFormat::Json, &stored(), || frame(""));
         }
         assert_eq!(recent_frames.frames.lock().len(), FRAMES);
     }

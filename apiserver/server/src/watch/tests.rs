@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use drydock_machinery::kind::Now;
 use drydock_machinery::table::IncludeObject;
+use drydock_serving::wire::negotiate::{Output, Transform};
 use drydock_storage::backend::Revision;
 use futures::poll;
 use serde_json::Value;
 
 use super::*;
 use crate::testing::{Counting, kind, objects};
-use crate::wire::negotiate::{Output, Transform};
 
 /// A watcher that has all events at once, and then ends.
 struct Told(Vec<WatchEvent>);
@@ -54,9 +54,9 @@ fn options(kind: &Arc<Counting>, output: Output) -> WatchOptions {
 #[tokio::test]
 async fn other_tasks_run_while_a_watch_frames_what_it_has_to_decode() {
     for (format, transform) in [
-        (Format::Json, Transform::Table("v1")),
-        (Format::Json, Transform::Partial("v1")),
-        (Format::Protobuf, Transform::None),
+        (WireFormat::Json, Transform::Table("v1")),
+        (WireFormat::Json, Transform::Partial("v1")),
+        (WireFormat::Protobuf, Transform::None),
     ] {
         let kind = kind();
         let mut body = response(options(&kind, Output { format, pretty: false, transform })).into_body();
@@ -82,7 +82,7 @@ async fn other_tasks_run_while_a_watch_frames_what_it_has_to_decode() {
 async fn a_watched_table_tells_ages_at_the_time_of_each_event() {
     thread_local!(static SECONDS: Cell<i64> = const { Cell::new(0) });
     let clock = || Now::from_second(SECONDS.replace(SECONDS.get() + 1)).unwrap();
-    let output = Output { format: Format::Json, pretty: false, transform: Transform::Table("v1") };
+    let output = Output { format: WireFormat::Json, pretty: false, transform: Transform::Table("v1") };
     let body = response(WatchOptions { clock, ..options(&kind(), output) }).into_body();
     let shown = body.collect().await.unwrap().to_bytes();
     let events = serde_json::Deserializer::from_slice(&shown).into_iter::<Value>();
@@ -92,7 +92,8 @@ async fn a_watched_table_tells_ages_at_the_time_of_each_event() {
 
 #[tokio::test]
 async fn plain_json_is_framed_without_a_yield() {
-    let (kind, output) = (kind(), Output { format: Format::Json, pretty: false, transform: Transform::None });
+    let (kind, output) =
+        (kind(), Output { format: WireFormat::Json, pretty: false, transform: Transform::None });
     let mut body = response(options(&kind, output)).into_body();
     while let Poll::Ready(frame) = poll!(pin!(body.frame())) {
         if frame.is_none() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
+use drydock_serving::wire::negotiate::{MEDIA_TYPES, WireFormat};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
@@ -13,7 +14,6 @@ use hyper::body::Body as _;
 
 use crate::flow_control::fair_budget::{FairBudget, Holding};
 use crate::request::spans;
-use crate::wire::negotiate::{Format, MEDIA_TYPES};
 
 /// Largest body that is read (k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -97,12 +97,12 @@ fn make_room(all: &mut BytesMut, length: usize, announced: usize) {
 }
 
 /// The format of an object in the body; 415 for one that is not supported.
-pub fn format(headers: &HeaderMap) -> Result<Format, ApiError> {
+pub fn format(headers: &HeaderMap) -> Result<WireFormat, ApiError> {
     let media_type = media_type(headers);
     if media_type.is_empty() {
-        return Ok(Format::Json);
+        return Ok(WireFormat::Json);
     }
-    Format::of_media_type(&media_type).ok_or_else(|| ApiError::unsupported_media_type(&MEDIA_TYPES))
+    WireFormat::of_media_type(&media_type).ok_or_else(|| ApiError::unsupported_media_type(&MEDIA_TYPES))
 }
 
 /// The body's media type without parameters, in lower case.
@@ -117,11 +117,11 @@ mod tests {
     use std::convert::Infallible;
     use std::time::{Duration, Instant};
 
+    use drydock_serving::request::user::User;
     use futures::{FutureExt, StreamExt, stream};
 
     use super::*;
     use crate::flow_control::PriorityLevel;
-    use crate::request::user::User;
 
     fn chunked(chunks: Vec<Vec<u8>>) -> Body {
         Body::from_stream(stream::iter(chunks.into_iter().map(Ok::<_, Infallible>)))

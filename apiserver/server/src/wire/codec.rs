@@ -4,24 +4,24 @@ use bytes::Bytes;
 use drydock_machinery::decode::{self, Decoded};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::{ApiError, Object, protobuf};
+use drydock_serving::wire::negotiate::WireFormat;
 use serde_json::Value;
 
 use crate::request::warnings::Warnings;
 use crate::request::write_options::FieldValidation;
-use crate::wire::negotiate::Format;
 
 /// Decodes an object of `kind` from a body, with defaults.
 pub fn decode(
     body: &[u8],
-    format: Format,
+    format: WireFormat,
     kind: &dyn Kind,
     validation: FieldValidation,
     warnings: &Warnings,
 ) -> Result<Object, ApiError> {
     let decoded = match format {
-        Format::Json => decode::decode(body, decode::Format::Json, kind.names(), kind.schema())?,
-        Format::Yaml => decode::decode(body, decode::Format::Yaml, kind.names(), kind.schema())?,
-        Format::Protobuf => protobuf_object(body, kind)?,
+        WireFormat::Json => decode::decode(body, decode::Format::Json, kind.names(), kind.schema())?,
+        WireFormat::Yaml => decode::decode(body, decode::Format::Yaml, kind.names(), kind.schema())?,
+        WireFormat::Protobuf => protobuf_object(body, kind)?,
     };
     match (validation, decoded.strict_error(kind.names())) {
         (FieldValidation::Strict, Some(error)) => return Err(error),
@@ -52,12 +52,12 @@ fn protobuf_object(body: &[u8], kind: &dyn Kind) -> Result<Decoded, ApiError> {
 }
 
 /// A body of free form as a JSON tree.
-pub fn value(body: &[u8], format: Format) -> Result<Value, ApiError> {
+pub fn value(body: &[u8], format: WireFormat) -> Result<Value, ApiError> {
     match format {
-        Format::Json => decode::decode_value(body, decode::Format::Json),
-        Format::Yaml => decode::decode_value(body, decode::Format::Yaml),
+        WireFormat::Json => decode::decode_value(body, decode::Format::Json),
+        WireFormat::Yaml => decode::decode_value(body, decode::Format::Yaml),
         // The only message of free form that clients send is DeleteOptions.
-        Format::Protobuf => protobuf::decode_delete_options(body).map(Object::into_value),
+        WireFormat::Protobuf => protobuf::decode_delete_options(body).map(Object::into_value),
     }
 }
 

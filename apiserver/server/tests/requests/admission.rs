@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, NamespacePhase, Namespaces};
-use drydock_server::admission::{Admission, Attributes, Operation, Phase};
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation, Phase};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -19,13 +19,13 @@ struct Keeper(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Admission for Keeper {
-    async fn admit(&self, a: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, a: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let dry = if a.dry_run { " dry" } else { "" };
         let (operation, sub) = (a.operation.as_str(), a.subresource);
         self.0.lock().push(format!("{operation} {}/{} {sub} {}{dry}", a.namespace, a.name, a.user.name));
         a.warnings.add("asked");
         let kept = a.old.is_some_and(|o| o.labels().is_some_and(|l| l.contains_key("keep")));
-        if a.operation == Operation::Delete && kept {
+        if a.operation == AdmissionOperation::Delete && kept {
             return Err(ApiError::forbidden("test.io", "gadgets", a.object_name(), "it is kept"));
         }
         Ok(())
@@ -55,7 +55,7 @@ struct Holder {
 
 #[async_trait]
 impl Admission for Holder {
-    async fn admit(&self, a: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, a: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         if a.subresource != "status" {
             return Ok(());
         }
@@ -113,8 +113,8 @@ struct InPairs(tokio::sync::Barrier);
 
 #[async_trait]
 impl Admission for InPairs {
-    async fn admit(&self, a: &Attributes<'_>) -> Result<(), ApiError> {
-        if a.operation == Operation::Delete {
+    async fn admit(&self, a: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
+        if a.operation == AdmissionOperation::Delete {
             self.0.wait().await;
         }
         Ok(())
@@ -174,11 +174,11 @@ struct Mover;
 
 #[async_trait]
 impl Admission for Mover {
-    async fn admit(&self, _: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, _: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         Ok(())
     }
 
-    async fn mutate(&self, a: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+    async fn mutate(&self, a: &AdmissionAttributes<'_>) -> Result<Option<Object>, ApiError> {
         let Some(mut object) = a.new.cloned() else { return Ok(None) };
         let wanted = object.meta().and_then(|meta| meta.get("annotations")).cloned().unwrap_or_default();
         for field in ["namespace", "name"] {

@@ -8,14 +8,14 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
-use drydock_server::api_group::{ApiGroup, Request};
-use drydock_server::auth::authn::Caller;
-use drydock_server::auth::authz::CreateAuthorizer;
+use drydock_server::api_group::{ApiGroup, ApiRequest};
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::handlers::Resource;
 use drydock_server::handlers::fencing::FencingTokens;
-use drydock_server::request::info::RequestInfo;
-use drydock_server::request::user::User;
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::CreateAuthorizer;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{self, Config, WatchCache};
 use drydock_storage::fence::Fences;
@@ -128,7 +128,7 @@ impl Server {
         let user = User { name, groups, ..User::default() };
         let level = PriorityLevels::new(["controller", "leader", "second"].map(str::to_owned)).of(&user);
         let time = request.headers().get("x-seconds").map_or(34, |v| v.to_str().unwrap().parse().unwrap());
-        self.api.handle(Request::local(request, user, level, Duration::from_secs(time))).await
+        self.api.handle(ApiRequest::local(request, user, level, Duration::from_secs(time))).await
     }
 
     pub async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {

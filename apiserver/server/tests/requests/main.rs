@@ -17,6 +17,5 @@ mod mutation;
 mod patch;
 mod port;
 mod protobuf;
-mod reviews;
 mod update;
 mod watch;

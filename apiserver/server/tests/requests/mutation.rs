@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes, Operation, Phase};
+use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation, Phase};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -16,11 +16,11 @@ struct Labeller(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Admission for Labeller {
-    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, request: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         self.mutate(request).await.map(drop)
     }
 
-    async fn mutate(&self, request: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+    async fn mutate(&self, request: &AdmissionAttributes<'_>) -> Result<Option<Object>, ApiError> {
         let options = request.options.to_json(request.operation);
         self.0.lock().push(format!("{} {:?} {options}", request.operation.as_str(), request.name));
         let Some(mut object) = request.new.cloned() else { return Ok(None) };
@@ -51,9 +51,9 @@ struct Reader;
 
 #[async_trait]
 impl Admission for Reader {
-    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, request: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         let labelled = request.new.and_then(Object::labels).is_some_and(|labels| labels.contains_key("by"));
-        let unseen = request.operation != Operation::Delete && !labelled;
+        let unseen = request.operation != AdmissionOperation::Delete && !labelled;
         if unseen { Err(request.forbidden("it has no label")) } else { Ok(()) }
     }
 }

@@ -2,11 +2,11 @@
 
 use drydock_server::audit::policy_file;
 use drydock_server::request::continue_token::Continue;
-use drydock_server::request::info::RequestInfo;
 use drydock_server::request::list_options::ListOptions;
-use drydock_server::request::user::User;
 use drydock_server::request::write_options::{WriteKind, write_options};
-use drydock_server::wire::negotiate;
+use drydock_serving::request::info::RequestInfo;
+use drydock_serving::request::user::User;
+use drydock_serving::wire::negotiate;
 use drydock_storage::backend::Revision;
 use http::{HeaderMap, HeaderValue, Method, header};
 
@@ -26,7 +26,7 @@ pub fn continue_token(data: &[u8]) {
 pub fn accept(data: &[u8]) {
     let Ok(value) = HeaderValue::from_bytes(data) else { return };
     let headers = HeaderMap::from_iter([(header::ACCEPT, value)]);
-    let query = drydock_server::request::query::Query::parse("");
+    let query = drydock_serving::request::query::Query::parse("");
     let _ = negotiate::document(&headers, &query, false);
     let _ = negotiate::plain(&headers, &query);
     let _ = negotiate::stream(&headers, &query);

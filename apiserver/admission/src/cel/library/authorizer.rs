@@ -8,8 +8,8 @@ use cel::common::types::{CelBool, CelString, STRING_TYPE, Type};
 use cel::common::value::{CowVal, StaticVal};
 use cel::{DeclarationError, Env, ExecutionError};
 use drydock_machinery::names::{name_is_dns_label, name_is_dns_subdomain};
-use drydock_server::auth::authz::Attributes;
-use drydock_server::request::user::User;
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 
 use super::{argument, opaque};
 use crate::cel::value::Variable;
@@ -17,7 +17,7 @@ use crate::cel::value::Variable;
 /// Authorizes an action of a user. Implementations may block.
 pub trait BlockingAuthorizer: Send + Sync + 'static {
     /// Returns whether the action is allowed and why, or an error if the check failed.
-    fn authorize(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
+    fn authorize(&self, user: &User, about: &AuthorizationAttributes) -> Result<(bool, String), String>;
 }
 
 /// A user and the authorizer to ask, shared by all values that an expression derives from it.
@@ -59,7 +59,7 @@ struct GroupCheck(UserAuthorizer, String);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceCheck {
     user_authorizer: UserAuthorizer,
-    about: Attributes,
+    about: AuthorizationAttributes,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -81,8 +81,11 @@ pub fn authorizer(user_authorizer: UserAuthorizer) -> Variable {
 }
 
 /// Returns the variable `authorizer.requestResource`.
-pub fn request_resource(user_authorizer: UserAuthorizer, about: Attributes) -> Variable {
-    Box::new(ResourceCheck { user_authorizer, about: Attributes { version: "*".to_owned(), ..about } })
+pub fn request_resource(user_authorizer: UserAuthorizer, about: AuthorizationAttributes) -> Variable {
+    Box::new(ResourceCheck {
+        user_authorizer,
+        about: AuthorizationAttributes { version: "*".to_owned(), ..about },
+    })
 }
 
 fn type_of<T: StaticVal>() -> Type {
@@ -113,7 +116,12 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("resource", "groupcheck_resource", type_of::<GroupCheck>(), text(), |args| {
         let GroupCheck(user_authorizer, group) = argument::<GroupCheck>(&args, 0)?.clone();
         let resource = not_empty(text_of(&args, 1)?, "resource")?;
-        let about = Attributes { group, version: "*".to_owned(), resource, ..Attributes::default() };
+        let about = AuthorizationAttributes {
+            group,
+            version: "*".to_owned(),
+            resource,
+            ..AuthorizationAttributes::default()
+        };
         Ok(CowVal::owned(ResourceCheck { user_authorizer, about }))
     })?;
     env.add_member_overload(
@@ -156,7 +164,7 @@ fn declare_decisions(env: &mut Env) -> Result<(), DeclarationError> {
         let verb = text_of(&args, 1)?.to_owned();
         Ok(CowVal::owned(decide(
             user_authorizer,
-            &Attributes { path: path.clone(), verb, ..Attributes::default() },
+            &AuthorizationAttributes { path: path.clone(), verb, ..AuthorizationAttributes::default() },
         )))
     })?;
     env.add_overload(
@@ -166,7 +174,7 @@ fn declare_decisions(env: &mut Env) -> Result<(), DeclarationError> {
         |args| {
             let ResourceCheck { user_authorizer, about } = argument::<ResourceCheck>(&args, 0)?;
             let verb = text_of(&args, 1)?.to_owned();
-            Ok(CowVal::owned(decide(user_authorizer, &Attributes { verb, ..about.clone() })))
+            Ok(CowVal::owned(decide(user_authorizer, &AuthorizationAttributes { verb, ..about.clone() })))
         },
     )?;
     let decision = type_of::<DecisionValue>;
@@ -208,14 +216,14 @@ fn account<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executio
 
 fn with<'b, 'v>(
     args: &[CowVal<'_, '_>],
-    set: fn(&mut Attributes, String),
+    set: fn(&mut AuthorizationAttributes, String),
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let mut check = argument::<ResourceCheck>(args, 0)?.clone();
     set(&mut check.about, text_of(args, 1)?.to_owned());
     Ok(CowVal::owned(check))
 }
 
-fn decide(user_authorizer: &UserAuthorizer, about: &Attributes) -> DecisionValue {
+fn decide(user_authorizer: &UserAuthorizer, about: &AuthorizationAttributes) -> DecisionValue {
     match user_authorizer.authorizer.authorize(&user_authorizer.user, about) {
         Ok((allowed, reason)) => DecisionValue { allowed, reason, error: None },
         Err(why) => DecisionValue { allowed: false, reason: String::new(), error: Some(why) },

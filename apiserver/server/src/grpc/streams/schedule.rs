@@ -21,13 +21,13 @@ const ENDED: &str = "the rights of this stream could not be reviewed, as its use
 /// The questions, each of which is in the schedule or is being asked.
 #[derive(Default)]
 pub(super) struct Schedule {
-    questions: HashMap<Key, Entry>,
+    questions: HashMap<Key, ScheduledQuestion>,
     /// When each question that is not being asked has to be asked again.
     times: BTreeSet<(Instant, Key)>,
 }
 
 /// A question.
-pub(super) struct Entry {
+pub(super) struct ScheduledQuestion {
     question: Arc<StreamCondition>,
     /// The user that asked it first.
     pub(super) user: String,
@@ -57,7 +57,7 @@ impl Schedule {
         let entry = questions.entry(key).or_insert_with(|| {
             times.insert((due, key));
             let (question, user) = (Arc::new(question), user.to_owned());
-            Entry { question, user, due: Some(due), throttled: None, streams: HashMap::new() }
+            ScheduledQuestion { question, user, due: Some(due), throttled: None, streams: HashMap::new() }
         });
         if let Some(known) = entry.due.filter(|known| due < *known) {
             times.remove(&(known, key));
@@ -89,7 +89,7 @@ impl Schedule {
         key: &Key,
         answer: RecheckResult,
         now: Instant,
-    ) -> Option<(Entry, Status)> {
+    ) -> Option<(ScheduledQuestion, Status)> {
         let entry = self.questions.get_mut(key)?;
         let due = match answer {
             RecheckResult::Holds(until) => {
@@ -115,14 +115,18 @@ impl Schedule {
     }
 
     /// Removes a stream from a question, and the question with its last stream.
-    pub(super) fn leave(&mut self, key: &Key, stream: u64) -> (Option<Arc<Ending>>, Option<Entry>) {
+    pub(super) fn leave(
+        &mut self,
+        key: &Key,
+        stream: u64,
+    ) -> (Option<Arc<Ending>>, Option<ScheduledQuestion>) {
         let Some(entry) = self.questions.get_mut(key) else { return (None, None) };
         let ending = entry.streams.remove(&stream);
         let is_last = entry.streams.is_empty();
         (ending, if is_last { self.remove(key) } else { None })
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Entry> {
+    fn remove(&mut self, key: &Key) -> Option<ScheduledQuestion> {
         let entry = self.questions.remove(key)?;
         if let Some(due) = entry.due {
             self.times.remove(&(due, *key));

@@ -4,19 +4,23 @@
 
 use std::time::Duration;
 
+use drydock_serving::auth::authn::{Caller, Origin};
+use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::request::user::User;
 use tonic::{Code, Status};
 
 use super::schedule::THROTTLED;
 use super::*;
 use super::{MAX_QUESTIONS, MAX_STREAMS};
-use crate::auth::authn::{Caller, Origin};
-use crate::auth::authz::Attributes;
-use crate::request::user::User;
 
 fn question(name: &str) -> StreamCondition {
     let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });
     let caller = Caller::new(user.clone(), Origin::local(Duration::from_secs(60)));
-    let attributes = Attributes { resource: "things".into(), name: name.to_owned(), ..Attributes::default() };
+    let attributes = AuthorizationAttributes {
+        resource: "things".into(),
+        name: name.to_owned(),
+        ..AuthorizationAttributes::default()
+    };
     StreamCondition::Access { caller, user, attributes }
 }
 

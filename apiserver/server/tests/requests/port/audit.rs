@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_server::admission::{Admission, Attributes};
-use drydock_server::audit::{self, Audit, Counts, Mode, Out, file};
+use drydock_server::admission::{Admission, AdmissionAttributes};
+use drydock_server::audit::{self, Audit, AuditDestination, AuditMetrics, Mode, file};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -64,7 +64,7 @@ struct Panics;
 
 #[async_trait]
 impl Admission for Panics {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, attributes: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         attributes.audit.annotate("test.io/seen", attributes.operation.as_str());
         assert_ne!(attributes.object_name(), "panics", "as it was told");
         Ok(())
@@ -85,12 +85,12 @@ pub fn opened(
     let out = file::Options { path, max_age: 0, max_backups: 0, max_size: 100, compress: false };
     let options = audit::Options {
         policy_file: Some(policy_file),
-        out: Some(Out::File(out)),
+        out: Some(AuditDestination::File(out)),
         mode,
         longest: Some(longest),
         ..Default::default()
     };
-    Audit::open(&options, Counts::default()).unwrap().unwrap()
+    Audit::open(&options, AuditMetrics::default()).unwrap().unwrap()
 }
 
 #[tokio::test]

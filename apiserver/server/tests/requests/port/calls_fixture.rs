@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
-use drydock_server::grpc::{Read, Service};
-use drydock_server::request::user::User;
+use drydock_server::grpc::{ResourceRead, Service};
+use drydock_serving::request::user::User;
 use futures::{StreamExt, stream};
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
@@ -41,10 +41,10 @@ impl Service for Gadgets {
         }
     }
 
-    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status> {
+    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<ResourceRead>, tonic::Status> {
         let namespace =
             std::str::from_utf8(message).map_err(|_| tonic::Status::invalid_argument("not a text"))?;
-        let read = |resource: &str, namespace: &str| Read {
+        let read = |resource: &str, namespace: &str| ResourceRead {
             watch: path != GET && path != PANIC,
             group: "test.io".to_owned(),
             version: "v1".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drydock_server::serve::Bounds;
+use drydock_serving::serve::Bounds;
 use futures::FutureExt;
 use http::Request;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};

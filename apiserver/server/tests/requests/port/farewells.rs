@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_server::serve::Bounds;
+use drydock_serving::serve::Bounds;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::certificates::Authority;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use drydock_server::host::{self, KeepAlive};
+use drydock_serving::host::{self, KeepAlive};
 use futures::{AsyncBufReadExt, StreamExt};
 use http::Request;
 use kube::Client;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, AdmissionAttributes};
 
 use super::fixture::{Port, Settings};
 use super::frames::{Connection, Kind, cancel, frame};
@@ -148,7 +148,7 @@ impl Drop for Held {
 
 #[async_trait]
 impl Admission for HoldsUp {
-    async fn admit(&self, write: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(&self, write: &AdmissionAttributes<'_>) -> Result<(), ApiError> {
         if write.user.name == "tenant" {
             self.most.fetch_max(self.held.fetch_add(1, SeqCst) + 1, SeqCst);
             let _held = Held(self.held.clone());

@@ -1,0 +1,211 @@
+//! Who asks: front-proxy headers, then a client certificate, then a bearer token, then the anonymous user
+//! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
+
+mod caller;
+pub mod host_config;
+pub mod impersonation;
+pub mod peer;
+pub mod request_header;
+pub mod token;
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use drydock_machinery::ApiError;
+use http::HeaderMap;
+
+use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
+pub use caller::{Caller, Credential, Origin, ProvedBy};
+pub use host_config::{HostConfig, HostConfigSource};
+pub use impersonation::Impersonation;
+use peer::CertificateVerdict;
+pub use peer::{Certificates, Peer, Proof};
+pub use token::TokenReviewer;
+
+/// Group of all authenticated users.
+pub const AUTHENTICATED: &str = "system:authenticated";
+
+/// Authenticates requests.
+pub struct Authenticator {
+    config: HostConfigSource,
+    tokens: Option<TokenReviewer>,
+    anonymous: bool,
+    impersonation: Impersonation,
+}
+
+impl Authenticator {
+    /// `config` says which CAs are trusted; `tokens` asks the host about bearer tokens.
+    pub fn new(config: HostConfigSource, tokens: Option<TokenReviewer>, anonymous: bool) -> Self {
+        Self { config, tokens, anonymous, impersonation: Impersonation::default() }
+    }
+
+    /// Returns the user behind a request and what proves it, and removes the credentials from the headers. Fails with
+    /// 401 for wrong credentials, even where anonymous requests are allowed. A request with a token may wait for the
+    /// host's review for a part of the time before `deadline`.
+    pub async fn authenticate(
+        &self,
+        headers: &mut HeaderMap,
+        peer: &Peer,
+        deadline: Instant,
+    ) -> Result<(Caller, ProvedBy), ApiError> {
+        let (config, origin) = (self.config.current(), peer.origin(deadline));
+        let verdict = peer.verdict(&config, SystemTime::now());
+        let user = self.identify(headers, peer, &origin, (&config, &verdict)).await;
+        match &user {
+            _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
+            Ok((user, _)) if !user.is_anonymous() => peer.proves(Proof::User(user)),
+            Ok(_) => peer.proves(Proof::Nobody),
+            Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
+            // The host has not answered: it is not known.
+            Err(_) => {}
+        }
+        let (user, proved_by) = user?;
+        Ok((Caller::new(user, origin), proved_by))
+    }
+
+    /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
+    /// has not said whose are.
+    pub fn is_front_proxy(&self, peer: &Peer) -> bool {
+        let verdict = peer.verdict(&self.config.current(), SystemTime::now());
+        match &verdict.user {
+            _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
+            Some(user) => peer.proves(Proof::User(user)),
+            None => {}
+        }
+        verdict.is_front_proxy || (peer.shows_certificates() && !self.config.knows_its_cas())
+    }
+
+    async fn identify(
+        &self,
+        headers: &mut HeaderMap,
+        peer: &Peer,
+        origin: &Origin,
+        (config, verdict): (&HostConfig, &CertificateVerdict),
+    ) -> Result<(Arc<User>, ProvedBy), ApiError> {
+        let proxied = verdict.is_front_proxy.then(|| request_header::user(config, headers)).flatten();
+        request_header::strip(config, headers);
+        let (user, proved_by) = match (proxied, &verdict.user) {
+            (Some(user), _) => (Some(with_authenticated_group(user)), ProvedBy::Certificates),
+            (None, Some(user)) => (Some(user.clone()), ProvedBy::Certificates),
+            (None, None) => (self.by_token(headers, origin).await?, ProvedBy::Token),
+        };
+        headers.remove(http::header::AUTHORIZATION);
+        match user {
+            Some(user) => Ok((user, proved_by)),
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(cas_are_unknown()),
+            None if verdict.is_unknown => Err(ApiError::unauthorized()),
+            None if self.anonymous => Ok((Arc::new(anonymous()), ProvedBy::Nothing)),
+            None => Err(ApiError::unauthorized()),
+        }
+    }
+
+    /// Whether certificates still prove that the sender is this user, or a front proxy that speaks for the user. `None` while
+    /// the host has not said whose certificates are trusted.
+    pub fn certifies(&self, certificates: &Certificates, user: &User) -> Option<bool> {
+        if !self.config.knows_its_cas() {
+            return None;
+        }
+        let verdict = certificates.verdict(&self.config.current(), SystemTime::now());
+        Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
+    }
+
+    /// Decides who may act as which user.
+    pub fn impersonation(&self) -> &Impersonation {
+        &self.impersonation
+    }
+
+    /// The user of a token; see [`TokenReviewer::owner`].
+    pub async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+        match &self.tokens {
+            Some(reviewer) => reviewer.owner(token, origin).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Until when the user of a token is remembered.
+    pub fn known_until(&self, token: &str) -> Instant {
+        self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
+    }
+
+    async fn by_token(&self, headers: &HeaderMap, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+        let Some(token) = token::bearer(headers) else { return Ok(None) };
+        let Some(reviewer) = &self.tokens else { return Err(ApiError::unauthorized()) };
+        reviewer.review(token, origin).await.map(Some)
+    }
+}
+
+/// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take a
+/// 401 or 403 for the host's decision.
+fn cas_are_unknown() -> ApiError {
+    let unread = "this server has not read yet from the host whose certificates it may believe; try again";
+    ApiError::service_unavailable(unread).with_retry_after(1)
+}
+
+fn anonymous() -> User {
+    User { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..User::default() }
+}
+
+/// Adds `system:authenticated` unless the user is anonymous or already in it
+/// (k8s.io/apiserver pkg/authentication/group).
+fn with_authenticated_group(mut user: User) -> Arc<User> {
+    let known = user.groups.iter().any(|g| g == AUTHENTICATED || g == UNAUTHENTICATED);
+    if user.name != ANONYMOUS && !known {
+        user.groups.push(AUTHENTICATED.into());
+    }
+    Arc::new(user)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rustls::pki_types::pem::PemObject;
+
+    use rustls::pki_types::CertificateDer;
+
+    use super::*;
+    use crate::tls::{ClientCa, self_signed};
+
+    /// A CA, and a certificate by it.
+    fn issued() -> (ClientCa, Vec<CertificateDer<'static>>) {
+        let dir = tempfile::tempdir().unwrap();
+        let files = self_signed::ensure(dir.path(), &["localhost".to_owned()]).unwrap();
+        let ca = ClientCa::from_pem(&std::fs::read(dir.path().join("ca.crt")).unwrap()).unwrap();
+        (ca, vec![CertificateDer::from_pem_file(files.certificate).unwrap()])
+    }
+
+    /// Kubernetes answers 401 (x509.go: verifying certificate failed). This server once took such a caller for
+    /// anonymous: a client with an outdated certificate got 403 and not 401.
+    #[tokio::test]
+    async fn a_certificate_of_an_unknown_ca_is_not_anonymous() {
+        let (ca, _) = issued();
+        let (_, stranger) = issued();
+        let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
+            let authenticator = Authenticator::new(HostConfigSource::ready_with(config), None, true);
+            authenticator
+                .authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec()), Instant::now())
+                .await
+        };
+        let client_ca = || HostConfig { client_ca: Some(ca.clone()), ..HostConfig::default() };
+        assert_eq!(asked(client_ca(), &stranger).await.unwrap_err().code(), 401);
+        let proxy_ca = HostConfig { requestheader_ca: Some(ca.clone()), ..HostConfig::default() };
+        assert_eq!(asked(proxy_ca, &stranger).await.unwrap_err().code(), 401);
+        assert_eq!(asked(client_ca(), &[]).await.unwrap().0.user.name, ANONYMOUS);
+    }
+
+    /// For a moment after each start the aggregator's requests were answered 403, as anonymous ones.
+    #[tokio::test]
+    async fn a_certificate_is_not_judged_before_the_host_has_said_which_ca_is_its_own() {
+        let (ca, _) = issued();
+        let (_, stranger) = issued();
+        let flags = HostConfig { client_ca: Some(ca), ..HostConfig::default() };
+        let authenticator = Authenticator::new(HostConfigSource::new(flags), None, true);
+        let asked = async |certificates: &[CertificateDer<'static>]| {
+            authenticator
+                .authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec()), Instant::now())
+                .await
+        };
+        let refused = asked(&stranger).await.unwrap_err();
+        assert_eq!((refused.code(), refused.retry_after()), (503, Some(1)));
+        assert_eq!(asked(&[]).await.unwrap().0.user.name, ANONYMOUS);
+    }
+}

@@ -1,0 +1,193 @@
+//! Bearer tokens: the host's TokenReview, for our audiences, remembered for 10 s
+//! (k8s.io/apiserver pkg/authentication/token/cache, plugin/pkg/authenticator/token/webhook).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use drydock_machinery::ApiError;
+use http::HeaderMap;
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo};
+use kube::Client;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::Origin;
+use crate::auth::review::{
+    Answers, CacheLimits, HostAnswer, Payer, ReviewKey, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
+};
+use crate::request::user::User;
+
+/// How long an answer is used without asking again.
+const FRESH: Duration = Duration::from_secs(10);
+/// How long the user of a token is remembered: for so long the next review of it counts for that user, not for a
+/// stranger.
+const KNOWN: Duration = Duration::from_secs(3600);
+const CAPACITY: usize = 8192;
+/// Maximum bytes of a token. A longer one is refused without a review.
+const LONGEST: usize = 32 << 10;
+
+/// Asks the host whose token it is.
+pub struct TokenReviewer {
+    reviews: Arc<Reviews<TokenReview, Option<Arc<User>>>>,
+    cache: Arc<RememberedTokens>,
+    audiences: Option<Vec<String>>,
+}
+
+/// The host's answers, by hashes of tokens, so that no token stays in memory longer than its review. Known and unknown
+/// tokens are apart, as any client can make up unknown ones.
+struct RememberedTokens {
+    known: Mutex<Answers<Arc<User>>>,
+    unknown: Mutex<Answers<()>>,
+}
+
+/// What is remembered of a token.
+enum Remembered {
+    /// Its user; `None` if the host knows none.
+    Answer(Option<Arc<User>>),
+    /// The user that it had when the host was last asked.
+    Was(Arc<User>),
+    Nothing,
+}
+
+impl TokenReviewer {
+    /// Asks through `client`, which needs `create` on `tokenreviews` (ClusterRole system:auth-delegator), with a
+    /// permit of `limiter`.
+    pub fn new(client: Client, limiter: Arc<ReviewLimiter>) -> Self {
+        let known = CacheLimits { most: CAPACITY, fresh: FRESH, kept: KNOWN };
+        Self::remembering(known, CacheLimits { kept: FRESH, ..known }, client, limiter)
+    }
+
+    fn remembering(
+        known: CacheLimits,
+        unknown: CacheLimits,
+        client: Client,
+        limiter: Arc<ReviewLimiter>,
+    ) -> Self {
+        let (known, unknown) = (Mutex::new(Answers::new(known)), Mutex::new(Answers::new(unknown)));
+        Self {
+            reviews: Reviews::new(client, limiter),
+            cache: Arc::new(RememberedTokens { known, unknown }),
+            audiences: None,
+        }
+    }
+
+    /// Believes only tokens for one of these audiences; with none, those for the host's own.
+    #[must_use]
+    pub fn for_audiences(self, audiences: Vec<String>) -> Self {
+        Self { audiences: (!audiences.is_empty()).then_some(audiences), ..self }
+    }
+
+    /// The token's user, who is in `system:authenticated`; 401 if the host does not know it or cannot be asked, 429 if
+    /// too many tokens of the same origin wait to be asked about.
+    pub async fn review(&self, token: &str, origin: &Origin) -> Result<Arc<User>, ApiError> {
+        self.owner(token, origin).await?.ok_or_else(ApiError::unauthorized)
+    }
+
+    /// The token's user, `None` if the host knows of none; 401 if the host cannot be asked, 429 as for
+    /// [`review`](Self::review).
+    pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+        if token.len() > LONGEST {
+            return Ok(None);
+        }
+        let key = key_of(token);
+        let limiter = self.reviews.limiter();
+        let payer = match self.cache.get(&key) {
+            Remembered::Answer(answer) => return Ok(answer),
+            Remembered::Was(user) => limiter.user(&user),
+            Remembered::Nothing => Payer::stranger(origin),
+        };
+        let known = || match self.cache.get(&key) {
+            Remembered::Answer(answer) => Some(answer),
+            Remembered::Was(_) | Remembered::Nothing => None,
+        };
+        let review = || TokenReview {
+            spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: self.audiences.clone() },
+            ..TokenReview::default()
+        };
+        let (reviews, cache, put_key, stranger) =
+            (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
+        let audiences = self.audiences.clone();
+        let landed = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
+            // An answer that is too long is none: no user has so many groups.
+            let HostAnswer::Status(status) = answer else { return None };
+            let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
+            let user = is_known.then(|| user(status.user.unwrap_or_default()));
+            let payer = user.as_ref().map_or(stranger, |user| reviews.limiter().user(user));
+            cache.put(put_key, user.clone(), payer);
+            if user.is_some() {
+                permit.end_known();
+            }
+            Some(user)
+        };
+        let question = ReviewRequest { key: key.clone(), payer, origin };
+        let answer = self.reviews.answer(question, known, review, landed).await?;
+        answer.ok_or_else(ApiError::unauthorized)
+    }
+
+    /// Returns until when the user of the token is remembered. If it is not, returns the time for an answer that
+    /// comes now.
+    pub(super) fn known_until(&self, token: &str) -> Instant {
+        let known = self.cache.known.lock().fresh_until(&key_of(token));
+        known.unwrap_or_else(|| Instant::now() + FRESH)
+    }
+}
+
+impl RememberedTokens {
+    fn get(&self, key: &ReviewKey) -> Remembered {
+        let now = Instant::now();
+        if let Some((user, is_fresh)) = self.known.lock().get(key, now) {
+            let user = user.clone();
+            return if is_fresh { Remembered::Answer(Some(user)) } else { Remembered::Was(user) };
+        }
+        match self.unknown.lock().get(key, now) {
+            Some(_) => Remembered::Answer(None),
+            None => Remembered::Nothing,
+        }
+    }
+
+    fn put(&self, key: ReviewKey, user: Option<Arc<User>>, payer: Payer) {
+        let now = Instant::now();
+        match user {
+            Some(user) => {
+                let bytes = user.bytes();
+                self.known.lock().put(key, user, bytes, payer, now);
+            }
+            None => {
+                self.known.lock().remove(&key);
+                self.unknown.lock().put(key, (), 0, payer, now);
+            }
+        }
+    }
+}
+
+/// The token of `Authorization: Bearer TOKEN`, if there is one.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Whether the token is for one of our audiences. A host that names none has looked for its own audience alone, so that
+/// the token says nothing of ours (k8s.io/api authentication/v1, TokenReviewStatus.audiences).
+fn is_for(ours: Option<&[String]>, status: &TokenReviewStatus) -> bool {
+    let theirs = status.audiences.as_deref().unwrap_or_default();
+    ours.is_none_or(|ours| ours.iter().any(|audience| theirs.contains(audience)))
+}
+
+fn key_of(token: &str) -> ReviewKey {
+    Arc::from(Sha256::digest(token.as_bytes()).as_slice())
+}
+
+fn user(info: UserInfo) -> Arc<User> {
+    super::with_authenticated_group(User {
+        name: info.username.unwrap_or_default(),
+        uid: info.uid.unwrap_or_default(),
+        groups: info.groups.unwrap_or_default(),
+        extra: info.extra.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+#[path = "token_tests.rs"]
+mod tests;

@@ -1,0 +1,166 @@
+//! The host: the client that reaches it, and reflectors of its objects.
+//!
+//! It is reached over one HTTP/2 connection, as client-go does it. Nearly every request about a new name
+//! needs a review of access. Over HTTP/1 each review in flight would need a connection of its own, and the answer of
+//! a host whose machine has gone would be waited for forever.
+
+mod observe;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use drydock_logging::WatchFailures;
+use futures::{FutureExt, StreamExt};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Builder, Client as HttpClient};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::api::PartialObjectMeta;
+use kube::client::{Body, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::reflector::{Store, store};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
+use kube::{Api, Client, Config};
+use tower::timeout::TimeoutLayer;
+use tower::{BoxError, Layer, ServiceBuilder, service_fn};
+
+use observe::Observe;
+
+/// Longest time for a connection to be made, TLS included.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+/// Longest silence of a connection of kube's own client, which sends no pings. The host ends a watch before that
+/// (kube-runtime's watcher asks for 290 s).
+const SILENT_WATCH: Duration = Duration::from_secs(300);
+
+/// HTTP/2 keep-alive of a connection to the host: a host whose machine is gone would be waited for forever.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepAlive {
+    /// A connection that has been silent for so long is sent a ping
+    /// (k8s.io/apimachinery pkg/util/net, HTTP2_READ_IDLE_TIMEOUT_SECONDS).
+    pub interval: Duration,
+    /// It is closed when it does not answer within this time (HTTP2_PING_TIMEOUT_SECONDS).
+    pub timeout: Duration,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(30), timeout: Duration::from_secs(15) }
+    }
+}
+
+/// A client by `kubeconfig`, or by the in-cluster configuration, with a connection of its own. It never repeats a
+/// request: only the caller knows what may be sent again.
+pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    client_with(KeepAlive::default(), flag, kubeconfig).await
+}
+
+/// The same with other keep-alive times.
+pub async fn client_with(
+    keep_alive: KeepAlive,
+    flag: &str,
+    kubeconfig: Option<&Path>,
+) -> anyhow::Result<Client> {
+    let mut config = config(flag, kubeconfig).await?;
+    let from = kubeconfig.map(|file| format!("{flag} {}", file.display()));
+    let from = from.unwrap_or_else(|| "the in-cluster configuration".to_owned());
+    let observe = Observe::of(&config.cluster_url, from);
+    // kube's own client handles proxies, and credentials that expire.
+    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
+        config.default_retry = false;
+        config.connect_timeout = Some(CONNECTED_WITHIN);
+        (config.read_timeout, config.reset_reader_on_write) = (Some(SILENT_WATCH), true);
+        let namespace = config.default_namespace.clone();
+        let client = Client::try_from(config)?;
+        let service = service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        return Ok(Client::new(observe.layer(service), namespace));
+    }
+    over_http2(&config, keep_alive, observe).with_context(|| format!("{flag}: no client can be made of it"))
+}
+
+async fn config(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    let Some(file) = kubeconfig else {
+        return Config::incluster()
+            .with_context(|| format!("no {flag} given and not running in a cluster; give {flag}"));
+    };
+    let read = Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?;
+    Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("{flag}: {}", file.display()))
+}
+
+fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyhow::Result<Client> {
+    let connector = ServiceBuilder::new()
+        .map_future(Box::pin)
+        .layer(TimeoutLayer::new(CONNECTED_WITHIN))
+        .service(connector(config)?);
+    let http: HttpClient<_, Body> = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(keep_alive.interval)
+        .http2_keep_alive_timeout(keep_alive.timeout)
+        // After the host's GOAWAY, hyper takes a connection for idle although one answer has yet to come.
+        .http2_keep_alive_while_idle(true)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .layer(observe)
+        .service(http);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// HTTP/2 where the host speaks it, HTTP/1 where it does not.
+fn connector(config: &Config) -> anyhow::Result<HttpsConnector<HttpConnector>> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let mut https =
+        HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().with_context(|| format!("tls-server-name {name:?}"))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(https.enable_all_versions().wrap_connector(tcp))
+}
+
+/// Reflects the metadata of all objects of one of the host's kinds.
+pub struct Reflector<K>(Store<PartialObjectMeta<K>>)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + 'static;
+
+impl<K> Reflector<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
+{
+    /// Starts a task that reflects `what`. While the host cannot be reached it tries again with backoff, and logs that.
+    pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>) -> Self {
+        let (reader, writer) = store();
+        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let mut events = reflector(writer, events).boxed();
+        tokio::spawn(async move {
+            let mut failures = WatchFailures::default();
+            while let Some(event) = events.next().await {
+                if let Some(error) = failures.take_in(&event) {
+                    tracing::warn!(error, "cannot follow the host's {what}; trying again");
+                }
+            }
+        });
+        Self(reader)
+    }
+
+    /// Whether all objects are known.
+    pub fn ready(&self) -> bool {
+        self.0.wait_until_ready().now_or_never().is_some_and(|r| r.is_ok())
+    }
+
+    /// The objects that are known now.
+    pub fn known(&self) -> &Store<PartialObjectMeta<K>> {
+        &self.0
+    }
+}

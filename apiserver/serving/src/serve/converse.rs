@@ -1,0 +1,252 @@
+//! HTTP on one connection, from its first request to its end.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use http::{Request, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use super::connections::ConnectionStage;
+use super::deferred::DeferredConnection;
+use super::permit::ConnectionPermit;
+use super::unfinished_heads::FrameScanner;
+use super::windows::{Rewind, lowered};
+use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
+use super::{Bounds, RequestHandler};
+use crate::auth::authn::Peer;
+use crate::connection::StreamExecutor;
+use crate::guarded_body::guard;
+
+/// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
+const MAX_STREAMS: u32 = 1000;
+/// Bytes of a body that a client may send before the body is read. No memory budget counts them.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// The same for all bodies on a front proxy's connection: as much as all its streams together, so that a user whose
+/// requests wait does not hold up the bodies of others.
+const PROXY_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
+/// The same on any other connection.
+const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
+/// Time for the answer to a ping.
+const PONG: Duration = Duration::from_secs(20);
+/// Bytes of a request's head. The longest parts are a token, a URL with selectors, and values to impersonate.
+const HEAD_BYTES: u32 = 64 * 1024;
+/// The same for a front proxy, which sends a header for each group of a user, and some users are in hundreds
+/// (Go: http.DefaultMaxHeaderBytes is 1 MiB, for all of them together).
+const PROXY_HEAD_BYTES: u32 = 256 * 1024;
+/// Headers of an HTTP/1.1 request.
+const HEADERS: usize = 1024;
+/// Maximum requests of a front proxy that were cancelled before h2 handed them over. One turn of its connection reads
+/// less than 48 KiB, including what the turn before has left ([`super::write_coalescing`]), and a request and its
+/// cancellation take at least 25 bytes: there are never so many.
+const CANCELLED: usize = 4096;
+
+/// The client of a connection.
+pub(super) struct Client {
+    pub(super) peer: Arc<Peer>,
+    /// Whether it is a front proxy, or may be one because the host has not named the CAs yet.
+    pub(super) is_front_proxy: bool,
+}
+
+/// Why a connection is to end.
+enum EndOfConnection {
+    /// At once: the client does not read its answers.
+    Close,
+    /// When the requests that are under way have been answered.
+    Retire,
+    /// There have been no requests for too long.
+    Idle,
+}
+
+/// Answers the requests of one connection until it ends, idles, or the port stops.
+pub(super) async fn converse<A: RequestHandler>(
+    stream: TlsStream<TcpStream>,
+    client: Client,
+    handler: &Arc<A>,
+    permit: &Arc<ConnectionPermit>,
+    stop: &CancellationToken,
+    bounds: Bounds,
+) {
+    let (Client { peer, is_front_proxy }, requests) = (client, OpenRequestCount::default());
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let begun = tokio::select! {
+        begun = begin(stream, is_front_proxy && is_http2, bounds) => begun,
+        () = stop.cancelled() => return,
+    };
+    let Some(stream) = begun else { return };
+    let builder = http_settings(bounds, is_front_proxy);
+    let connection = peer.connection().clone();
+    let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
+        here.comes_to(ConnectionStage::Requesting);
+        here.close_if_overstayed(bounds.headers);
+        // Boxed: its state has many KiB, and the futures around it would move it.
+        Box::pin(async move {
+            let version = request.version();
+            let answer = handler.handle(request.map(Body::new), &peer).await;
+            // An HTTP/1.1 connection has one request at a time, so it is not retired: another connection would only
+            // cost another handshake.
+            if version == Version::HTTP_2 {
+                here.retire_if_nobodys();
+            }
+            Ok::<_, Infallible>(guard(answer, open))
+        })
+    });
+    let (stream, outbox) = coalesce(stream, is_http2.then(|| heads(permit.clone())));
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let mut serving = DeferredConnection::new(serving, outbox);
+    // The connection is polled for each request; these futures are polled only if they have been woken.
+    let mut notices = FuturesUnordered::from_iter([
+        connection.closed().map(|()| EndOfConnection::Close).boxed(),
+        farewell(permit, stop).map(|()| EndOfConnection::Retire).boxed(),
+        requests.idle(bounds.headers, bounds.idle).map(|()| EndOfConnection::Idle).boxed(),
+    ]);
+    let ended = loop {
+        let notice = tokio::select! {
+            biased;
+            ended = &mut serving => break ended,
+            Some(notice) = notices.next() => notice,
+        };
+        match notice {
+            EndOfConnection::Close => break Ok(()),
+            EndOfConnection::Retire => serving.connection.as_mut().graceful_shutdown(),
+            EndOfConnection::Idle => {
+                serving.connection.as_mut().graceful_shutdown();
+                // A request that the client sent before it saw the GOAWAY is still answered, within `bounds.headers`.
+                break tokio::time::timeout(bounds.headers, serving).await.unwrap_or(Ok(()));
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "connection ended");
+    }
+}
+
+/// Reports when a head begins on a connection and does not end in the bytes that are read with it, and when it ends.
+fn heads(permit: Arc<ConnectionPermit>) -> Seen {
+    let (mut scanner, mut before) = (FrameScanner::default(), false);
+    Box::new(move |bytes| {
+        let is_unfinished = scanner.scan(bytes);
+        if std::mem::replace(&mut before, is_unfinished) != is_unfinished {
+            permit.has_unfinished_head(is_unfinished);
+        }
+    })
+}
+
+/// Lowers the windows of a front proxy's connection ([`lowered`]). `None` if it sends nothing for too long, or fails.
+async fn begin(
+    stream: TlsStream<TcpStream>,
+    is_lowered: bool,
+    bounds: Bounds,
+) -> Option<Rewind<TlsStream<TcpStream>>> {
+    if !is_lowered {
+        return Some(Rewind::new(stream));
+    }
+    let begun = tokio::time::timeout(bounds.headers, lowered(stream)).await;
+    let begun = begun.unwrap_or_else(|elapsed| Err(elapsed.into()));
+    begun.inspect_err(|error| tracing::debug!(%error, "a front proxy's connection did not begin")).ok()
+}
+
+async fn farewell(permit: &ConnectionPermit, stop: &CancellationToken) {
+    tokio::select! {
+        () = permit.retired() => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// The client, as far as TLS shows it.
+pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Peer {
+    let (stream, session) = stream.get_ref();
+    let certificates = session.peer_certificates().unwrap_or_default();
+    let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
+    let peer = peer.observed_by(permit.clone());
+    match stream.peer_addr() {
+        Ok(address) => peer.at(address.ip()),
+        Err(_) => peer,
+    }
+}
+
+/// The limits of HTTP on a connection. A front proxy sends the requests of all users over one connection, so nothing
+/// that one user does may end it.
+fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<StreamExecutor> {
+    let (head, window) = match is_front_proxy {
+        true => (PROXY_HEAD_BYTES, PROXY_WINDOW),
+        false => (HEAD_BYTES, CONNECTION_WINDOW),
+    };
+    let mut builder = auto::Builder::new(StreamExecutor);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.headers)
+        .max_headers(HEADERS)
+        .max_buf_size(head as usize);
+    let mut http2 = builder.http2();
+    http2
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(head)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(window)
+        // More than the outbox takes would only wait.
+        .max_send_buf_size(WRITE_BUFFER)
+        .keep_alive_interval(bounds.idle)
+        .keep_alive_timeout(PONG);
+    if is_front_proxy {
+        http2
+            .max_pending_accept_reset_streams(CANCELLED)
+            // h2 counts these for as long as the connection lasts, so a long connection would reach any limit; the
+            // work for such a stream ends with the stream.
+            .max_local_error_reset_streams(None);
+    }
+    builder
+}
+
+/// Counts the requests of one connection.
+#[derive(Clone, Default)]
+struct OpenRequestCount(Arc<OpenRequests>);
+
+#[derive(Default)]
+struct OpenRequests {
+    open: AtomicUsize,
+    seen: AtomicUsize,
+}
+
+/// A request whose answer has not been sent.
+struct OpenRequest(Arc<OpenRequests>);
+
+impl OpenRequestCount {
+    /// A request has come.
+    fn open(&self) -> OpenRequest {
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        self.0.seen.fetch_add(1, Ordering::Relaxed);
+        OpenRequest(self.0.clone())
+    }
+
+    /// Ends when no request has come within `first`, or when there has been none for `idle` or up to twice that.
+    async fn idle(&self, first: Duration, idle: Duration) {
+        tokio::time::sleep(first).await;
+        let mut seen = 0;
+        while self.0.open.load(Ordering::Relaxed) > 0 || self.0.seen.load(Ordering::Relaxed) != seen {
+            seen = self.0.seen.load(Ordering::Relaxed);
+            tokio::time::sleep(idle).await;
+        }
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,143 @@
+//! Heads of HTTP/2 requests that have begun and not ended.
+//!
+//! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection
+//! takes no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by
+//! which its length is bounded, and a connection that has one may stay open for minutes. So there are at most
+//! [`UNFINISHED_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection
+//! that is open for longest.
+
+use std::sync::Arc;
+
+use crate::request::user::Network;
+
+use super::groups::{Groups, Id};
+
+/// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
+const UNFINISHED_HEADS_MAX: usize = 256;
+/// Bytes of what a client says first (RFC 9113, section 3.4), and of the head of a frame.
+const PREFACE: usize = 24;
+const FRAME_HEAD: usize = 9;
+/// Types of frames that are parts of a head, and the flag of the last one.
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+
+/// The owner of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Owner {
+    /// It has authenticated no user.
+    Address(Network),
+    /// The flow of its user.
+    User(Arc<str>),
+}
+
+/// The connections with a head that has not ended, by owner.
+#[derive(Default)]
+pub(super) struct UnfinishedHeads(Groups<Owner>);
+
+impl UnfinishedHeads {
+    /// Records that a head has begun on a connection. Returns the connection that has to be closed for it, if any.
+    pub(super) fn begin(&mut self, owner: &Owner, id: Id) -> Option<Id> {
+        self.0.insert(owner, (id, id));
+        if self.0.total() <= UNFINISHED_HEADS_MAX {
+            return None;
+        }
+        self.0.largest().and_then(|owner| self.0.oldest(owner)).map(|(_, id)| id)
+    }
+
+    /// Records that the head, or its connection, has ended.
+    pub(super) fn end(&mut self, owner: &Owner, id: Id) {
+        self.0.remove(owner, (id, id));
+    }
+}
+
+/// Follows the frames that a client sends.
+pub(super) struct FrameScanner {
+    /// Bytes before the head of the next frame.
+    skip: usize,
+    head: [u8; FRAME_HEAD],
+    /// Number of bytes of `head` that have come.
+    known: usize,
+    is_unfinished: bool,
+}
+
+impl Default for FrameScanner {
+    fn default() -> Self {
+        Self { skip: PREFACE, head: [0; FRAME_HEAD], known: 0, is_unfinished: false }
+    }
+}
+
+impl FrameScanner {
+    /// Scans the next bytes. Returns whether a head has begun and not ended by their end.
+    pub(super) fn scan(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            let part = (FRAME_HEAD - self.known).min(bytes.len());
+            self.head[self.known..self.known + part].copy_from_slice(&bytes[..part]);
+            self.known += part;
+            bytes = &bytes[part..];
+            if self.known == FRAME_HEAD {
+                self.known = 0;
+                self.frame();
+            }
+        }
+        self.is_unfinished
+    }
+
+    fn frame(&mut self) {
+        let [a, b, c, kind, flags, ..] = self.head;
+        self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
+        if matches!(kind, HEADERS | CONTINUATION) {
+            self.is_unfinished = flags & END_HEADERS == 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, length: usize) -> Vec<u8> {
+        let length = u32::try_from(length).map(u32::to_be_bytes).unwrap_or_default();
+        let mut frame = [&length[1..], &[kind, flags, 0, 0, 0, 1]].concat();
+        frame.resize(FRAME_HEAD + u32::from_be_bytes(length) as usize, HEADERS);
+        frame
+    }
+
+    #[test]
+    fn a_head_is_half_until_its_last_frame_however_the_bytes_come() {
+        let parts = [
+            (vec![b'x'; PREFACE], false),
+            (frame(4, 0, 18), false),
+            (frame(HEADERS, END_HEADERS, 300), false),
+            (frame(0, 0, 16_384), false),
+            (frame(HEADERS, 0, 100), true),
+            (frame(CONTINUATION, 0, 0), true),
+            (frame(CONTINUATION, END_HEADERS, 5), false),
+            (frame(HEADERS, 1, 16_384), true),
+        ];
+        for size in [1, 7, 1_000, 100_000] {
+            let mut scanner = FrameScanner::default();
+            for (part, expected) in &parts {
+                let half = part.chunks(size).map(|piece| scanner.scan(piece)).last();
+                assert_eq!(half, Some(*expected), "{} bytes in pieces of {size}", part.len());
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_has_most_loses_the_first() {
+        let mut heads = UnfinishedHeads::default();
+        let (many, other) = (Owner::User("many".into()), Owner::User("other".into()));
+        assert_eq!(heads.begin(&other, 0), None);
+        for id in 1..UNFINISHED_HEADS_MAX as Id {
+            assert_eq!(heads.begin(&many, id), None);
+        }
+        assert_eq!(heads.begin(&other, 1_000), Some(1));
+        heads.end(&many, 1);
+        heads.end(&other, 1_000);
+        assert_eq!(heads.begin(&many, 2_000), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! Certificates made when the admin gives none: a CA of our own and a serving certificate under it, kept in --cert-dir.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+/// Where the made files are.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// PEM certificate chain to serve.
+    pub certificate: PathBuf,
+    /// Its PEM private key.
+    pub key: PathBuf,
+    /// The CA that clients trust: goes into the APIService's caBundle.
+    pub ca: PathBuf,
+}
+
+/// Days before its end at which a serving certificate is replaced.
+const RENEW_BEFORE_DAYS: u64 = 30;
+const SERVING_DAYS: u64 = 365;
+const CA_DAYS: u64 = 3650;
+const DAY: Duration = Duration::from_secs(86_400);
+/// How often a running server looks whether its certificate has to be replaced.
+const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
+
+/// Makes `ca.crt`, `tls.crt` and `tls.key` in `dir` (and keeps the CA's key beside them, readable by the owner
+/// alone), or keeps those there as long as they fit each other, serve all of `names` and do not end soon. What a
+/// crash has left incomplete is made anew.
+pub fn ensure(dir: &Path, names: &[String]) -> io::Result<Files> {
+    fs::create_dir_all(dir)?;
+    let files = Files { certificate: dir.join("tls.crt"), key: dir.join("tls.key"), ca: dir.join("ca.crt") };
+    if serves(&files, names) {
+        return Ok(files);
+    }
+    let ca_key = dir.join("ca.key");
+    let signed = make_serving(&files, &ca_key, names);
+    if signed.is_err() || !serves(&files, names) {
+        make_ca(&files.ca, &ca_key)
+            .and_then(|()| make_serving(&files, &ca_key, names))
+            .map_err(io::Error::other)?;
+    }
+    Ok(files)
+}
+
+/// Replaces the serving certificate before it expires, until the future is dropped; [`super::ServingCertificate`] reads
+/// the files again.
+pub async fn renew(dir: PathBuf, names: Vec<String>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Err(error) = ensure(&dir, &names) {
+            tracing::error!(%error, dir = %dir.display(), "the serving certificate cannot be renewed");
+        }
+    }
+}
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+fn make_ca(certificate: &Path, key: &Path) -> Result<(), AnyError> {
+    let pair = KeyPair::generate()?;
+    let mut params = CertificateParams::default();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, format!("drydock-ca@{}", jiff::Timestamp::now().as_second()));
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    set_validity(&mut params, CA_DAYS);
+    write_file(key, pair.serialize_pem().as_bytes(), 0o600)?;
+    write_file(certificate, params.self_signed(&pair)?.pem().as_bytes(), 0o644)?;
+    Ok(())
+}
+
+fn make_serving(files: &Files, ca_key: &Path, names: &[String]) -> Result<(), AnyError> {
+    let ca_pem = fs::read_to_string(&files.ca)?;
+    let issuer = Issuer::from_ca_cert_pem(&ca_pem, KeyPair::from_pem(&fs::read_to_string(ca_key)?)?)?;
+    let pair = KeyPair::generate()?;
+    let mut params = CertificateParams::new(names.to_vec())?;
+    params.distinguished_name.push(DnType::CommonName, names.first().map_or("drydock", String::as_str));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    set_validity(&mut params, SERVING_DAYS);
+    let certificate = params.signed_by(&pair, &issuer)?;
+    write_file(&files.key, pair.serialize_pem().as_bytes(), 0o600)?;
+    write_file(&files.certificate, certificate.pem().as_bytes(), 0o644)?;
+    Ok(())
+}
+
+fn set_validity(params: &mut CertificateParams, days: u64) {
+    let start = SystemTime::now() - Duration::from_secs(3600);
+    params.not_before = start.into();
+    params.not_after = (start + DAY * days as u32).into();
+}
+
+/// Whether a client that trusts the CA is well served with the certificate, and will be for a while.
+fn serves(files: &Files, names: &[String]) -> bool {
+    served(files, names).is_ok()
+}
+
+fn served(files: &Files, names: &[String]) -> Result<(), AnyError> {
+    let pair = super::read(&files.certificate, &files.key)?;
+    let leaf = pair.cert.first().ok_or("no certificate")?;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+    let then = SystemTime::now() + DAY * RENEW_BEFORE_DAYS as u32;
+    let then = UnixTime::since_unix_epoch(then.duration_since(SystemTime::UNIX_EPOCH)?);
+    for name in names {
+        let name = ServerName::try_from(name.as_str())?;
+        verifier.verify_server_cert(leaf, &[], &name, &[], then)?;
+    }
+    Ok(())
+}
+
+/// Writes beside the target and renames, so that no reader sees half a file. The name beside it is the target's
+/// alone, and what a crash left there is removed: a file that is there already keeps its permissions.
+fn write_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn names() -> Vec<String> {
+        ["drydock.example.svc", "localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec()
+    }
+
+    fn contents(files: &Files) -> [Vec<u8>; 3] {
+        [&files.ca, &files.certificate, &files.key].map(|file| fs::read(file).unwrap())
+    }
+
+    #[test]
+    fn what_serves_is_kept_and_another_name_gets_another_certificate() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = contents(&ensure(dir.path(), &names()).unwrap());
+        assert_eq!(contents(&ensure(dir.path(), &names()).unwrap()), first);
+        let more = [names(), vec!["other.example".to_owned()]].concat();
+        let second = contents(&ensure(dir.path(), &more).unwrap());
+        assert_eq!(second[0], first[0], "the CA stays");
+        assert_ne!(second[1], first[1]);
+    }
+
+    #[test]
+    fn what_a_crash_left_between_key_and_certificate_is_made_anew() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let files = ensure(dir.path(), &names()).unwrap();
+        let foreign = ensure(other.path(), &names()).unwrap();
+        for (file, with) in [
+            (files.key.clone(), &foreign.key),
+            (files.ca.clone(), &foreign.ca),
+            (dir.path().join("ca.key"), &other.path().join("ca.key")),
+        ] {
+            fs::copy(with, &file).unwrap();
+            fs::remove_file(&files.certificate).unwrap();
+            ensure(dir.path(), &names()).unwrap();
+            assert!(serves(&files, &names()), "{}", file.display());
+        }
+        fs::write(&files.certificate, "half a certifi").unwrap();
+        ensure(dir.path(), &names()).unwrap();
+        assert!(serves(&files, &names()));
+    }
+
+    #[test]
+    fn keys_are_the_owners_alone_whatever_lay_there() {
+        let dir = tempfile::tempdir().unwrap();
+        for stale in ["tls.new", "tls.key.new", "ca.key.new"] {
+            fs::write(dir.path().join(stale), "x").unwrap();
+        }
+        let files = ensure(dir.path(), &names()).unwrap();
+        for key in [files.key, dir.path().join("ca.key")] {
+            assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600, "{}", key.display());
+        }
+    }
+}
