@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for TypeMetaSeed {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TypeMeta, A::Error> {
         let mut type_meta = TypeMeta::default();
-        while let Some(key) = map.next_key_seed(super::key::KeySeed)? {
+        while let Some(key) = map.next_key_seed(super::seed::KeySeed)? {
             match key.as_str() {
                 "apiVersion" => type_meta.api_version = text(&key, map.next_value()?)?,
                 "kind" => type_meta.kind = text(&key, map.next_value()?)?,
