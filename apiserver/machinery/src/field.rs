@@ -82,19 +82,6 @@ impl Error {
     pub fn too_many(path: Path, actual: usize, max: usize) -> Self {
         Self { kind: ErrorType::TooMany(actual, max), path, value: None, detail: String::new() }
     }
-    /// `path: Too few: actual: must have at least min items`
-    pub fn too_few(path: Path, actual: usize, min: usize) -> Self {
-        Self { kind: ErrorType::TooFew(actual, min), path, value: None, detail: String::new() }
-    }
-    /// `path: Invalid value: "value": detail`, with the cause `FieldValueTypeInvalid`
-    pub fn type_invalid(path: Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorType::TypeInvalid,
-            path,
-            value: Some(ShownValue::of(&value.into())),
-            detail: cut(detail.into(), SHOWN_MAX),
-        }
-    }
     /// `path: Not found: "value"`
     pub fn not_found(path: Path, value: impl Into<Value>) -> Self {
         Self {
@@ -113,7 +100,7 @@ impl Error {
     pub fn body(&self) -> String {
         let mut body = self.kind.title().to_owned();
         let value = match (&self.kind, &self.value) {
-            (ErrorType::TooMany(actual, _) | ErrorType::TooFew(actual, _), _) => Some(actual.to_string()),
+            (ErrorType::TooMany(actual, _), _) => Some(actual.to_string()),
             (kind, Some(value)) if kind.shows_value() => Some(value.to_string()),
             _ => None,
         };
