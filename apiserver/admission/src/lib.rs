@@ -9,21 +9,18 @@
 //!     ▼
 //!   ArcSwap<snapshot>
 //!     │ policy, webhook                    run for each write; nothing is done if the snapshot is empty
-//!     ├── matching      which requests a policy or webhook applies to
-//!     ├── conditions    match conditions
+//!     ├── matching      which requests a policy or webhook applies to, with match conditions
 //!     └── cel           expressions
 //! ```
 
 mod audit_annotation;
 mod caller_authorizer;
 pub mod cel;
-mod conditions;
 mod input;
 mod matching;
 mod metrics;
 mod namespaces;
 pub mod policy;
-mod readiness;
 mod reflectors;
 mod request;
 #[cfg(test)]

@@ -6,9 +6,8 @@ use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::cel::{ComposedVariable, Expression};
-use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
-use crate::matching::Criteria;
+use crate::matching::{Criteria, MatchCondition};
 
 use super::params::Params;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::compiled::{FailurePolicy, Policy, Validation};
 use crate::cel::{Activation, EvaluationResult, Expression};
-use crate::conditions;
+use crate::matching;
 use crate::input::Input;
 
 /// The cost budget of all validations of one request, and separately of all audit annotations.
@@ -65,8 +65,8 @@ fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<b
         return Ok(true);
     }
     let composed = policy.composed.clone();
-    let mut activation = input.activation(&Value::Null, params, composed, conditions::BUDGET)?;
-    conditions::all_true(&policy.conditions, &mut activation)
+    let mut activation = input.activation(&Value::Null, params, composed, matching::CONDITIONS_BUDGET)?;
+    matching::all_conditions_true(&policy.conditions, &mut activation)
 }
 
 /// The verdict of a policy that could not be evaluated at all.

@@ -23,7 +23,7 @@ use crate::cel::stack;
 use crate::input::Input;
 use crate::metrics::Metrics;
 use crate::namespaces::{NamespaceSource, RequestNamespace};
-use crate::readiness::Readiness;
+use crate::reflectors::Readiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, Policy, PolicyHook};
 use decision::{PolicyDenial, PolicyResults};

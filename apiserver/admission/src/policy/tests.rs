@@ -23,7 +23,7 @@ use crate::input::Input;
 use crate::matching::Criteria;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
-use crate::readiness::Readiness;
+use crate::reflectors::Readiness;
 use crate::testing::{Request, widget};
 
 struct NeverAllows;

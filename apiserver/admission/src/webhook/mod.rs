@@ -27,12 +27,12 @@ pub use validating::ValidatingWebhooks;
 
 use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
-use crate::conditions;
+use crate::matching;
 use crate::input::Input;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
-use crate::readiness::Readiness;
+use crate::reflectors::Readiness;
 use configuration::Webhook;
 use error::WebhookError;
 use review::WebhookResponse;
@@ -68,8 +68,8 @@ impl Webhooks {
         let (input, evaluated) =
             (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
         let held = stack::on_evaluation_thread(request.deadline, move || {
-            let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
-            conditions::all_true(&evaluated.conditions, &mut activation)
+            let mut activation = input.activation(&Value::Null, None, Arc::new([]), matching::CONDITIONS_BUDGET)?;
+            matching::all_conditions_true(&evaluated.conditions, &mut activation)
         });
         match held.await.and_then(|held| held) {
             Ok(held) => Ok(held),

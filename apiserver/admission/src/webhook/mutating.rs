@@ -18,7 +18,7 @@ use super::{Webhooks, source};
 use crate::AdmissionHost;
 use crate::audit_annotation;
 use crate::policy::FailurePolicy;
-use crate::readiness::Readiness;
+use crate::reflectors::Readiness;
 
 const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
 const PATCH: &str = "patch.webhook.admission.k8s.io/";

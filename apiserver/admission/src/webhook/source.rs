@@ -18,8 +18,7 @@ use super::configuration::{self, Webhook};
 use crate::AdmissionHost;
 use crate::cel::stack;
 use crate::matching::ServedKinds;
-use crate::readiness::Readiness;
-use crate::reflectors::HostReflector;
+use crate::reflectors::{HostReflector, Readiness};
 
 /// Pause before the next attempt if no thread for compiling could be started.
 const RETRY: Duration = Duration::from_secs(1);

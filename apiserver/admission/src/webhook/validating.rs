@@ -14,7 +14,7 @@ use super::error::WebhookError;
 use super::{Webhooks, source};
 use crate::AdmissionHost;
 use crate::policy::FailurePolicy;
-use crate::readiness::Readiness;
+use crate::reflectors::Readiness;
 
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
