@@ -14,7 +14,6 @@
 //! ```
 
 mod audit_annotation;
-mod caller_authorizer;
 pub mod cel;
 mod input;
 mod matching;
@@ -22,7 +21,6 @@ mod metrics;
 mod namespaces;
 pub mod policy;
 mod reflectors;
-mod request;
 #[cfg(test)]
 mod testing;
 pub mod webhook;
@@ -32,7 +30,7 @@ use std::sync::Arc;
 use drydock_server::generic::Server;
 use kube::Client;
 
-use caller_authorizer::AuthorizerFactory;
+use input::AuthorizerFactory;
 use metrics::Metrics;
 use namespaces::NamespaceSource;
 use policy::Policies;
@@ -52,7 +50,7 @@ pub struct AdmissionHost {
 /// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not
 /// run.)
 pub fn install(server: &mut Server) {
-    let authorizer_factory = caller_authorizer::authorizer_factory(server.authorizer());
+    let authorizer_factory = input::authorizer_factory(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());
     let metrics = Metrics::default();
     metrics.register(server.metrics().registry());

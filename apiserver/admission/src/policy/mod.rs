@@ -18,9 +18,8 @@ use drydock_server::admission::{Admission, Attributes};
 use serde_json::Value;
 
 use crate::AdmissionHost;
-use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
-use crate::input::Input;
+use crate::input::{AuthorizerFactory, Input};
 use crate::metrics::Metrics;
 use crate::namespaces::{NamespaceSource, RequestNamespace};
 use crate::reflectors::Readiness;

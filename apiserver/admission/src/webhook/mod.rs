@@ -25,10 +25,9 @@ use serde_json::Value;
 pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
-use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
 use crate::matching;
-use crate::input::Input;
+use crate::input::{AuthorizerFactory, Input};
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
