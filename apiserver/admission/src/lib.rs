@@ -13,7 +13,6 @@
 //!     └── cel           expressions
 //! ```
 
-mod audit_annotation;
 pub mod cel;
 mod input;
 mod matching;

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusCause;
+use drydock_machinery::{ApiError, go_json};
 use drydock_server::admission::Attributes;
 use serde::Serialize;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
 use super::evaluate::{Annotation, Objection, PolicyVerdict};
-use crate::audit_annotation;
 use crate::metrics::Metrics;
 
 /// Longest value of an audit annotation, in bytes.
@@ -135,7 +134,7 @@ impl<'a> PolicyResults<'a> {
             expression_index: index,
             validation_actions: &binding.actions,
         }];
-        self.request.audit.annotate(FAILURE_KEY, &audit_annotation::json(&failures));
+        self.request.audit.annotate(FAILURE_KEY, &go_json::to_html_escaped(&failures));
     }
 }
 

@@ -6,7 +6,6 @@ mod endpoint;
 mod error;
 mod mutating;
 mod patch;
-mod reinvocation;
 pub mod review;
 mod source;
 #[cfg(test)]
