@@ -20,7 +20,7 @@ use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
 use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
-use crate::names::fully_qualified_domain_name;
+use super::validation::fully_qualified_domain_name;
 
 /// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]

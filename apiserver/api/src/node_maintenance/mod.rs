@@ -8,7 +8,6 @@ pub mod defaults;
 pub mod finalizer;
 pub mod limits;
 pub mod node_selector;
-pub mod selector_size;
 pub mod transitions;
 
 mod enumerations;

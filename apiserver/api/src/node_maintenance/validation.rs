@@ -8,9 +8,8 @@ use drydock_machinery::object::json_len;
 use serde_json::Value;
 
 use super::defaults::{DEFAULT_PRIORITIES, PlanPosition};
-use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES};
+use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, SelectorSize};
 use super::node_selector;
-use super::selector_size::SelectorSize;
 use super::status::NodeMaintenanceNodeStatus;
 use super::transitions::may_change;
 use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, PodType, Stage};
