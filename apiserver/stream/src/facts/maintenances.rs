@@ -11,9 +11,8 @@ use serde_json::{Map, Value};
 
 use super::State;
 use crate::filter::Attributes;
-use crate::messages::bounds::is_name;
 use crate::messages::maintenance::{is_draining, message};
-use crate::messages::{fields, node, timestamp};
+use crate::messages::{fields, is_name, node, timestamp};
 use crate::rate::{DrainRate, RateSamples};
 
 /// Creation time and name. A node's message lists the maintenances in this order.
