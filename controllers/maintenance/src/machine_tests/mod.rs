@@ -8,7 +8,6 @@ mod awaiting_cordon;
 mod blockers;
 mod conditions;
 mod cordon;
-mod cordoned;
 mod drain;
 mod gone;
 mod kept;
