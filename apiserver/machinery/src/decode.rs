@@ -229,8 +229,8 @@ where
         Format::Json => read_json(body, seed).map_err(|e| go_json::message(body, &e)),
         Format::Yaml => read_yaml(body, seed).map_err(|error| {
             // The message is that of Go's reader, without the position.
-            let told = error.to_string();
-            let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
+            let text = error.to_string();
+            let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
             format!("error converting YAML to JSON: yaml: {what}")
         }),
     }

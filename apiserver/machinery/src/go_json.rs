@@ -13,8 +13,8 @@ pub fn message(body: &[u8], error: &serde_json::Error) -> String {
         }
         // Go's message does not contain the position.
         Category::Data | Category::Io => {
-            let told = error.to_string();
-            told.rsplit_once(" at line ").map_or(told.clone(), |(what, _)| what.to_owned())
+            let text = error.to_string();
+            text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
         }
     }
 }

@@ -172,7 +172,7 @@ pub struct NodeConditionChange {
     pub message: String,
     /// Whether the status of the condition changes. The writer sets the time: an action that contained one
     /// would differ at each planning, and would be written each time.
-    pub turns: bool,
+    pub status_changes: bool,
 }
 
 /// An event that is to be published.
@@ -246,11 +246,11 @@ impl MaintenanceDecision {
         message: impl Fn(&str) -> String,
     ) {
         let named = message(&format!("Node {node}"));
-        let told: Vec<EventDraft> =
+        let of_maintenances: Vec<EventDraft> =
             maintenances.map(|m| EventDraft::of(m, Severity::Warning, reason, named.as_str())).collect();
         let of_node = EventDraft::of_node(node, Severity::Warning, reason, message("The node"));
-        self.events.push(EventDraft { is_logged: told.is_empty(), ..of_node });
-        self.events.extend(told);
+        self.events.push(EventDraft { is_logged: of_maintenances.is_empty(), ..of_node });
+        self.events.extend(of_maintenances);
     }
 
     /// Asks for the next step at `at` at the latest.

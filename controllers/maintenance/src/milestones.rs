@@ -137,8 +137,8 @@ struct MilestoneStep<'s, 'a> {
 impl MilestoneStep<'_, '_> {
     fn publish(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers, returns: &PodReturns) {
         let nodes = self.view.nodes_of(self.i);
-        let is_told = announced.cordoned || announced.drain;
-        if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
+        let is_announced = announced.cordoned || announced.drain;
+        if !is_announced && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
             announced.cordoned = true;
             self.note(Severity::Normal, ALL_CORDONED, all_cordoned(nodes.len()));
         }

@@ -44,11 +44,11 @@ impl Policies {
     /// Starts the reflectors of the host's policies, bindings and parameters.
     pub fn follow(host: &AdmissionHost) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
-        let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
+        let ready_rx = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
         let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());
         Self {
             hooks,
-            readiness: Readiness::new(told),
+            readiness: Readiness::new(ready_rx),
             namespaces,
             authorizer_factory,
             metrics: host.metrics.clone(),

@@ -28,7 +28,7 @@ pub fn follow(
     served: Vec<(String, String, String)>,
     hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
 ) -> watch::Receiver<bool> {
-    let (tell, told) = watch::channel(false);
+    let (ready_tx, ready_rx) = watch::channel(false);
     let changed = Arc::new(Notify::new());
     let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone());
     let bindings =
@@ -41,7 +41,7 @@ pub fn follow(
                 match source.hooks().await {
                     Ok((found, complete)) => {
                         hooks.store(Some(Arc::new(found)));
-                        tell.send_replace(true);
+                        ready_tx.send_replace(true);
                         complete
                     }
                     // The known policies stay in force: without a policy, what it denies would be admitted.
@@ -59,11 +59,11 @@ pub fn follow(
             tokio::select! {
                 () = changed.notified() => {}
                 () = retry => {}
-                () = tell.closed() => return,
+                () = ready_tx.closed() => return,
             }
         }
     });
-    told
+    ready_rx
 }
 
 struct PolicySource {

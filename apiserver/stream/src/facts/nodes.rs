@@ -112,8 +112,8 @@ impl Nodes {
 
     /// Returns a node's current state.
     pub(super) fn update(&self, name: &Arc<str>) -> Update {
-        let told = self.0.get(name).filter(|node| !node.progress.is_empty());
-        Update { entity: Entity::Node, key: name.clone(), state: told.map(|node| node.state(name)) }
+        let shown = self.0.get(name).filter(|node| !node.progress.is_empty());
+        Update { entity: Entity::Node, key: name.clone(), state: shown.map(|node| node.state(name)) }
     }
 
     /// Returns a node's message; `None` if no maintenance has a status of the node.
@@ -123,8 +123,8 @@ impl Nodes {
 
     /// Returns all nodes of which a maintenance has a status.
     pub(super) fn all(&self) -> Vec<Update> {
-        let told = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
-        told.map(|(name, _)| self.update(name)).collect()
+        let shown = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
+        shown.map(|(name, _)| self.update(name)).collect()
     }
 }
 

@@ -70,7 +70,7 @@ async fn run(
         metrics,
         requests,
         used: Instant::now(),
-        rates_told: Instant::now(),
+        rates_updated: Instant::now(),
         waiting: Vec::new(),
     };
     if let Err(error) = hub.follow(maintenances, evictions).await {
@@ -85,7 +85,7 @@ struct Hub {
     requests: mpsc::Receiver<HubCommand>,
     /// When a view was last seen with subscribers.
     used: Instant,
-    rates_told: Instant,
+    rates_updated: Instant,
     /// Requests that need a newer state.
     waiting: Vec<HubCommand>,
 }
@@ -164,8 +164,8 @@ impl Hub {
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.rates_told) >= self.config.rate_interval {
-            self.rates_told = now;
+        if now.duration_since(self.rates_updated) >= self.config.rate_interval {
+            self.rates_updated = now;
             self.state.update_drain_rates((self.config.clock)());
         }
         self.state.views.sweep();

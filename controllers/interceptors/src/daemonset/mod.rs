@@ -138,7 +138,7 @@ impl DaemonSetReconciler {
         };
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
-        let tell = async |progress, audience| -> Result<Requeue, CallError> {
+        let report = async |progress, audience| -> Result<Requeue, CallError> {
             let news = ProgressNews::of(progress, audience);
             Ok(outcome(self.reporter.publish_and_report(&request, news, now).await?, now))
         };
@@ -147,30 +147,30 @@ impl DaemonSetReconciler {
                 let why = "The pod does not belong to a DaemonSet.";
                 Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
             }
-            (PodAction::Gone, _) => tell(gone(), Readers).await,
+            (PodAction::Gone, _) => report(gone(), Readers).await,
             (PodAction::Terminating, Some(pod)) => {
-                let told = tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await?;
+                let requeue = report(progress::terminating(&pod, &self.why(&pod), now), Owner).await?;
                 let due = pod.overdue_at().filter(|due| *due > now);
-                Ok(due.map_or(told, |due| sooner(told, due, now)))
+                Ok(due.map_or(requeue, |due| sooner(requeue, due, now)))
             }
             (PodAction::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
-                Ok(awaited) => tell(progress::awaits_taint(&pod, &awaited), Readers).await,
+                Ok(awaited) => report(progress::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
             (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Some(progress) = error.call().and_then(progress::refused) {
-                        tell(progress, Owner).await?;
+                        report(progress, Owner).await?;
                     }
                     return Err(error);
                 }
                 self.state.deletions.lock().deleted(&pod, now);
-                tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await
+                report(progress::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
             (PodAction::Delete(DeletionTime::Later { until, times }), Some(pod)) => {
                 match progress::returned(&pod, times) {
-                    Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
+                    Some(progress) => Ok(sooner(report(progress, Readers).await?, until, now)),
                     None => Ok(at(Some(until), now)),
                 }
             }

@@ -103,18 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_is_told_of_once_a_minute_and_shown_while_it_lasts() {
+    fn a_conflict_is_reported_once_a_minute_and_shown_while_it_lasts() {
         let waits = TaintWaits::default();
-        let told = |second| {
+        let after = |second| {
             waits.taken("n", at(second));
             (waits.wanted("n", at(second)).report, waits.of("n"))
         };
-        assert_eq!(told(0), (None, Some((at(0), None))));
-        assert_eq!(told(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));
-        assert_eq!(told(2), (None, Some((at(0), Some((3, at(0)))))));
+        assert_eq!(after(0), (None, Some((at(0), None))));
+        assert_eq!(after(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));
+        assert_eq!(after(2), (None, Some((at(0), Some((3, at(0)))))));
         waits.over("n", true);
         assert_eq!(waits.of("n"), None);
-        assert_eq!(told(61), (Some((4, at(0))), Some((at(61), Some((4, at(0)))))));
+        assert_eq!(after(61), (Some((4, at(0))), Some((at(61), Some((4, at(0)))))));
     }
 
     #[test]

@@ -101,9 +101,9 @@ impl ImperativeReconciler {
         if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
             let news = ProgressNews { progress, audience: Audience::Owner, words, last_eviction };
-            let told = self.reporter.publish_and_report(&request, news, now).await?;
-            wake = earliest(wake, told.wake);
-            if told.is_refused {
+            let outcome = self.reporter.publish_and_report(&request, news, now).await?;
+            wake = earliest(wake, outcome.wake);
+            if outcome.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());
             }
         }

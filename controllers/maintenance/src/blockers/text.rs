@@ -19,7 +19,7 @@ pub(crate) struct BlockerText {
     /// Text of another program, which may be wrong: it stands in quotes after the words.
     pub(crate) quoted: Option<String>,
     /// Additions. They are never cut, so each must be of bounded length.
-    pub(crate) events: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The heading of the guide that says what to do.
     pub(crate) heading: &'static str,
     /// The command that helps, after the words that introduce it.
@@ -29,7 +29,7 @@ pub(crate) struct BlockerText {
 impl BlockerText {
     /// Returns the message; `end`, if there is one, stands at its end in place of the command.
     pub(crate) fn message(&self, end: Option<&str>) -> String {
-        let mut tail: String = self.events.iter().map(|note| format!("; {note}")).collect();
+        let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
             tail.push_str(&format!(" {}", place(self.heading)));
         }
@@ -83,9 +83,9 @@ mod tests {
     /// What was passed over and how often it was asked were cut away where the words were long.
     #[test]
     fn the_words_are_cut_and_nothing_behind_them() {
-        let events = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
+        let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
         let command = Some(("To go on now", "kubectl patch x".to_owned()));
-        let long = BlockerText { events, command, ..text(&"\u{e9}".repeat(4000)) };
+        let long = BlockerText { notes, command, ..text(&"\u{e9}".repeat(4000)) };
         let message = long.message(None);
         let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \
                    now: kubectl patch x";

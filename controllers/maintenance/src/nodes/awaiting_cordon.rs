@@ -28,7 +28,7 @@ pub(crate) struct AwaitingCordon {
     /// Since when each has been there without an attempt to cordon it.
     untried: HashMap<String, Timestamp>,
     /// The words of the refusals that have had an event.
-    told: HashMap<String, String>,
+    published: HashMap<String, String>,
 }
 
 impl AwaitingCordon {
@@ -67,9 +67,9 @@ impl AwaitingCordon {
     /// the finalizer: one event for each new refusal.
     fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
-        self.told.retain(|node, _| refused.contains_key(node));
+        self.published.retain(|node, _| refused.contains_key(node));
         for (node, words) in refused {
-            if self.told.insert(node.clone(), words.clone()).as_ref() == Some(words) {
+            if self.published.insert(node.clone(), words.clone()).as_ref() == Some(words) {
                 continue;
             }
             let what = if view.is_held(node) { "unschedulable" } else { "schedulable again" };

@@ -52,7 +52,7 @@ fn ask(
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
             None => {
-                let Some(change) = wanted(pod, request, failures, &mut names) else { continue };
+                let Some(change) = change_for(pod, request, failures, &mut names) else { continue };
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
@@ -65,7 +65,7 @@ fn ask(
 
 /// Returns the change that makes the pod be asked to leave; none if it is asked already, or if its old
 /// request is being deleted.
-fn wanted(
+fn change_for(
     pod: &Pod,
     request: Option<&EvictionRequest>,
     failures: &RequestFailures,

@@ -77,8 +77,8 @@ impl StatusBuilder<'_, '_> {
         if let Some(message) = without_room(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
             return (false, STATUS_TOO_LARGE, message);
         }
-        if let Some(told) = self.without_nodes(asked) {
-            return told;
+        if let Some(condition) = self.without_nodes(asked) {
+            return condition;
         }
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
@@ -240,14 +240,14 @@ impl StatusBuilder<'_, '_> {
             are(all),
             most.pods,
             blocker.reason,
-            told(blocker, most.node)
+            described(blocker, most.node)
         ))
     }
 
     fn waits_elsewhere(&self) -> Option<String> {
         let node = self.planned()?.waits_for.as_deref()?;
         let what = match self.sources.blockers.oldest(node) {
-            Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
+            Some(blocker) => format!("{}: {}", blocker.reason, described(blocker, node)),
             None => self.left_there(node),
         };
         Some(format!("They wait for node {node}, which another maintenance drains; {what}"))
@@ -265,7 +265,7 @@ impl StatusBuilder<'_, '_> {
 }
 
 /// A blocker in words.
-fn told(blocker: &Blocker, node: &str) -> String {
+fn described(blocker: &Blocker, node: &str) -> String {
     let since = blocker.since_time.map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
     let Blocker { pod, message, .. } = blocker;
     format!("pod {}/{} on node {node}{since}: {message}", pod.namespace, pod.name)

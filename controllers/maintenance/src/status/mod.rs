@@ -80,7 +80,7 @@ pub(crate) fn decide(
             continue;
         }
         let now = StatusBuilder { view, sources, i, maintenance };
-        let ((mut status, dropped), bare_pods) = (now.wanted(), now.will_be_lost());
+        let ((mut status, dropped), bare_pods) = (now.desired(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicted_controllers.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
@@ -111,7 +111,7 @@ struct StatusBuilder<'v, 'a> {
 
 impl StatusBuilder<'_, '_> {
     /// The status, and the names of nodes for which it has turned out to have no room.
-    fn wanted(&self) -> (NodeMaintenanceStatus, Vec<String>) {
+    fn desired(&self) -> (NodeMaintenanceStatus, Vec<String>) {
         let mut status = self.maintenance.status.clone();
         status.observed_generation = self.maintenance.metadata.generation;
         let stage = self.maintenance.spec.stage;

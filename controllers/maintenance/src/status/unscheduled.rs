@@ -149,8 +149,8 @@ impl EvictedControllers {
             let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
                 continue;
             };
-            let told_at = pod.creation_timestamp.and_then(|made| made.checked_add(SETTLES_WITHIN).ok());
-            if let Some(at) = told_at.filter(|at| view.now < *at) {
+            let counts_from = pod.creation_timestamp.and_then(|made| made.checked_add(SETTLES_WITHIN).ok());
+            if let Some(at) = counts_from.filter(|at| view.now < *at) {
                 decision.wake_at(at);
                 continue;
             }

@@ -42,21 +42,21 @@ impl<'a> Losses<'a> {
     }
 
     fn message(&self) -> String {
-        let mut told = Vec::new();
+        let mut parts = Vec::new();
         if !self.bare.is_empty() {
             let names = self.bare.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name));
             let named = first_of(names, NAMED);
             let bare = counted(self.bare.len(), "pod has", "pods have");
-            told.push(format!("{bare} no controller and will not come back: {named}"));
+            parts.push(format!("{bare} no controller and will not come back: {named}"));
         }
         if self.with_empty_dir > 0 {
             let with = counted(self.with_empty_dir, "pod has", "pods have");
-            told.push(format!("{with} an emptyDir volume, whose data is lost"));
+            parts.push(format!("{with} an emptyDir volume, whose data is lost"));
         }
-        if told.is_empty() {
+        if parts.is_empty() {
             return "Every pod that is to leave has a controller, and none has an emptyDir volume".to_owned();
         }
-        told.join("; ")
+        parts.join("; ")
     }
 }
 

@@ -118,7 +118,7 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// Notes the words with which a key failed. Returns whether they differ from the ones noted last since
     /// [`WorkQueue::forget`]. Of a key without failures it notes nothing, and returns false.
-    pub(crate) fn is_news(&self, key: &K, words: &str) -> bool {
+    pub(crate) fn note_failure(&self, key: &K, words: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         words.hash(&mut hasher);
         self.shared.state.lock().note_failure(key, hasher.finish())

@@ -147,7 +147,7 @@ async fn reconcile(
                 if state.refusals.note(&name, &error) {
                     blocked(&name);
                     if !wanted {
-                        tell_it_stays(context, &node, &state.refusals);
+                        publish_it_stays(context, &node, &state.refusals);
                     }
                 }
                 Err(CallError::of("changing the node's taints")(error))
@@ -158,7 +158,7 @@ async fn reconcile(
 
 /// Publishes an event that the taint cannot be removed. No blocker would say so, and no DaemonSet pod comes
 /// back while the node has it.
-fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
+fn publish_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
         format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
