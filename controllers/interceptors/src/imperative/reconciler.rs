@@ -213,8 +213,8 @@ impl ImperativeReconciler {
 }
 
 #[cfg(test)]
-#[path = "room_tests.rs"]
-mod room_tests;
+#[path = "woken_tests.rs"]
+mod woken_tests;
 #[cfg(test)]
 #[path = "reconciler_tests.rs"]
 mod tests;
