@@ -8,7 +8,7 @@
 //! five or fifty drained nodes, a node that joined could still lack its pod after two minutes (measured with
 //! Kubernetes 1.36).
 
-mod wanted;
+mod decide;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ use tracing::info;
 
 use super::state::DaemonSetState;
 use super::targets::changed_nodes;
-use wanted::{is_wanted, patch, taken_from};
-pub(crate) use wanted::{nodes_of, stands};
+use decide::{is_wanted, patch, taken_from};
+pub(crate) use decide::{nodes_of, stands};
 
 /// Key of the taint.
 pub(crate) const TAINT: &str = DRAIN_TAINT;

@@ -87,5 +87,5 @@ pub(super) fn patch(node: &Node, wanted: bool) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[path = "wanted_tests.rs"]
+#[path = "decide_tests.rs"]
 mod tests;
