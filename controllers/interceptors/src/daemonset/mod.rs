@@ -122,7 +122,7 @@ impl DaemonSetReconciler {
         let (tainted, on_node) = (queue.clone(), caches.pods.clone());
         caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
             let [old, new] =
-                [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::stands));
+                [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::has_taint));
             if let Some(node) = change.latest().filter(|_| old != new) {
                 add_pods_of(&node.name, &on_node, &tainted);
             }
@@ -186,8 +186,8 @@ impl DaemonSetReconciler {
     }
 
     /// Returns why the node lacks its taint, once that is due for a report; else fails with the time at which
-    /// it will be due. Queues the node if the taint has not been decided since it became wanted: that can
-    /// change without a change of the node.
+    /// it will be due. Queues the node if the taint has not been decided since the node came to need it,
+    /// which can happen without a change of the node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.state.awaited(node);
         if awaited.is_none() {

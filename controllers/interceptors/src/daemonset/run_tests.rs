@@ -207,7 +207,7 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
     assert_eq!(looked_at().await.as_deref(), Some("n"));
     queue.done(&"n".to_owned());
-    reconciler.state.wanted("n", clock::now());
+    reconciler.state.record_missing("n", clock::now());
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
@@ -219,7 +219,7 @@ async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut calls) = host();
     let (reconciler, low) = reconciler(&context);
     reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
-    reconciler.state.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
+    reconciler.state.record_missing("n", clock::now() - TAINT_SHOWS_WITHIN);
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(call(&mut calls).await, "PATCH status \"Other\" \"n\"");
 }
