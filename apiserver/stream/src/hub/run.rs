@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often progress is checked while requests wait for it.
 const PROGRESS_POLL: Duration = Duration::from_millis(2);
 /// How long requests are answered before changes are applied again; a single answer may take longer.
-const TURN: Duration = Duration::from_millis(5);
+const SERVE_TIME: Duration = Duration::from_millis(5);
 /// First and longest wait between attempts to read storage.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Bytes that a [`WorkMeter`] counts for each unit of the cost that [`Views::apply`](crate::views::Views::apply)
@@ -131,14 +131,14 @@ impl Hub {
         }
     }
 
-    /// Answers the requests that can be answered, in order, for a [`TURN`]. The others wait until changes were applied.
+    /// Answers the requests that can be answered, in order, for [`SERVE_TIME`]. The others wait until changes were applied.
     fn serve(&mut self) {
         let began = Instant::now();
         for request in std::mem::take(&mut self.waiting) {
             if request.is_given_up() {
                 continue;
             }
-            if began.elapsed() < TURN && self.state.can_serve(&request) {
+            if began.elapsed() < SERVE_TIME && self.state.can_serve(&request) {
                 self.state.serve(request);
             } else {
                 self.waiting.push(request);
