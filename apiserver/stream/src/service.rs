@@ -18,7 +18,7 @@ use crate::error::no_such_method;
 use crate::get;
 use crate::hub::Stores;
 use crate::hubs::Hubs;
-use crate::request::{self, Call, Method, Read, Watch};
+use crate::request::{self, StatusCall, Method, Read, Watch};
 use crate::subscriber::{SnapshotSent, Subscriber};
 
 /// The status service.
@@ -102,8 +102,8 @@ impl UnaryService<Bytes> for Caller {
         let (hubs, call) = (self.hubs.clone(), request::call(&self.path, request.get_ref()));
         Box::pin(async move {
             match call? {
-                Call::Get(entity, key) => get::get(&hubs, entity, &key).await,
-                Call::Watch(_) => Err(Status::internal("a Watch is answered by a stream")),
+                StatusCall::Get(entity, key) => get::get(&hubs, entity, &key).await,
+                StatusCall::Watch(_) => Err(Status::internal("a Watch is answered by a stream")),
             }
             .map(|message| tonic::Response::new(codec::Response::Whole(message)))
         })
@@ -120,10 +120,10 @@ impl ServerStreamingService<Bytes> for Caller {
         let call = request::call(&self.path, request.get_ref());
         Box::pin(async move {
             match call? {
-                Call::Watch(watch) => {
+                StatusCall::Watch(watch) => {
                     subscribe(hubs, user, watch, snapshot_sent).await.map(tonic::Response::new)
                 }
-                Call::Get(..) => Err(Status::internal("a Get is answered by one message")),
+                StatusCall::Get(..) => Err(Status::internal("a Get is answered by one message")),
             }
         })
     }
