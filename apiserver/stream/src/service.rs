@@ -73,7 +73,7 @@ impl StatusStream {
         let path = request.uri().path().to_owned();
         let mut grpc = Grpc::new(EncodedCodec).accept_compressed(CompressionEncoding::Gzip);
         let snapshot_sent: Option<SnapshotSent> = Some(Box::new(snapshot_sent));
-        let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
+        let caller = CallHandler { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
         match request::method(&caller.path) {
             Some(Method::Get(_)) => {
                 grpc.send_compressed(CompressionEncoding::Gzip).unary(caller, request).await
@@ -86,7 +86,7 @@ impl StatusStream {
 }
 
 /// A call and its caller.
-struct Caller {
+struct CallHandler {
     hubs: Arc<Hubs>,
     user: Arc<str>,
     path: String,
@@ -94,7 +94,7 @@ struct Caller {
     snapshot_sent: Option<SnapshotSent>,
 }
 
-impl UnaryService<Bytes> for Caller {
+impl UnaryService<Bytes> for CallHandler {
     type Response = codec::Response;
     type Future = Future<codec::Response>;
 
@@ -110,7 +110,7 @@ impl UnaryService<Bytes> for Caller {
     }
 }
 
-impl ServerStreamingService<Bytes> for Caller {
+impl ServerStreamingService<Bytes> for CallHandler {
     type Response = codec::Response;
     type ResponseStream = BoxStream<'static, Result<codec::Response, Status>>;
     type Future = Future<Self::ResponseStream>;

@@ -23,7 +23,6 @@ const IDIOMATIC: &[&str] = &[
 const NOT_YET_RENAMED: &[&str] = &[
     "Attributes",
     "Cache",
-    "Caller",
     "Check",
     "Counts",
     "Entry",
@@ -61,7 +60,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 37;
+const MOST_NOT_YET_RENAMED: usize = 36;
 
 #[test]
 fn a_type_name_has_one_meaning() {
