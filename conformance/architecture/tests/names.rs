@@ -24,7 +24,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Attributes",
     "Cache",
     "Check",
-    "Counts",
     "Entry",
     "Figure",
     "Flow",
@@ -60,7 +59,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 36;
+const MOST_NOT_YET_RENAMED: usize = 35;
 
 #[test]
 fn a_type_name_has_one_meaning() {

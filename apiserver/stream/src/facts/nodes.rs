@@ -38,12 +38,12 @@ pub(super) struct Nodes(HashMap<Arc<str>, KnownNode>);
 #[derive(Default)]
 struct KnownNode {
     progress: BTreeMap<Age, Arc<NodeProgress>>,
-    evictions: Counts,
+    evictions: NodeEvictions,
 }
 
 /// Counts of the evictions on a node.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Counts {
+struct NodeEvictions {
     by_state: EvictionCounts,
     /// The number of interceptors that expect to be done at each time.
     expected: BTreeMap<Timestamp, usize>,
@@ -105,7 +105,7 @@ impl Nodes {
         }
         let node = self.0.entry(name.clone()).or_default();
         change(node);
-        if node.progress.is_empty() && node.evictions == Counts::default() {
+        if node.progress.is_empty() && node.evictions == NodeEvictions::default() {
             self.0.remove(name);
         }
     }
@@ -146,7 +146,7 @@ impl KnownNode {
     }
 }
 
-impl Counts {
+impl NodeEvictions {
     fn add(&mut self, state: EvictionState, expected: Option<Timestamp>) {
         if let Some(count) = self.count(state) {
             *count += 1;
