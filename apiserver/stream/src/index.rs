@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use crate::facts::Update;
 use crate::filter::{Anchor, Attributes, Entity, Filter, anchors};
-use crate::log::{Entry, Log, TombstoneLimit};
+use crate::log::{Entry, ChangeLog, TombstoneLimit};
 use crate::messages::fields;
 use crate::token::Position;
 
 /// The entities of a kind.
 pub struct Index {
     entity: Entity,
-    log: Log,
+    log: ChangeLog,
     /// The attributes of the present entities, by key, so that those of a namespace are adjacent.
     attributes: BTreeMap<Arc<str>, Arc<Attributes>>,
     /// Every removal after this revision is known, unless the log has dropped it.
@@ -63,7 +63,7 @@ impl Index {
     pub fn new(entity: Entity, limit: TombstoneLimit, known_since: u64) -> Self {
         Self {
             entity,
-            log: Log::new(limit, Position::START),
+            log: ChangeLog::new(limit, Position::START),
             attributes: BTreeMap::new(),
             known_since,
             limit,
@@ -99,8 +99,8 @@ impl Index {
     }
 
     /// Returns the log of a new view: the present entities that the filter selects, and no removals.
-    pub fn view(&self, filter: &Filter) -> Log {
-        let mut log = Log::of_view(self.limit, self.log.end());
+    pub fn view(&self, filter: &Filter) -> ChangeLog {
+        let mut log = ChangeLog::of_view(self.limit, self.log.end());
         for (key, attributes) in self.admitted(filter) {
             if filter.selects(key, attributes)
                 && let Some(entry) = self.log.get(key)
@@ -123,7 +123,7 @@ impl Index {
     /// unchanged, if not all removals are known or if the view has no room for them.
     ///
     /// This includes entities that changed after the view was made: they may have left the selection before.
-    pub fn reach_back(&self, view: &mut Log, filter: &Filter, position: Position) -> bool {
+    pub fn reach_back(&self, view: &mut ChangeLog, filter: &Filter, position: Position) -> bool {
         if position < self.log.horizon() {
             return false;
         }

@@ -48,7 +48,7 @@ pub struct Room {
 
 /// Changes by position and by key.
 #[derive(Debug)]
-pub struct Log {
+pub struct ChangeLog {
     entries: BTreeMap<Position, Arc<Entry>>,
     positions: HashMap<Arc<str>, Position>,
     tombstones: BTreeSet<Position>,
@@ -61,7 +61,7 @@ pub struct Log {
     horizon: Position,
 }
 
-impl Log {
+impl ChangeLog {
     /// Creates an empty log that knows every removal after `horizon`.
     pub fn new(limit: TombstoneLimit, horizon: Position) -> Self {
         Self {
@@ -209,14 +209,14 @@ mod tests {
         Arc::new(Entry { key: key.into(), position, floor: 0, is_removal, event: Bytes::new() })
     }
 
-    fn told(log: &Log, serial: u64) -> Vec<(String, bool)> {
+    fn told(log: &ChangeLog, serial: u64) -> Vec<(String, bool)> {
         let after = log.after(Position { revision: 1, serial });
         after.map(|entry| (entry.key.to_string(), entry.is_removal)).collect()
     }
 
     #[test]
     fn a_key_stands_once_at_its_newest_change() {
-        let mut log = Log::new(LIMIT, Position::START);
+        let mut log = ChangeLog::new(LIMIT, Position::START);
         for (key, serial) in [("a", 1), ("b", 2), ("a", 3)] {
             log.put(entry(key, serial, false));
         }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_key_that_comes_back_is_no_tombstone_any_more() {
-        let mut log = Log::new(LIMIT, Position::START);
+        let mut log = ChangeLog::new(LIMIT, Position::START);
         log.put(entry("a", 1, false));
         log.put(entry("a", 2, true));
         assert!(!log.is_live("a"));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_oldest_tombstones_are_dropped_and_the_horizon_says_so() {
-        let mut log = Log::new(LIMIT, Position::START);
+        let mut log = ChangeLog::new(LIMIT, Position::START);
         for (key, serial) in [("a", 1), ("b", 2), ("c", 3)] {
             log.put(entry(key, serial, true));
         }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn tombstones_are_bounded_in_bytes_too() {
-        let mut log = Log::new(TombstoneLimit { count: 1000, bytes: 3 * TOMBSTONE }, Position::START);
+        let mut log = ChangeLog::new(TombstoneLimit { count: 1000, bytes: 3 * TOMBSTONE }, Position::START);
         (1..=10).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, true)));
         assert!(log.tombstone_bytes <= 3 * TOMBSTONE, "{}", log.tombstone_bytes);
         assert_eq!((log.live(), log.entries.len()), (0, log.tombstones.len()));
@@ -259,14 +259,14 @@ mod tests {
     fn a_view_keeps_as_many_tombstones_as_it_had_entities() {
         let limit = TombstoneLimit { count: 1000, bytes: 1 << 20 };
         let entities = 2 * LEAST_TOMBSTONES as u64;
-        let mut log = Log::of_view(limit, Position::START);
+        let mut log = ChangeLog::of_view(limit, Position::START);
         (1..=entities).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, false)));
         (1..=entities).for_each(|key| log.put(entry(&format!("key-{key}"), entities + key, true)));
         assert_eq!((log.live(), log.tombstones.len()), (0, 2 * LEAST_TOMBSTONES));
         assert!(!log.room_for_tombstones().take(&entry("key", 1000, true)));
         log.put(entry("other", 3 * entities, true));
         assert_eq!((log.tombstones.len(), log.horizon().serial), (2 * LEAST_TOMBSTONES, entities + 1));
-        let mut small = Log::of_view(limit, Position::START);
+        let mut small = ChangeLog::of_view(limit, Position::START);
         (1..=entities).for_each(|serial| small.put(entry(&format!("key-{serial}"), serial, true)));
         assert_eq!(small.tombstones.len(), LEAST_TOMBSTONES);
     }

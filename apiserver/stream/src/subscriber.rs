@@ -20,7 +20,7 @@ use crate::filter::Filter;
 use crate::hub::attach::Attached;
 use crate::hub::state::Reached;
 use crate::hubs::Hubs;
-use crate::log::{Entry, Log};
+use crate::log::{Entry, ChangeLog};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
 use crate::metrics::Counted;
 use crate::request::Watch;
@@ -219,7 +219,7 @@ impl Subscriber {
     }
 
     fn begin_anew(&mut self, reached: Reached) -> StreamMessage {
-        let end = self.attached.subscription.view().read(Log::end).max(reached.position);
+        let end = self.attached.subscription.view().read(ChangeLog::end).max(reached.position);
         self.attached.cursor = Position::START;
         self.attached.removals_after = end;
         self.marker = Some(Reached { position: end, floor: reached.floor });
@@ -276,7 +276,7 @@ enum Next {
 
 /// Returns what follows a cursor. Removals up to `removals_after` are skipped. An entry after the end of the `batch`,
 /// if there is one, is [`Next::Later`].
-fn next(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
+fn next(log: &ChangeLog, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
     if log.horizon() > cursor.max(removals_after) {
         return Next::FellBehind;
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::filter::{Anchor, Filter};
 use crate::index::Change;
-use crate::log::Log;
+use crate::log::ChangeLog;
 use crate::view::View;
 use quota::Usage;
 pub use quota::{Full, ViewLimits};
@@ -43,7 +43,7 @@ impl Views {
         &mut self,
         filter: Filter,
         user: &str,
-        fill: impl FnOnce(&Filter) -> Log,
+        fill: impl FnOnce(&Filter) -> ChangeLog,
     ) -> Result<Arc<View>, Full> {
         let canonical = filter.canonical();
         if let Some(view) = self.by_filter.get(&canonical).cloned() {
@@ -119,7 +119,7 @@ impl Views {
 
     /// Returns the number of views, and of entities in all of them.
     pub fn size(&self) -> (usize, usize) {
-        (self.by_filter.len(), self.by_filter.values().map(|view| view.read(Log::live)).sum())
+        (self.by_filter.len(), self.by_filter.values().map(|view| view.read(ChangeLog::live)).sum())
     }
 
     /// Whether any view has subscribers.
@@ -144,7 +144,7 @@ mod tests {
     fn open(views: &mut Views, user: &str, namespace: &str) -> Result<Subscription, Full> {
         let filter = Filter { namespace: namespace.to_owned(), ..Filter::all(Entity::Eviction) };
         let limit = TombstoneLimit { count: 0, bytes: 0 };
-        let view = views.get(filter, user, |_| Log::of_view(limit, Position::START))?;
+        let view = views.get(filter, user, |_| ChangeLog::of_view(limit, Position::START))?;
         Ok(Subscription::new(view, user.into()))
     }
 

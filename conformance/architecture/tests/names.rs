@@ -36,7 +36,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Line",
     "Lines",
     "ListOptions",
-    "Log",
     "Next",
     "Nodes",
     "Of",
@@ -59,7 +58,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 35;
+const MOST_NOT_YET_RENAMED: usize = 34;
 
 #[test]
 fn a_type_name_has_one_meaning() {

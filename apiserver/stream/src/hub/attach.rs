@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::state::{AllReached, HubState, Reached};
 use crate::filter::{Entity, Filter};
-use crate::log::Log;
+use crate::log::ChangeLog;
 use crate::token::Position;
 use crate::view::Subscription;
 use crate::views::Full;
@@ -78,7 +78,7 @@ impl HubState {
         let index = &self.indexes[entity.index()];
         let view = self.views.get(filter, user, |filter| index.view(filter)).map_err(Refusal::Full)?;
         let subscription = Subscription::new(view, user.clone());
-        if from != Resume::Start && subscription.view().read(Log::horizon) > removals_after {
+        if from != Resume::Start && subscription.view().read(ChangeLog::horizon) > removals_after {
             let view = subscription.view();
             if !view.write(|log| index.reach_back(log, &view.filter, removals_after)) {
                 return Err(Refusal::Expired);
