@@ -37,7 +37,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Lines",
     "ListOptions",
     "Next",
-    "Nodes",
     "Of",
     "Operation",
     "Out",
@@ -58,7 +57,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 34;
+const MOST_NOT_YET_RENAMED: usize = 33;
 
 #[test]
 fn a_type_name_has_one_meaning() {

@@ -24,7 +24,7 @@ use crate::messages::eviction::message;
 use crate::messages::fields;
 use crate::rate::DrainRate;
 use maintenances::{KnownMaintenance, labels};
-use nodes::{KnownEviction, Nodes};
+use nodes::{KnownEviction, KnownNodes};
 
 /// An entity that may have changed.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Facts {
     heartbeat_deadline: Duration,
     maintenances: HashMap<Arc<str>, KnownMaintenance>,
     evictions: HashMap<Arc<str>, KnownEviction>,
-    nodes: Nodes,
+    nodes: KnownNodes,
 }
 
 impl Facts {

@@ -33,7 +33,7 @@ impl KnownEviction {
 }
 
 #[derive(Default)]
-pub(super) struct Nodes(HashMap<Arc<str>, KnownNode>);
+pub(super) struct KnownNodes(HashMap<Arc<str>, KnownNode>);
 
 #[derive(Default)]
 struct KnownNode {
@@ -49,7 +49,7 @@ struct NodeEvictions {
     expected: BTreeMap<Timestamp, usize>,
 }
 
-impl Nodes {
+impl KnownNodes {
     /// Replaces the progress of a maintenance on its nodes; returns the nodes whose message may have changed.
     pub(super) fn set_progress(
         &mut self,
