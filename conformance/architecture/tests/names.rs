@@ -38,7 +38,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "ListOptions",
     "Next",
     "Of",
-    "Operation",
     "Out",
     "Outcome",
     "Policy",
@@ -57,7 +56,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 33;
+const MOST_NOT_YET_RENAMED: usize = 32;
 
 #[test]
 fn a_type_name_has_one_meaning() {

@@ -11,7 +11,7 @@ use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
 /// The operation of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
+pub(super) enum ManagerOperation {
     Apply,
     Update,
 }
@@ -20,7 +20,7 @@ pub(super) enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Manager {
     pub name: String,
-    pub operation: Operation,
+    pub operation: ManagerOperation,
     /// Empty for appliers, which have one entry for all versions.
     pub api_version: String,
     pub subresource: String,
@@ -152,8 +152,8 @@ fn is_reset(object: &Object) -> bool {
 
 fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Owned), String> {
     let operation = match entry.operation.as_str() {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
+        "Apply" => ManagerOperation::Apply,
+        "Update" => ManagerOperation::Update,
         _ => return Err("operation must be `Apply` or `Update`".to_owned()),
     };
     let api_version = entry.api_version.clone();
@@ -168,7 +168,7 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
     let manager = Manager {
         name: entry.manager.clone(),
         operation,
-        api_version: if operation == Operation::Apply { String::new() } else { api_version.clone() },
+        api_version: if operation == ManagerOperation::Apply { String::new() } else { api_version.clone() },
         subresource: entry.subresource.clone(),
     };
     let mut owned = Owned { time: entry.time.clone(), ..Owned::empty(&api_version) };
@@ -182,8 +182,8 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
 
 fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
     let operation = match manager.operation {
-        Operation::Apply => "Apply",
-        Operation::Update => "Update",
+        ManagerOperation::Apply => "Apply",
+        ManagerOperation::Update => "Update",
     };
     ManagedFieldsEntry {
         manager: manager.name.clone(),
