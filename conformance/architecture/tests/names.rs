@@ -40,7 +40,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Of",
     "Out",
     "Outcome",
-    "Policy",
     "Read",
     "Readiness",
     "Refusal",
@@ -56,7 +55,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 32;
+const MOST_NOT_YET_RENAMED: usize = 31;
 
 #[test]
 fn a_type_name_has_one_meaning() {

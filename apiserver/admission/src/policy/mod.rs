@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::namespaces::{NamespaceSource, RequestNamespace};
 use crate::reflectors::Readiness;
 pub use compiled::FailurePolicy;
-use compiled::{Binding, Policy, PolicyHook};
+use compiled::{Binding, CompiledPolicy, PolicyHook};
 use decision::{PolicyDenial, PolicyResults};
 use evaluate::PolicyVerdict;
 
@@ -133,7 +133,7 @@ impl Policies {
 
     async fn evaluate(
         &self,
-        policy: Arc<Policy>,
+        policy: Arc<CompiledPolicy>,
         request: &Attributes<'_>,
         namespace: Value,
         params: Vec<Option<Value>>,
