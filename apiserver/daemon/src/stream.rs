@@ -42,7 +42,7 @@ impl Service for Mounted {
 
     fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status> {
         let reads = StatusStream::reads(path, message)?;
-        let read = |read: drydock_stream::Read| Read {
+        let read = |read: drydock_stream::ReadAttributes| Read {
             watch: read.watch,
             group: GROUP.to_owned(),
             version: VERSION.to_owned(),

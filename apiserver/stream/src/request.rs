@@ -25,7 +25,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One kind of objects that a call reads, for authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadAttributes {
     /// Whether it watches; otherwise it gets one object, or lists all.
     pub watch: bool,
     /// The resource, in the API group of both kinds.
@@ -200,7 +200,7 @@ fn checked(field: &str, value: &str, rule: fn(&str) -> Vec<String>) -> Result<()
 
 impl StatusCall {
     /// Returns what the call reads.
-    pub fn reads(&self) -> Vec<Read> {
+    pub fn reads(&self) -> Vec<ReadAttributes> {
         let (watch, entity, namespace, name) = match self {
             Self::Get(Entity::Eviction, key) => {
                 let (namespace, name) = key.split_once('/').unwrap_or_default();
@@ -211,7 +211,7 @@ impl StatusCall {
                 (true, watch.filter.entity, watch.filter.namespace.as_str(), watch.filter.name.as_str())
             }
         };
-        let read = |resource, namespace: &str, name: &str| Read {
+        let read = |resource, namespace: &str, name: &str| ReadAttributes {
             watch,
             resource,
             namespace: namespace.to_owned(),

@@ -18,7 +18,7 @@ use crate::error::no_such_method;
 use crate::get;
 use crate::hub::Stores;
 use crate::hubs::Hubs;
-use crate::request::{self, StatusCall, Method, Read, Watch};
+use crate::request::{self, StatusCall, Method, ReadAttributes, Watch};
 use crate::subscriber::{SnapshotSent, Subscriber};
 
 /// The status service.
@@ -53,7 +53,7 @@ impl StatusStream {
     ///
     /// # Errors
     /// UNIMPLEMENTED for a path without a method, INVALID_ARGUMENT for a message that is malformed.
-    pub fn reads(path: &str, message: &[u8]) -> Result<Vec<Read>, Status> {
+    pub fn reads(path: &str, message: &[u8]) -> Result<Vec<ReadAttributes>, Status> {
         request::call(path, message).map(|call| call.reads())
     }
 

@@ -12,7 +12,7 @@ fn path(method: &str) -> String {
 
 fn reads(method: &str, message: &impl Message) -> Vec<String> {
     let call = call(&path(method), &message.encode_to_vec()).unwrap();
-    let told = |read: Read| {
+    let told = |read: ReadAttributes| {
         let verb = match read.name.as_str() {
             _ if read.watch => "watch",
             "" => "list",
