@@ -88,9 +88,9 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Whether the host's configurations have been read: no write is admitted before (k8s.io/apiserver pkg/admission,
 /// Handler.WaitForReady).
 #[derive(Clone)]
-pub struct Readiness(watch::Receiver<bool>);
+pub struct ReflectorReadiness(watch::Receiver<bool>);
 
-impl Readiness {
+impl ReflectorReadiness {
     /// Creates the readiness from the receiver of a reflector.
     pub fn new(is_ready: watch::Receiver<bool>) -> Self {
         Self(is_ready)

@@ -40,7 +40,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Of",
     "Out",
     "Outcome",
-    "Readiness",
     "Refusal",
     "Request",
     "Requests",
@@ -54,7 +53,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 30;
+const MOST_NOT_YET_RENAMED: usize = 29;
 
 #[test]
 fn a_type_name_has_one_meaning() {

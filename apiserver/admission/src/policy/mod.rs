@@ -22,7 +22,7 @@ use crate::cel::stack;
 use crate::input::{AuthorizerFactory, Input};
 use crate::metrics::Metrics;
 use crate::namespaces::{NamespaceSource, RequestNamespace};
-use crate::reflectors::Readiness;
+use crate::reflectors::ReflectorReadiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, CompiledPolicy, PolicyHook};
 use decision::{PolicyDenial, PolicyResults};
@@ -34,7 +34,7 @@ type PolicySnapshot = Arc<Vec<PolicyHook>>;
 /// The admission plugin for the host's policies.
 pub struct Policies {
     hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
-    readiness: Readiness,
+    readiness: ReflectorReadiness,
     namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
     metrics: Metrics,
@@ -48,7 +48,7 @@ impl Policies {
         let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());
         Self {
             hooks,
-            readiness: Readiness::new(ready_rx),
+            readiness: ReflectorReadiness::new(ready_rx),
             namespaces,
             authorizer_factory,
             metrics: host.metrics.clone(),
@@ -56,7 +56,7 @@ impl Policies {
     }
 
     /// Whether the policies have been read.
-    pub fn readiness(&self) -> Readiness {
+    pub fn readiness(&self) -> ReflectorReadiness {
         self.readiness.clone()
     }
 

@@ -23,7 +23,7 @@ use crate::input::Input;
 use crate::matching::Criteria;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
-use crate::reflectors::Readiness;
+use crate::reflectors::ReflectorReadiness;
 use crate::testing::{Request, widget};
 
 struct NeverAllows;
@@ -209,7 +209,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
     let namespaces = Arc::new(CountedNamespaces::default());
     let policies = Policies {
         hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
-        readiness: Readiness::new(tokio::sync::watch::channel(true).1),
+        readiness: ReflectorReadiness::new(tokio::sync::watch::channel(true).1),
         namespaces: namespaces.clone(),
         authorizer_factory: Arc::new(|_| Arc::new(NeverAllows)),
         metrics: Metrics::default(),

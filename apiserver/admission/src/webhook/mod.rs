@@ -30,7 +30,7 @@ use crate::input::{AuthorizerFactory, Input};
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
-use crate::reflectors::Readiness;
+use crate::reflectors::ReflectorReadiness;
 use configuration::Webhook;
 use error::WebhookError;
 use review::WebhookResponse;
@@ -38,7 +38,7 @@ use review::WebhookResponse;
 /// What mutating and validating webhooks have in common.
 struct Webhooks {
     hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
-    readiness: Readiness,
+    readiness: ReflectorReadiness,
     host: Client,
     namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,

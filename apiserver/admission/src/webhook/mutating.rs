@@ -17,7 +17,7 @@ use super::patch::patched;
 use super::{Webhooks, source};
 use crate::AdmissionHost;
 use crate::policy::FailurePolicy;
-use crate::reflectors::Readiness;
+use crate::reflectors::ReflectorReadiness;
 
 const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
 const PATCH: &str = "patch.webhook.admission.k8s.io/";
@@ -32,7 +32,7 @@ impl MutatingWebhooks {
     }
 
     /// Whether the configurations have been read.
-    pub fn readiness(&self) -> Readiness {
+    pub fn readiness(&self) -> ReflectorReadiness {
         self.0.readiness.clone()
     }
 

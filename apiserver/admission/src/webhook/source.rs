@@ -18,7 +18,7 @@ use super::configuration::{self, Webhook};
 use crate::AdmissionHost;
 use crate::cel::stack;
 use crate::matching::ServedKinds;
-use crate::reflectors::{HostReflector, Readiness};
+use crate::reflectors::{HostReflector, ReflectorReadiness};
 
 /// Pause before the next attempt if no thread for compiling could be started.
 const RETRY: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ where
     });
     Webhooks {
         hooks,
-        readiness: Readiness::new(ready_rx),
+        readiness: ReflectorReadiness::new(ready_rx),
         host: host.client.clone(),
         namespaces: host.namespaces.clone(),
         authorizer_factory: host.authorizer_factory.clone(),
