@@ -41,7 +41,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Out",
     "Outcome",
     "Refusal",
-    "Request",
     "Requests",
     "Serving",
     "Stage",
@@ -53,7 +52,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 29;
+const MOST_NOT_YET_RENAMED: usize = 28;
 
 #[test]
 fn a_type_name_has_one_meaning() {

@@ -24,7 +24,7 @@ use crate::matching::Criteria;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
 use crate::reflectors::ReflectorReadiness;
-use crate::testing::{Request, widget};
+use crate::testing::{TestRequest, widget};
 
 struct NeverAllows;
 
@@ -45,13 +45,13 @@ fn bound(actions: &[&str]) -> Binding {
     binding(&serde_json::from_value(whole).unwrap())
 }
 
-fn verdict(policy: &CompiledPolicy, request: &Request, params: Option<&Value>) -> PolicyVerdict {
+fn verdict(policy: &CompiledPolicy, request: &TestRequest, params: Option<&Value>) -> PolicyVerdict {
     let input = Input::new(&request.attributes(), Arc::new(NeverAllows));
     stack::on_large_stack(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
 
 /// Returns the response, and the client's warnings.
-fn answer(policy: &CompiledPolicy, actions: &[&str], request: &Request) -> (Result<(), ApiError>, Vec<String>) {
+fn answer(policy: &CompiledPolicy, actions: &[&str], request: &TestRequest) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
     let metrics = Metrics::default();
     let mut report = PolicyResults::new(&attributes, &metrics);
@@ -60,8 +60,8 @@ fn answer(policy: &CompiledPolicy, actions: &[&str], request: &Request) -> (Resu
     (outcome, request.warnings.take())
 }
 
-fn create() -> Request {
-    Request::create(widget("w", json!({})))
+fn create() -> TestRequest {
+    TestRequest::create(widget("w", json!({})))
 }
 
 #[test]
