@@ -47,12 +47,11 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Verdict",
     "Waiter",
     "Waiting",
-    "Work",
     "Write",
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 28;
+const MOST_NOT_YET_RENAMED: usize = 27;
 
 #[test]
 fn a_type_name_has_one_meaning() {
