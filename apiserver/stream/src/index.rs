@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::facts::Update;
-use crate::filter::{Anchor, Attributes, Entity, Filter, anchors};
+use crate::filter::{Anchor, EntityAttributes, Entity, Filter, anchors};
 use crate::log::{Entry, ChangeLog, TombstoneLimit};
 use crate::messages::fields;
 use crate::token::Position;
@@ -14,7 +14,7 @@ pub struct Index {
     entity: Entity,
     log: ChangeLog,
     /// The attributes of the present entities, by key, so that those of a namespace are adjacent.
-    attributes: BTreeMap<Arc<str>, Arc<Attributes>>,
+    attributes: BTreeMap<Arc<str>, Arc<EntityAttributes>>,
     /// Every removal after this revision is known, unless the log has dropped it.
     known_since: u64,
     limit: TombstoneLimit,
@@ -26,8 +26,8 @@ pub struct Change {
     pub entity: Entity,
     /// The entity's new state, or its removal.
     pub entry: Arc<Entry>,
-    before: Option<Arc<Attributes>>,
-    after: Option<Arc<Attributes>>,
+    before: Option<Arc<EntityAttributes>>,
+    after: Option<Arc<EntityAttributes>>,
     /// What subscribers get whose filter no longer selects the entity.
     removal: OnceLock<Arc<Entry>>,
 }
@@ -112,7 +112,7 @@ impl Index {
     }
 
     /// Returns the present entities in the range of keys of a filter.
-    fn admitted(&self, filter: &Filter) -> impl Iterator<Item = (&Arc<str>, &Arc<Attributes>)> {
+    fn admitted(&self, filter: &Filter) -> impl Iterator<Item = (&Arc<str>, &Arc<EntityAttributes>)> {
         let (first, last) = filter.keys();
         let (first, last) = (first.as_ref().map(String::as_str), last.as_ref().map(String::as_str));
         self.attributes.range::<str, _>((first, last))

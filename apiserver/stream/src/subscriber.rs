@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::facts::{State, Update};
-    use crate::filter::{Attributes, Entity};
+    use crate::filter::{EntityAttributes, Entity};
     use crate::hub::Stores;
     use crate::index::Index;
 
@@ -325,7 +325,7 @@ mod tests {
         let mut changes: Vec<Weak<Entry>> = Vec::new();
         let position = subscriber.attached.reached.position;
         for serial in position.serial + 1..=position.serial + 1000 {
-            let state = State { attributes: Attributes::default(), event: serial.to_be_bytes().to_vec().into() };
+            let state = State { attributes: EntityAttributes::default(), event: serial.to_be_bytes().to_vec().into() };
             let update = Update { entity: Entity::Eviction, key: "shop/uid".into(), state: Some(state) };
             let change = index.apply(update, Position { serial, ..position }, 0).unwrap();
             changes.push(Arc::downgrade(&change.entry));

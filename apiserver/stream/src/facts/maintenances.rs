@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::State;
-use crate::filter::Attributes;
+use crate::filter::EntityAttributes;
 use crate::messages::maintenance::{is_draining, message};
 use crate::messages::{fields, is_name, node, timestamp};
 use crate::rate::{DrainRate, RateSamples};
@@ -23,7 +23,7 @@ pub(super) struct KnownMaintenance {
     /// By node.
     pub(super) progress: BTreeMap<Arc<str>, Arc<NodeProgress>>,
     message: Maintenance,
-    attributes: Attributes,
+    attributes: EntityAttributes,
     samples: RateSamples,
     drain_rate: DrainRate,
     is_going: bool,
@@ -80,8 +80,8 @@ impl KnownMaintenance {
     }
 }
 
-fn attributes(object: &NodeMaintenance, progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>) -> Attributes {
-    Attributes {
+fn attributes(object: &NodeMaintenance, progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>) -> EntityAttributes {
+    EntityAttributes {
         nodes: progress.keys().map(|name| name.to_string()).collect(),
         maintenances: Vec::new(),
         labels: labels(&object.metadata.labels),

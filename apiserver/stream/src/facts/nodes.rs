@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::maintenances::{Age, KnownMaintenance};
 use super::{State, Update};
-use crate::filter::{Attributes, Entity};
+use crate::filter::{EntityAttributes, Entity};
 use crate::messages::eviction::{expected_finish_time, state_of};
 use crate::messages::{fields, node};
 
@@ -131,7 +131,7 @@ impl KnownNodes {
 impl KnownNode {
     fn state(&self, name: &str) -> State {
         let said = || self.progress.values();
-        let attributes = Attributes {
+        let attributes = EntityAttributes {
             nodes: vec![name.to_owned()],
             maintenances: said().map(|progress| progress.maintenance.clone()).collect(),
             labels: None,
