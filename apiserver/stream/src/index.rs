@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::facts::Update;
 use crate::filter::{Anchor, EntityAttributes, Entity, Filter, anchors};
-use crate::log::{Entry, ChangeLog, TombstoneLimit};
+use crate::log::{ChangeEntry, ChangeLog, TombstoneLimit};
 use crate::messages::fields;
 use crate::token::Position;
 
@@ -25,11 +25,11 @@ pub struct Change {
     /// The kind.
     pub entity: Entity,
     /// The entity's new state, or its removal.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<ChangeEntry>,
     before: Option<Arc<EntityAttributes>>,
     after: Option<Arc<EntityAttributes>>,
     /// What subscribers get whose filter no longer selects the entity.
-    removal: OnceLock<Arc<Entry>>,
+    removal: OnceLock<Arc<ChangeEntry>>,
 }
 
 impl Change {
@@ -39,7 +39,7 @@ impl Change {
     }
 
     /// Returns the removal for subscribers whose filter no longer selects the entity.
-    pub fn removal(&self) -> &Arc<Entry> {
+    pub fn removal(&self) -> &Arc<ChangeEntry> {
         self.removal.get_or_init(|| removal_of(self.entity, &self.entry))
     }
 
@@ -50,12 +50,12 @@ impl Change {
     }
 }
 
-fn removal_of(entity: Entity, entry: &Arc<Entry>) -> Arc<Entry> {
+fn removal_of(entity: Entity, entry: &Arc<ChangeEntry>) -> Arc<ChangeEntry> {
     if entry.is_removal {
         return entry.clone();
     }
     let event = fields::removed(entity, &entry.key);
-    Arc::new(Entry { key: entry.key.clone(), is_removal: true, event, ..**entry })
+    Arc::new(ChangeEntry { key: entry.key.clone(), is_removal: true, event, ..**entry })
 }
 
 impl Index {
@@ -93,7 +93,7 @@ impl Index {
             Some(after) => drop(self.attributes.insert(key.clone(), after.clone())),
             None => drop(self.attributes.remove(&key)),
         }
-        let entry = Arc::new(Entry { key, position, floor, is_removal: after.is_none(), event });
+        let entry = Arc::new(ChangeEntry { key, position, floor, is_removal: after.is_none(), event });
         self.log.put(entry.clone());
         Some(Change { entity: self.entity, entry, before, after, removal: OnceLock::new() })
     }
@@ -172,7 +172,7 @@ impl Index {
                 let position = Position { revision: *revision, serial: *serial };
                 let event = fields::removed(self.entity, key);
                 let floor = revision.saturating_sub(1);
-                self.log.put(Arc::new(Entry { key: key.clone(), position, floor, is_removal: true, event }));
+                self.log.put(Arc::new(ChangeEntry { key: key.clone(), position, floor, is_removal: true, event }));
             }
         }
         self.known_since = self.known_since.min(since);

@@ -17,7 +17,7 @@ const LEAST_TOMBSTONES: usize = 64;
 
 /// A change of one entity, shared by all logs that contain it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ChangeEntry {
     /// The entity's key.
     pub key: Arc<str>,
     /// Its position in the order of changes.
@@ -49,7 +49,7 @@ pub struct Room {
 /// Changes by position and by key.
 #[derive(Debug)]
 pub struct ChangeLog {
-    entries: BTreeMap<Position, Arc<Entry>>,
+    entries: BTreeMap<Position, Arc<ChangeEntry>>,
     positions: HashMap<Arc<str>, Position>,
     tombstones: BTreeSet<Position>,
     tombstone_bytes: usize,
@@ -84,7 +84,7 @@ impl ChangeLog {
     }
 
     /// Adds a change, which replaces the key's older one.
-    pub fn put(&mut self, entry: Arc<Entry>) {
+    pub fn put(&mut self, entry: Arc<ChangeEntry>) {
         if let Some(before) = self.positions.insert(entry.key.clone(), entry.position) {
             self.take_out(before);
         }
@@ -98,7 +98,7 @@ impl ChangeLog {
         self.trim();
     }
 
-    fn take_out(&mut self, position: Position) -> Option<Arc<Entry>> {
+    fn take_out(&mut self, position: Position) -> Option<Arc<ChangeEntry>> {
         let entry = self.entries.remove(&position)?;
         self.bytes -= size(&entry);
         if self.tombstones.remove(&position) {
@@ -130,7 +130,7 @@ impl ChangeLog {
     }
 
     /// Returns the newest change of a key.
-    pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+    pub fn get(&self, key: &str) -> Option<&Arc<ChangeEntry>> {
         self.entries.get(self.positions.get(key)?)
     }
 
@@ -140,13 +140,13 @@ impl ChangeLog {
     }
 
     /// Returns the changes after a position, in order.
-    pub fn after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn after(&self, position: Position) -> impl Iterator<Item = &Arc<ChangeEntry>> {
         use std::ops::Bound::{Excluded, Unbounded};
         self.entries.range((Excluded(position), Unbounded)).map(|(_, entry)| entry)
     }
 
     /// Returns the removals after a position, in order.
-    pub fn tombstones_after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn tombstones_after(&self, position: Position) -> impl Iterator<Item = &Arc<ChangeEntry>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let positions = self.tombstones.range((Excluded(position), Unbounded));
         positions.filter_map(|position| self.entries.get(position))
@@ -180,7 +180,7 @@ impl ChangeLog {
 
 impl Room {
     /// Takes the room for a tombstone; `false` if there is not enough.
-    pub fn take(&mut self, tombstone: &Entry) -> bool {
+    pub fn take(&mut self, tombstone: &ChangeEntry) -> bool {
         let cost = cost(tombstone);
         let is_enough = self.count > 0 && self.bytes >= cost;
         if is_enough {
@@ -190,11 +190,11 @@ impl Room {
     }
 }
 
-fn cost(entry: &Entry) -> usize {
+fn cost(entry: &ChangeEntry) -> usize {
     TOMBSTONE + size(entry)
 }
 
-fn size(entry: &Entry) -> usize {
+fn size(entry: &ChangeEntry) -> usize {
     entry.key.len() + entry.event.len()
 }
 
@@ -204,9 +204,9 @@ mod tests {
 
     const LIMIT: TombstoneLimit = TombstoneLimit { count: 2, bytes: 1 << 20 };
 
-    fn entry(key: &str, serial: u64, is_removal: bool) -> Arc<Entry> {
+    fn entry(key: &str, serial: u64, is_removal: bool) -> Arc<ChangeEntry> {
         let position = Position { revision: 1, serial };
-        Arc::new(Entry { key: key.into(), position, floor: 0, is_removal, event: Bytes::new() })
+        Arc::new(ChangeEntry { key: key.into(), position, floor: 0, is_removal, event: Bytes::new() })
     }
 
     fn told(log: &ChangeLog, serial: u64) -> Vec<(String, bool)> {

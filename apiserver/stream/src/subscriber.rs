@@ -20,7 +20,7 @@ use crate::filter::Filter;
 use crate::hub::attach::Attached;
 use crate::hub::state::Reached;
 use crate::hubs::Hubs;
-use crate::log::{Entry, ChangeLog};
+use crate::log::{ChangeEntry, ChangeLog};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
 use crate::metrics::Counted;
 use crate::request::Watch;
@@ -192,7 +192,7 @@ impl Subscriber {
         next
     }
 
-    fn send(&mut self, entry: &Entry) -> StreamMessage {
+    fn send(&mut self, entry: &ChangeEntry) -> StreamMessage {
         self.attached.cursor = entry.position;
         self.moved(Reached { position: entry.position, floor: entry.floor });
         self.message(entry.event.clone())
@@ -265,7 +265,7 @@ impl Subscriber {
 /// What follows a cursor in a view.
 enum Next {
     /// The next entry.
-    Entry(Arc<Entry>),
+    Entry(Arc<ChangeEntry>),
     /// The next entry belongs to the next batch.
     Later,
     /// The cursor is at the end.
@@ -280,7 +280,7 @@ fn next(log: &ChangeLog, cursor: Position, removals_after: Position, batch: Opti
     if log.horizon() > cursor.max(removals_after) {
         return Next::FellBehind;
     }
-    let is_wanted = |entry: &&Arc<Entry>| !entry.is_removal || entry.position > removals_after;
+    let is_wanted = |entry: &&Arc<ChangeEntry>| !entry.is_removal || entry.position > removals_after;
     match log.after(cursor).find(is_wanted) {
         Some(entry) if batch.is_some_and(|end| entry.position > end) => Next::Later,
         Some(entry) => Next::Entry(entry.clone()),
@@ -322,7 +322,7 @@ mod tests {
             Subscriber::open(hubs(directory.path()).await, "tester".into(), watch, None).await.unwrap();
         while subscriber.next().await.unwrap().event != SNAPSHOT_COMPLETE {}
         let mut index = Index::new(Entity::Eviction, Config::default().tombstones, 0);
-        let mut changes: Vec<Weak<Entry>> = Vec::new();
+        let mut changes: Vec<Weak<ChangeEntry>> = Vec::new();
         let position = subscriber.attached.reached.position;
         for serial in position.serial + 1..=position.serial + 1000 {
             let state = State { attributes: EntityAttributes::default(), event: serial.to_be_bytes().to_vec().into() };
