@@ -158,24 +158,24 @@ impl Subscriber {
         // Read before the view: everything that the hub has reached is in the view by then.
         let reached = self.attached.reached_now();
         match self.next_entry() {
-            Next::FellBehind => Some(self.begin_anew(reached)),
-            Next::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
+            NextEntry::FellBehind => Some(self.begin_anew(reached)),
+            NextEntry::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
                 Some(self.send(&entry))
             }
-            Next::Nothing | Next::Later | Next::Entry(_) if self.marker.is_some() => self.complete(),
-            Next::Entry(entry) => Some(self.send(&entry)),
-            Next::Later => {
+            NextEntry::Nothing | NextEntry::Later | NextEntry::Entry(_) if self.marker.is_some() => self.complete(),
+            NextEntry::Entry(entry) => Some(self.send(&entry)),
+            NextEntry::Later => {
                 self.batch = Batch::Waits(Instant::now() + self.interval);
                 None
             }
-            Next::Nothing => {
+            NextEntry::Nothing => {
                 self.drained(reached);
                 None
             }
         }
     }
 
-    fn next_entry(&mut self) -> Next {
+    fn next_entry(&mut self) -> NextEntry {
         let Attached { subscription, cursor, removals_after, .. } = &self.attached;
         let (cursor, removals_after) = (*cursor, *removals_after);
         let (batch, is_batched) = (self.batch, !self.interval.is_zero());
@@ -186,7 +186,7 @@ impl Subscriber {
             };
             (next(log, cursor, removals_after, is_batched.then_some(end)), end)
         });
-        if is_batched && matches!(next, Next::Entry(_)) {
+        if is_batched && matches!(next, NextEntry::Entry(_)) {
             self.batch = Batch::Until(end);
         }
         next
@@ -263,7 +263,7 @@ impl Subscriber {
 }
 
 /// What follows a cursor in a view.
-enum Next {
+enum NextEntry {
     /// The next entry.
     Entry(Arc<ChangeEntry>),
     /// The next entry belongs to the next batch.
@@ -275,16 +275,16 @@ enum Next {
 }
 
 /// Returns what follows a cursor. Removals up to `removals_after` are skipped. An entry after the end of the `batch`,
-/// if there is one, is [`Next::Later`].
-fn next(log: &ChangeLog, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
+/// if there is one, is [`NextEntry::Later`].
+fn next(log: &ChangeLog, cursor: Position, removals_after: Position, batch: Option<Position>) -> NextEntry {
     if log.horizon() > cursor.max(removals_after) {
-        return Next::FellBehind;
+        return NextEntry::FellBehind;
     }
     let is_wanted = |entry: &&Arc<ChangeEntry>| !entry.is_removal || entry.position > removals_after;
     match log.after(cursor).find(is_wanted) {
-        Some(entry) if batch.is_some_and(|end| entry.position > end) => Next::Later,
-        Some(entry) => Next::Entry(entry.clone()),
-        None => Next::Nothing,
+        Some(entry) if batch.is_some_and(|end| entry.position > end) => NextEntry::Later,
+        Some(entry) => NextEntry::Entry(entry.clone()),
+        None => NextEntry::Nothing,
     }
 }
 
