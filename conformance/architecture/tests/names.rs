@@ -43,7 +43,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "Refusal",
     "Requests",
     "Serving",
-    "Stage",
     "Verdict",
     "Waiter",
     "Waiting",
@@ -51,7 +50,7 @@ const NOT_YET_RENAMED: &[&str] = &[
 ];
 
 /// Names that are not yet renamed: to be lowered with each that is.
-const MOST_NOT_YET_RENAMED: usize = 27;
+const MOST_NOT_YET_RENAMED: usize = 26;
 
 #[test]
 fn a_type_name_has_one_meaning() {

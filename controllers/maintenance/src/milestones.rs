@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use drydock_api::meta::is_condition_true;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
-use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage};
+use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, NodeMaintenanceStage};
 use drydock_api::text::{are, counted};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::{
@@ -113,7 +113,7 @@ impl AnnouncedSteps {
             || status.node_statuses.iter().any(|s| s.pods_evacuating > 0)
             || status.outcomes.evicted > 0
             || status.drained_nodes > 0;
-        let drain = status.started(Stage::Drain).is_some() && has_asked;
+        let drain = status.started(NodeMaintenanceStage::Drain).is_some() && has_asked;
         Self {
             cordoned,
             drain,
@@ -142,7 +142,7 @@ impl MilestoneStep<'_, '_> {
             announced.cordoned = true;
             self.note(Severity::Normal, ALL_CORDONED, all_cordoned(nodes.len()));
         }
-        if self.maintenance.spec.stage != Stage::Drain {
+        if self.maintenance.spec.stage != NodeMaintenanceStage::Drain {
             return;
         }
         if !announced.drain && nodes.iter().any(|node| self.view.may_ask_on(&node.name)) {

@@ -27,6 +27,6 @@ pub use status::{
 pub use strategy::{NAMES, NodeMaintenanceKind};
 pub use types::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeSelector, NodeSelectorRequirement,
-    NodeSelectorTerm, PodType, Stage,
+    NodeSelectorTerm, PodType, NodeMaintenanceStage,
 };
 pub use types::{FINALIZER, RESOURCE};

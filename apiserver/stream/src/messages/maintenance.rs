@@ -58,7 +58,7 @@ fn current_entry(object: &NodeMaintenance) -> Option<(PlanEntry, i32)> {
 
 /// Whether the maintenance evicts pods.
 pub fn is_draining(object: &NodeMaintenance) -> bool {
-    object.spec.stage == node_maintenance::Stage::Drain
+    object.spec.stage == node_maintenance::NodeMaintenanceStage::Drain
 }
 
 fn outcomes(outcomes: &node_maintenance::NodeMaintenanceOutcomes) -> Outcomes {
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn there_is_no_current_entry_outside_the_stage_drain() {
         let mut object = draining();
-        object.spec.stage = node_maintenance::Stage::Complete;
+        object.spec.stage = node_maintenance::NodeMaintenanceStage::Complete;
         assert_eq!(message(&object, DrainRate::default()).current_entry, None);
-        object.spec.stage = node_maintenance::Stage::Drain;
+        object.spec.stage = node_maintenance::NodeMaintenanceStage::Drain;
         object.status.drain_plan_position = Some(7);
         assert_eq!(
             message(&object, DrainRate::default()).current_entry,

@@ -21,13 +21,13 @@ pub(super) const PODS_LEFT_MAX: usize = 256 << 10;
 /// Maximum bytes of the progress of all maintenances on a node.
 pub(super) const PROGRESS_MAX: usize = 3 << 20;
 
-pub(super) fn stage(stage: node_maintenance::Stage) -> Stage {
+pub(super) fn stage(stage: node_maintenance::NodeMaintenanceStage) -> Stage {
     match stage {
-        node_maintenance::Stage::Idle => Stage::Idle,
-        node_maintenance::Stage::Cordon => Stage::Cordon,
-        node_maintenance::Stage::Drain => Stage::Drain,
-        node_maintenance::Stage::Complete => Stage::Complete,
-        node_maintenance::Stage::Unknown => Stage::Unspecified,
+        node_maintenance::NodeMaintenanceStage::Idle => Stage::Idle,
+        node_maintenance::NodeMaintenanceStage::Cordon => Stage::Cordon,
+        node_maintenance::NodeMaintenanceStage::Drain => Stage::Drain,
+        node_maintenance::NodeMaintenanceStage::Complete => Stage::Complete,
+        node_maintenance::NodeMaintenanceStage::Unknown => Stage::Unspecified,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus, LocalPodReference, Requester};
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+    DrainPlanEntry, NodeMaintenanceNodeStatus, NodeReference, PodType, NodeMaintenanceStage,
 };
 use drydock_runtime::cache::{OwnerRef, Taint};
 use drydock_runtime::testing;
@@ -53,7 +53,7 @@ fn node(tainted: bool) -> Node {
 
 fn maintenance(pod_priority: i32) -> NodeMaintenance {
     let mut m = NodeMaintenance::default();
-    m.spec.stage = Stage::Drain;
+    m.spec.stage = NodeMaintenanceStage::Drain;
     m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
         node_ref: NodeReference { name: "n".into() },
         drain_targets: vec![DrainPlanEntry {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage};
 use drydock_runtime::{
     Cacheable, CallError, ControllerContext, Node, Requeue, Store, after_failed_write, clock,
 };
@@ -211,7 +211,7 @@ impl MaintenanceController {
 
 /// Whether the pods of a node matter: a maintenance selects it whose work is not done.
 fn is_looked_at(node: &Node, maintenances: &[Arc<NodeMaintenance>]) -> bool {
-    let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || m.has_finalizer();
+    let works = |m: &NodeMaintenance| m.spec.stage != NodeMaintenanceStage::Complete || m.has_finalizer();
     maintenances.iter().any(|m| works(m) && selects(m, node))
 }
 

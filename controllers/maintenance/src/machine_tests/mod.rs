@@ -35,7 +35,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::node_maintenance::{
-    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
+    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, NodeMaintenanceStage, StageStatus,
 };
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Node, ObjectChange, Pod};
@@ -160,7 +160,7 @@ impl Sim {
         *slot = Arc::new(maintenance);
     }
 
-    fn stage(&mut self, name: &str, stage: Stage) {
+    fn stage(&mut self, name: &str, stage: NodeMaintenanceStage) {
         self.change(name, |m| {
             m.spec.stage = stage;
             m.status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });

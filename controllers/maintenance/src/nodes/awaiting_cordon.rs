@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use drydock_api::node_maintenance::Stage;
+use drydock_api::node_maintenance::NodeMaintenanceStage;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::text::quoted;
 use drydock_runtime::Node;
@@ -55,7 +55,7 @@ impl AwaitingCordon {
         let mut waiting: HashSet<&str> =
             view.world.nodes.values().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage == Stage::Drain && nodes.iter().any(|n| young.contains(n.name.as_str()))
+            if maintenance.spec.stage == NodeMaintenanceStage::Drain && nodes.iter().any(|n| young.contains(n.name.as_str()))
             {
                 waiting.extend(nodes.iter().map(|n| n.name.as_str()));
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::maintenances::MaintenanceReference;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, PodType, NodeMaintenanceStage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
@@ -107,7 +107,7 @@ fn empty_up_to(view: &WorldView<'_>, node: &Node, last: PodType) -> Option<PodTy
 fn planned_on<'a>(view: &WorldView<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
     let mut on: HashMap<&str, Vec<_>> = HashMap::new();
     let all = view.world.maintenances.iter().zip(&view.selected).filter(|_| view.config.advertise_planned);
-    let idle = |m: &NodeMaintenance| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none();
+    let idle = |m: &NodeMaintenance| m.spec.stage == NodeMaintenanceStage::Idle && m.metadata.deletion_timestamp.is_none();
     for (maintenance, nodes) in all.filter(|(m, _)| idle(m)) {
         nodes.iter().for_each(|n| on.entry(n.name.as_str()).or_default().push(maintenance));
     }
@@ -119,7 +119,7 @@ fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditio
         return Vec::new();
     }
     let status_changes = node.condition(PLANNED).is_none();
-    let (status, reason) = ("True", Stage::Idle.as_str());
+    let (status, reason) = ("True", NodeMaintenanceStage::Idle.as_str());
     vec![NodeConditionChange { type_: PLANNED, status, reason, message: message(idle), status_changes }]
 }
 

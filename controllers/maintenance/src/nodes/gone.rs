@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage, WORKLOADS_DRAINED, node_selector,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, NodeMaintenanceStage, WORKLOADS_DRAINED, node_selector,
 };
 use drydock_api::text::number;
 use drydock_runtime::Node;
@@ -52,7 +52,7 @@ impl GoneNodes {
     pub(crate) fn update(&mut self, view: &WorldView<'_>, emptied: &ConfirmedEmpty) {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage == Stage::Drain {
+            if maintenance.spec.stage == NodeMaintenanceStage::Drain {
                 for last in BTreeSet::from([PodType::Default, maintenance.spec.last_pod_type]) {
                     let key = (maintenance.metadata.uid.clone(), last);
                     let mut tally = before.remove(&key).unwrap_or_else(|| recall(view, maintenance, last));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
 use drydock_api::eviction_request::retention::kept_until;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, PodType, NodeMaintenanceStage};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
@@ -154,7 +154,7 @@ fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
 /// Whether a request that was made at `made` may be of this maintenance: it was not made after the
 /// maintenance ended.
 pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenance) -> bool {
-    match (made, maintenance.status.started(Stage::Complete)) {
+    match (made, maintenance.status.started(NodeMaintenanceStage::Complete)) {
         (Some(made), Some(end)) => made <= end,
         _ => true,
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
+    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, NodeMaintenanceStage,
     WORKLOADS_DRAINED,
 };
 use drydock_api::text::{are, counted};
@@ -50,8 +50,8 @@ impl StatusBuilder<'_, '_> {
         let (stage, old) =
             (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, asked.type_));
         let (is, reason, message) = match stage {
-            Stage::Drain => self.draining(asked, fitted),
-            Stage::Complete => {
+            NodeMaintenanceStage::Drain => self.draining(asked, fitted),
+            NodeMaintenanceStage::Complete => {
                 let (old, generation) = (old?, self.maintenance.metadata.generation);
                 if old.is_true() {
                     // kubectl wait ignores a condition whose observedGeneration is not the present
@@ -200,7 +200,7 @@ pub(super) fn to_confirm(
     now: Timestamp,
 ) -> BTreeMap<String, PodType> {
     let mut confirm = BTreeMap::new();
-    if maintenance.spec.stage != Stage::Drain {
+    if maintenance.spec.stage != NodeMaintenanceStage::Drain {
         return confirm;
     }
     let old = &maintenance.status;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use drydock_api::meta::is_condition_true;
-use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, NodeMaintenanceStage};
 use drydock_plan::FastForward;
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
@@ -61,7 +61,7 @@ impl FastForwards {
 }
 
 fn is_draining(maintenance: &NodeMaintenance) -> bool {
-    maintenance.spec.stage == Stage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
+    maintenance.spec.stage == NodeMaintenanceStage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
 }
 
 fn event(maintenance: &NodeMaintenance, message: String) -> EventDraft {

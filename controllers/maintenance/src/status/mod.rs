@@ -15,7 +15,7 @@ use std::time::Duration;
 use drydock_api::meta::{Condition, is_condition_true, set_condition};
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType,
-    PodsLeft, Stage, StageStatus,
+    PodsLeft, NodeMaintenanceStage, StageStatus,
 };
 use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
@@ -115,7 +115,7 @@ impl StatusBuilder<'_, '_> {
         let mut status = self.maintenance.status.clone();
         status.observed_generation = self.maintenance.metadata.generation;
         let stage = self.maintenance.spec.stage;
-        if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != Stage::Unknown {
+        if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != NodeMaintenanceStage::Unknown {
             status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });
         }
         // The API server records a stage when it is set; we add the time.
@@ -165,7 +165,7 @@ impl StatusBuilder<'_, '_> {
     }
 
     fn is_draining(&self) -> bool {
-        self.maintenance.spec.stage == Stage::Drain
+        self.maintenance.spec.stage == NodeMaintenanceStage::Drain
     }
 
     /// Whether a node is recorded as drained of pods up to a type.
@@ -182,7 +182,7 @@ impl StatusBuilder<'_, '_> {
     fn node_statuses(&self, kept: &[&NodeMaintenanceNodeStatus]) -> Fitted {
         let old: HashMap<&str, &NodeMaintenanceNodeStatus> =
             self.maintenance.status.node_statuses.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
-        if self.maintenance.spec.stage == Stage::Complete && !old.is_empty() {
+        if self.maintenance.spec.stage == NodeMaintenanceStage::Complete && !old.is_empty() {
             return Fitted { statuses: self.frozen(), ..Fitted::default() };
         }
         let selected = self.view.nodes_of(self.i);
@@ -305,8 +305,8 @@ impl Settled {
 
     /// Records that the status of a maintenance is as it should be.
     pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
-        let is_over = maintenance.spec.stage == Stage::Complete && !maintenance.has_finalizer();
-        if is_over || maintenance.spec.stage == Stage::Idle {
+        let is_over = maintenance.spec.stage == NodeMaintenanceStage::Complete && !maintenance.has_finalizer();
+        if is_over || maintenance.spec.stage == NodeMaintenanceStage::Idle {
             self.0.insert(maintenance.metadata.uid.clone(), (maintenance.clone(), now));
         }
     }
@@ -323,7 +323,7 @@ impl Settled {
         if !Arc::ptr_eq(seen, maintenance) {
             return None;
         }
-        if maintenance.spec.stage == Stage::Complete {
+        if maintenance.spec.stage == NodeMaintenanceStage::Complete {
             return Some(Timestamp::MAX);
         }
         let rest = REST_PER_NODE.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)).min(MAX_REST);

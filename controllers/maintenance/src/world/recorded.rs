@@ -8,7 +8,7 @@ use std::sync::Arc;
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, NodeMaintenanceStage,
 };
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{DrainingMaintenance, TargetsByNode};
@@ -26,7 +26,7 @@ pub(crate) fn plan_input(
     let status = &maintenance.status;
     let position = status.drain_plan_position.and_then(|at| usize::try_from(at).ok());
     let planned = status.node_statuses.iter().filter(|s| !s.drain_targets.is_empty());
-    let started = status.started(Stage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
+    let started = status.started(NodeMaintenanceStage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
     DrainingMaintenance {
         name: maintenance.metadata.name.clone(),
         started: started.as_second(),
@@ -76,7 +76,7 @@ pub(crate) fn not_handed_over<'a>(
 pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
-        let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);
+        let at = maintenance.status.started(NodeMaintenanceStage::Complete).map_or(i64::MAX, Timestamp::as_second);
         let was_there =
             |node: &String| draining.iter().any(|m| m.started < at && m.recorded.contains_key(node));
         for status in maintenance.status.node_statuses.iter().filter(|s| was_there(&s.node_ref.name)) {
@@ -94,7 +94,7 @@ impl<'a> Recorded<'a> {
     pub(crate) fn of(view: &WorldView<'a>) -> Self {
         let mut targets: HashMap<&str, Vec<&[DrainPlanEntry]>> = HashMap::new();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage != Stage::Drain {
+            if maintenance.spec.stage != NodeMaintenanceStage::Drain {
                 continue;
             }
             let selected: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();

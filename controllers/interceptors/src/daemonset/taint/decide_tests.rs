@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, NodeMaintenanceStage,
 };
 use drydock_runtime::cache::OwnerRef;
 
@@ -55,7 +55,7 @@ fn foreign_effect_under_our_key_is_put_right() {
 
 fn drained_to(pod_priority: i32) -> NodeTargets {
     let mut m = NodeMaintenance::default();
-    m.spec.stage = Stage::Drain;
+    m.spec.stage = NodeMaintenanceStage::Drain;
     m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
         node_ref: NodeReference { name: "n".into() },
         drain_targets: vec![DrainPlanEntry {
