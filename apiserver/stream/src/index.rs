@@ -120,7 +120,7 @@ impl Index {
 
     /// Adds to a view the removals after an older position: those of entities that are gone, and of changed entities
     /// that the filter does not select, because it may have selected them before. Returns `false`, and leaves the view
-    /// unchanged, if not all removals are known or if the view has no room for them.
+    /// unchanged, if not all removals are known or if the view may not keep as many.
     ///
     /// This includes entities that changed after the view was made: they may have left the selection before.
     pub fn reach_back(&self, view: &mut ChangeLog, filter: &Filter, position: Position) -> bool {
@@ -132,12 +132,12 @@ impl Index {
             .filter_map(|(key, _)| self.log.get(key))
             .filter(|it| it.position > position);
         let gone = self.log.tombstones_after(position);
-        let mut room = view.room_for_tombstones();
+        let mut left = view.tombstones_left();
         let mut missing = Vec::new();
         for entry in changed.chain(gone) {
             if view.get(&entry.key).is_none() && filter.admits(&entry.key) {
                 let removal = removal_of(self.entity, entry);
-                if !room.take(&removal) {
+                if !left.take(&removal) {
                     return false;
                 }
                 missing.push(removal);

@@ -39,9 +39,9 @@ pub struct TombstoneLimit {
     pub bytes: usize,
 }
 
-/// The room that a log has left for tombstones.
+/// How many more tombstones a log may keep, and how many bytes of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct TombstoneQuota {
     count: usize,
     bytes: usize,
 }
@@ -121,9 +121,9 @@ impl ChangeLog {
         self.most.min(self.limit.count)
     }
 
-    /// Returns the room for further tombstones.
-    pub fn room_for_tombstones(&self) -> Room {
-        Room {
+    /// Returns how many more tombstones may be kept.
+    pub fn tombstones_left(&self) -> TombstoneQuota {
+        TombstoneQuota {
             count: self.most_tombstones().saturating_sub(self.tombstones.len()),
             bytes: self.limit.bytes.saturating_sub(self.tombstone_bytes),
         }
@@ -178,8 +178,8 @@ impl ChangeLog {
     }
 }
 
-impl Room {
-    /// Takes the room for a tombstone; `false` if there is not enough.
+impl TombstoneQuota {
+    /// Counts a tombstone; `false` if it may not be kept.
     pub fn take(&mut self, tombstone: &ChangeEntry) -> bool {
         let cost = cost(tombstone);
         let is_enough = self.count > 0 && self.bytes >= cost;
@@ -263,7 +263,7 @@ mod tests {
         (1..=entities).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, false)));
         (1..=entities).for_each(|key| log.put(entry(&format!("key-{key}"), entities + key, true)));
         assert_eq!((log.live(), log.tombstones.len()), (0, 2 * LEAST_TOMBSTONES));
-        assert!(!log.room_for_tombstones().take(&entry("key", 1000, true)));
+        assert!(!log.tombstones_left().take(&entry("key", 1000, true)));
         log.put(entry("other", 3 * entities, true));
         assert_eq!((log.tombstones.len(), log.horizon().serial), (2 * LEAST_TOMBSTONES, entities + 1));
         let mut small = ChangeLog::of_view(limit, Position::START);

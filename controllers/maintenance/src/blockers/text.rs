@@ -38,8 +38,8 @@ impl BlockerText {
             (None, Some((when, command))) => tail.push_str(&format!(". {when}: {command}")),
             (None, None) => {}
         }
-        let room = MAX_MESSAGE.saturating_sub(tail.chars().count()).max(LEAST_WORDS);
-        self.head(room) + &tail
+        let most = MAX_MESSAGE.saturating_sub(tail.chars().count()).max(LEAST_WORDS);
+        self.head(most) + &tail
     }
 
     /// The words alone, for an event.
@@ -48,13 +48,13 @@ impl BlockerText {
     }
 
     /// The words and the quotation, of which the latter is cut first.
-    fn head(&self, room: usize) -> String {
+    fn head(&self, most: usize) -> String {
         let words = plain(&self.words);
-        let words = cut_at_word(words.trim_end_matches('.'), room);
+        let words = cut_at_word(words.trim_end_matches('.'), most);
         let Some(quoted) = &self.quoted else { return words };
         let quoted = plain(quoted).replace('"', "'");
         // A space and two quotes.
-        let left = room.saturating_sub(words.chars().count() + 3);
+        let left = most.saturating_sub(words.chars().count() + 3);
         if left == 0 { words } else { format!("{words} \"{}\"", cut_at_word(&quoted, left)) }
     }
 }

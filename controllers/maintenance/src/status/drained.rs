@@ -74,7 +74,7 @@ impl StatusBuilder<'_, '_> {
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
-        if let Some(message) = without_room(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
+        if let Some(message) = too_large_message(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
             return (false, STATUS_TOO_LARGE, message);
         }
         if let Some(condition) = self.without_nodes(asked) {
@@ -160,7 +160,7 @@ impl StatusBuilder<'_, '_> {
 }
 
 /// The message if something does not fit into the status without which pods are not asked to leave.
-fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
+fn too_large_message(fitted: &Fitted, nodes: usize) -> Option<String> {
     let advice = "select fewer nodes, and drain the others in further maintenances";
     match fitted {
         Fitted { held: true, .. } => Some(format!(

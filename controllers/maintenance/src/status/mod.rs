@@ -186,7 +186,7 @@ impl StatusBuilder<'_, '_> {
             return Fitted { statuses: self.frozen(), ..Fitted::default() };
         }
         let selected = self.view.nodes_of(self.i);
-        let nodes = recorded::with_room(self.view, self.i);
+        let nodes = recorded::fitting_nodes(self.view, self.i);
         let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
         let status = |n: &&Arc<Node>| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share);
         let mut statuses: Vec<_> = nodes.iter().map(status).collect();

@@ -39,20 +39,20 @@ pub(crate) fn plan_input(
     }
 }
 
-/// The nodes of a maintenance for which its status has room, beside those that have left it. Nodes that the
+/// The nodes of a maintenance that fit into its status, beside those that have left it. Nodes that the
 /// status shows already come first.
-pub(crate) fn with_room<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
+pub(crate) fn fitting_nodes<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
     let mut nodes = view.nodes_in(maintenance);
     let statuses = view.world.maintenances.get(maintenance).map(|m| m.status.node_statuses.as_slice());
     let statuses = statuses.unwrap_or_default();
     if nodes.len() + statuses.len() <= MAX_NODES {
         return nodes;
     }
-    let room = MAX_NODES.saturating_sub(not_handed_over(view, maintenance).len());
-    if nodes.len() > room {
+    let most = MAX_NODES.saturating_sub(not_handed_over(view, maintenance).len());
+    if nodes.len() > most {
         let shown: BTreeSet<&str> = statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
         nodes.sort_by_key(|n| (!shown.contains(n.name.as_str()), n.name.as_str()));
-        nodes.truncate(room);
+        nodes.truncate(most);
         nodes.sort_by_key(|n| n.name.as_str());
     }
     nodes
