@@ -37,7 +37,7 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::report::Audience::{Owner, Readers};
-use crate::report::{ProgressNews, ReportOutcome, Reporter, at, gone};
+use crate::report::{ProgressUpdate, ReportOutcome, Reporter, at, gone};
 use crate::target_pod::target_of;
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
@@ -139,8 +139,8 @@ impl DaemonSetReconciler {
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
         let report = async |progress, audience| -> Result<Requeue, CallError> {
-            let news = ProgressNews::of(progress, audience);
-            Ok(outcome(self.reporter.publish_and_report(&request, news, now).await?, now))
+            let update = ProgressUpdate::of(progress, audience);
+            Ok(outcome(self.reporter.publish_and_report(&request, update, now).await?, now))
         };
         match (action, pod) {
             (PodAction::Decline, _) => {

@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressNews, ProgressReport, REFUSED, Reporter, at, earliest};
+use crate::report::{Audience, ProgressUpdate, ProgressReport, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Least time between two reports about one request, except before the last one.
@@ -100,8 +100,8 @@ impl ImperativeReconciler {
         let mut wake = next_step.wake;
         if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
-            let news = ProgressNews { progress, audience: Audience::Owner, words, last_eviction };
-            let outcome = self.reporter.publish_and_report(&request, news, now).await?;
+            let update = ProgressUpdate { progress, audience: Audience::Owner, words, last_eviction };
+            let outcome = self.reporter.publish_and_report(&request, update, now).await?;
             wake = earliest(wake, outcome.wake);
             if outcome.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());

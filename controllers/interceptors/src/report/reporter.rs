@@ -54,7 +54,7 @@ pub(crate) enum Audience {
 
 /// Progress, with what the events about it need.
 #[derive(Clone, Debug)]
-pub(crate) struct ProgressNews {
+pub(crate) struct ProgressUpdate {
     /// The content of the entry.
     pub(crate) progress: ProgressReport,
     /// Who gets events about it.
@@ -65,7 +65,7 @@ pub(crate) struct ProgressNews {
     pub(crate) last_eviction: Option<Timestamp>,
 }
 
-impl ProgressNews {
+impl ProgressUpdate {
     /// Progress whose events contain its message.
     pub(crate) fn of(progress: ProgressReport, audience: Audience) -> Self {
         Self { progress, audience, words: None, last_eviction: None }
@@ -101,10 +101,10 @@ impl Reporter {
     pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
-        news: ProgressNews,
+        update: ProgressUpdate,
         now: Timestamp,
     ) -> Result<ReportOutcome, CallError> {
-        let ProgressNews { mut progress, audience, words, last_eviction } = news;
+        let ProgressUpdate { mut progress, audience, words, last_eviction } = update;
         let event = self.remember(request, |memory| {
             let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
             let event = memory.notice.update(blocked, last_eviction, now);

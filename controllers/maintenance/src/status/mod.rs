@@ -197,11 +197,11 @@ impl StatusBuilder<'_, '_> {
             ..(*status).clone()
         }));
         statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
-        let room = fit::room(self.maintenance);
-        let mut fitted = fit::fit(statuses, &old, room);
+        let max_bytes = fit::max_bytes(self.maintenance);
+        let mut fitted = fit::fit(statuses, &old, max_bytes);
         fitted.left_out += selected.len() - nodes.len();
         let workloads = self.sources.gone.of(self.maintenance, PodType::Default);
-        fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), room);
+        fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), max_bytes);
         fitted
     }
 

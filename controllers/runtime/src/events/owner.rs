@@ -30,8 +30,8 @@ impl EventRecorder {
     pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
         // A colon and a space.
-        let room = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
-        let message = cut_bytes(words.trim_end_matches('.'), room) + &way_out;
+        let most = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
+        let message = cut_bytes(words.trim_end_matches('.'), most) + &way_out;
         self.publish_to_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 
