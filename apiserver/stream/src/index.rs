@@ -158,7 +158,7 @@ impl Index {
         self.known_since
     }
 
-    /// Whether removals after a revision may have been dropped for lack of room.
+    /// Whether removals after a revision may have been dropped because the log keeps no more.
     pub fn has_dropped_after(&self, revision: u64) -> bool {
         revision < self.log.horizon().revision
     }
