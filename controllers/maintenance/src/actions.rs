@@ -46,9 +46,9 @@ pub enum Action {
     Cordon {
         /// The node as seen.
         node: Arc<Node>,
-        /// The wanted value.
+        /// The value to set.
         unschedulable: Option<bool>,
-        /// The wanted annotation.
+        /// The annotation to set.
         annotation: Option<&'static str>,
     },
     /// Sets and removes conditions of a node.
@@ -80,7 +80,7 @@ pub enum Action {
     Status {
         /// The maintenance as seen.
         maintenance: Arc<NodeMaintenance>,
-        /// The wanted status.
+        /// The status to write.
         status: Box<NodeMaintenanceStatus>,
         /// Nodes of which a live read must first confirm that no pods up to this type are left, because the
         /// status says so now.
@@ -186,7 +186,7 @@ pub struct EventDraft {
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// Whether the event is logged too. It is not if another event or log line says the same.
+    /// Whether the event is logged too: not if another event or log line says the same.
     pub is_logged: bool,
 }
 

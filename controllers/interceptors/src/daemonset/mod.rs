@@ -185,8 +185,8 @@ impl DaemonSetReconciler {
         decide(request, pod, &on_node, awaits_taint, &self.state.deletions.lock(), now)
     }
 
-    /// Returns why the node lacks its taint, once that is due for a report; else fails with the time at which
-    /// it will be due. Queues the node if the taint has not been decided since the node came to need it,
+    /// Returns why the node lacks its taint, once that is to be reported; until then, fails with the time at which it
+    /// will be. Queues the node if the taint has not been decided since the node came to need it,
     /// which can happen without a change of the node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.state.awaited(node);

@@ -58,7 +58,7 @@ impl OwnerNotice {
         Self { now, last }
     }
 
-    /// What the owner's last event was about, in the state that it had then.
+    /// What the owner's last event was about, as it was then.
     pub(crate) fn last(&self) -> Option<&Blocked> {
         self.last.as_ref()
     }

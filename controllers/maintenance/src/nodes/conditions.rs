@@ -1,5 +1,5 @@
-//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for;
-//! and which nodes a live read has confirmed to be empty.
+//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if it is enabled.
+//! Also which nodes a live read has confirmed to be empty.
 
 use std::collections::HashMap;
 use std::sync::Arc;

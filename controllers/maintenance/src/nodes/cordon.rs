@@ -16,7 +16,7 @@ use crate::{CORDONED_BY, OTHERS, OURS};
 /// Most maintenances that an event names.
 const NAMED: usize = 5;
 
-/// How often others made each node schedulable that is under maintenance.
+/// How often others made a node schedulable during its maintenance, by node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UncordonConflicts(HashMap<String, UndoneByOthers>);
 

@@ -144,15 +144,15 @@ pub(crate) fn is_open_on(
     requests.any(|request| is_earlier(request) && is_ours(request, failures) && kept(view, request).is_none())
 }
 
-/// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
+/// Until when a request that is over is kept for the pod's owner; none if it need not be kept (any longer).
 fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
     let Config { request_retention, .. } = view.config;
     let until = kept_until(request, *request_retention, view.config.first_report_within());
     until.filter(|until| *until > view.now)
 }
 
-/// Whether a request that was made at `made` may be of this maintenance: it was not made after the
-/// maintenance ended.
+/// Whether a request that was made at `made` may belong to this maintenance: it was made before the maintenance
+/// ended.
 pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenance) -> bool {
     match (made, maintenance.status.started(NodeMaintenanceStage::Complete)) {
         (Some(made), Some(end)) => made <= end,

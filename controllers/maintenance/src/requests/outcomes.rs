@@ -83,7 +83,7 @@ fn add_step(
     outcomes.passed_over = outcomes.passed_over.saturating_add(step.passed_over);
 }
 
-/// Returns the greater of each two counts: the status may have been an old one when the counts began.
+/// Returns the greater of each two counts, because the status may have been an old one when the counts began.
 fn greatest(a: &NodeMaintenanceOutcomes, b: &NodeMaintenanceOutcomes) -> NodeMaintenanceOutcomes {
     NodeMaintenanceOutcomes {
         evicted: a.evicted.max(b.evicted),

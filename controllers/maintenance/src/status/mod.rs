@@ -110,7 +110,7 @@ struct StatusBuilder<'v, 'a> {
 }
 
 impl StatusBuilder<'_, '_> {
-    /// The status, and the names of nodes for which it has turned out to have no room.
+    /// Returns the status to write, and the names of the nodes that do not fit into it.
     fn desired(&self) -> (NodeMaintenanceStatus, Vec<String>) {
         let mut status = self.maintenance.status.clone();
         status.observed_generation = self.maintenance.metadata.generation;
@@ -148,9 +148,8 @@ impl StatusBuilder<'_, '_> {
         (status, fitted.dropped)
     }
 
-    /// How many of the selected nodes are drained. A status that says that all are counts all, even if the
-    /// condition of a node is written later: the maintenance may move to Complete before that, which freezes
-    /// the count.
+    /// How many of the selected nodes are drained. If the status says that all are, all count, even if the condition of a
+    /// node is not written yet: the maintenance may move to Complete before that, which freezes the count.
     fn drained_nodes(&self, all: bool) -> usize {
         let nodes = self.view.nodes_of(self.i);
         if all && self.is_draining() {

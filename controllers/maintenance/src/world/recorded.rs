@@ -70,9 +70,9 @@ pub(crate) fn not_handed_over<'a>(
     left.filter(|s| !is_handed_over(view, s)).collect()
 }
 
-/// Drain targets recorded by maintenances in Complete that still have their finalizer; only of nodes that a
-/// maintenance of `draining` has recorded which started before that one completed: for one that started later
-/// they mean nothing.
+/// Drain targets, by node, that maintenances in Complete have recorded and whose finalizer is still there. A node counts
+/// only if a maintenance of `draining` recorded it too and started before the other one completed: for one that started
+/// later, the targets mean nothing.
 pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
@@ -142,7 +142,7 @@ fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {
         && shown.pod_selector.as_ref().is_none_or(|selector| selector.is_empty() || selects_more(selector))
 }
 
-/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan
+/// The nodes that do not fit into the status of their maintenance, by UID of the maintenance. The plan
 /// leaves them alone: a node whose targets cannot be stored is never drained, and a plan that waited for it
 /// would stand still on all nodes.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ struct NodesLeftOut {
     generation: i64,
     /// How many nodes it selected.
     selected: usize,
-    /// Names of those without room.
+    /// Names of those that do not fit.
     nodes: HashSet<String>,
 }
 
@@ -164,7 +164,7 @@ impl LeftOut {
         self.of(maintenance, selected).is_some_and(|known| known.nodes.contains(node))
     }
 
-    /// Records further nodes for which there was no room.
+    /// Records further nodes that did not fit.
     pub(crate) fn note(&mut self, maintenance: &NodeMaintenance, selected: usize, nodes: Vec<String>) {
         let uid = &maintenance.metadata.uid;
         if self.of(maintenance, selected).is_none() {

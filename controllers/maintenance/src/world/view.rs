@@ -31,7 +31,7 @@ pub(crate) struct WorldView<'a> {
     /// Nodes whose pods are not asked to leave yet, because they wait for nodes to be cordoned. None until
     /// that is decided.
     pub(crate) waiting: Option<HashSet<&'a str>>,
-    /// Nodes that the statuses have no room for.
+    /// Nodes that do not fit into the statuses.
     left_out: LeftOut,
     /// UIDs of Drydock's own pods, if no node takes them.
     staying: HashSet<&'a str>,
