@@ -77,8 +77,8 @@ impl Input {
 /// Returns the authorizer for the expressions about a request of this caller.
 pub type AuthorizerFactory = Arc<dyn Fn(&Caller) -> Arc<dyn BlockingAuthorizer> + Send + Sync>;
 
-/// Asks the server's authorizer on behalf of a caller: the expression blocks its own thread, while the check runs on the
-/// async runtime.
+/// Asks the server's authorizer on behalf of a caller: the expression blocks its own thread, while the check runs on
+/// the async runtime.
 struct CallerAuthorizer {
     authorizer: Arc<Authorizer>,
     runtime: Handle,
@@ -102,7 +102,8 @@ impl BlockingAuthorizer for CallerAuthorizer {
 }
 
 /// Returns the AdmissionRequest of admission.k8s.io/v1 without the objects (k8s.io/apiserver
-/// pkg/admission/plugin/cel/condition.go, CreateAdmissionRequest; plugin/webhook/request). Omits empty fields like Go's `omitempty`.
+/// pkg/admission/plugin/cel/condition.go, CreateAdmissionRequest; plugin/webhook/request). Omits empty fields like
+/// Go's `omitempty`.
 pub fn admission_request(request: &Attributes<'_>, uid: &str) -> Map<String, Value> {
     let mut all = Map::new();
     let mut put = |field: &str, value: Value| all.insert(field.to_owned(), value);

@@ -198,8 +198,8 @@ pub const CONDITIONS_BUDGET: i64 = 2_500_000;
 /// A compiled match condition, or its compilation error.
 pub type MatchCondition = Result<Expression, String>;
 
-/// Whether all conditions are true (k8s.io/apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go). If one is false the result is `false`, even if others fail; otherwise the
-/// failures are returned as an error.
+/// Whether all conditions are true (k8s.io/apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go). If one
+/// is false the result is `false`, even if others fail; otherwise the failures are returned as an error.
 pub fn all_conditions_true(conditions: &[MatchCondition], activation: &mut Activation) -> Result<bool, String> {
     let mut errors = Vec::new();
     for condition in conditions {

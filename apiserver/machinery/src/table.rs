@@ -135,7 +135,8 @@ pub fn age(object: &Object, now: Now) -> String {
     )
 }
 
-/// Formats a duration as kubectl prints ages (k8s.io/apimachinery/pkg/util/duration), with two or three significant digits: `90s`, `5m30s`, `3h5m`, `2d3h`, `400d`, `3y20d`.
+/// Formats a duration as kubectl prints ages (k8s.io/apimachinery/pkg/util/duration), with two or three significant
+/// digits: `90s`, `5m30s`, `3h5m`, `2d3h`, `400d`, `3y20d`.
 pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);

@@ -65,8 +65,8 @@ pub fn length(length: usize) -> i64 {
 /// `@selectable(value)`: returns the value if it may have fields, otherwise a value that lacks every field.
 pub const SELECTABLE: &str = "@selectable";
 
-/// A value without fields. For cel-go a field of it is missing, for example `oldObject.spec` on a create; the interpreter
-/// does not support the selection at all.
+/// A value without fields. For cel-go a field of it is missing, for example `oldObject.spec` on a create; the
+/// interpreter does not support the selection at all.
 #[derive(Clone, Debug, PartialEq)]
 struct Fieldless;
 

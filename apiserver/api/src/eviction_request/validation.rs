@@ -102,8 +102,8 @@ fn validate_requesters(requesters: &[Requester], path: &Path) -> ErrorList {
     errors
 }
 
-/// The rule for names of requesters and interceptors: Kubernetes' IsFullyQualifiedDomainName, except that a trailing dot is an error: otherwise `a.b` and `a.b.`
-/// would be two names for the same requester.
+/// The rule for names of requesters and interceptors: Kubernetes' IsFullyQualifiedDomainName, except that a trailing
+/// dot is an error: otherwise `a.b` and `a.b.` would be two names for the same requester.
 pub fn fully_qualified_domain_name(path: &Path, name: &str) -> ErrorList {
     if name.ends_with('.') {
         return vec![Error::invalid(path.clone(), name, dns1123_subdomain(name).join(","))];

@@ -58,7 +58,8 @@ pub(super) fn zero(schema: &Schema) -> Value {
     }
 }
 
-/// Returns the text of a byte field, which is base64 in JSON, as the server writes it. Like Go, ignores line breaks, and names the offset of an error.
+/// Returns the text of a byte field, which is base64 in JSON, as the server writes it. Like Go, ignores line breaks,
+/// and names the offset of an error.
 pub(super) fn base64_text(text: &str) -> Result<String, String> {
     let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let decoded = STANDARD.decode(&joined);

@@ -196,8 +196,8 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
     }
 }
 
-/// Returns `new`, with the managed fields of `old` if the objects differ only in the times of these: such a write is not
-/// stored (apiserver handlers/fieldmanager equality.go).
+/// Returns `new`, with the managed fields of `old` if the objects differ only in the times of these: such a write is
+/// not stored (apiserver handlers/fieldmanager equality.go).
 pub fn ignore_timestamps(mut new: Object, old: &Object) -> Object {
     if same_otherwise(&new.0, &old.0) && same_entries(new.managed_fields(), old.managed_fields()) {
         new.share_managed_fields(old);

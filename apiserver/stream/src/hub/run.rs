@@ -131,7 +131,8 @@ impl Hub {
         }
     }
 
-    /// Answers the requests that can be answered, in order, for [`SERVE_TIME`]. The others wait until changes were applied.
+    /// Answers the requests that can be answered, in order, for [`SERVE_TIME`]. The others wait until changes were
+    /// applied.
     fn serve(&mut self) {
         let began = Instant::now();
         for request in std::mem::take(&mut self.waiting) {

@@ -151,8 +151,8 @@ fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
     until.filter(|until| *until > view.now)
 }
 
-/// Whether a request that was made at `made` may belong to this maintenance: it was made before the maintenance
-/// ended.
+/// Whether a request that was made at `made` may belong to this maintenance: it was not made after the maintenance
+/// had ended.
 pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenance) -> bool {
     match (made, maintenance.status.started(NodeMaintenanceStage::Complete)) {
         (Some(made), Some(end)) => made <= end,

@@ -148,8 +148,8 @@ impl StatusBuilder<'_, '_> {
         (status, fitted.dropped)
     }
 
-    /// How many of the selected nodes are drained. If the status says that all are, all count, even if the condition of a
-    /// node is not written yet: the maintenance may move to Complete before that, which freezes the count.
+    /// How many of the selected nodes are drained. If the status says that all are, all count, even if the condition
+    /// of a node is not written yet: the maintenance may move to Complete before that, which freezes the count.
     fn drained_nodes(&self, all: bool) -> usize {
         let nodes = self.view.nodes_of(self.i);
         if all && self.is_draining() {

@@ -70,9 +70,9 @@ pub(crate) fn not_handed_over<'a>(
     left.filter(|s| !is_handed_over(view, s)).collect()
 }
 
-/// Drain targets, by node, that maintenances in Complete have recorded and whose finalizer is still there. A node counts
-/// only if a maintenance of `draining` recorded it too and started before the other one completed: for one that started
-/// later, the targets mean nothing.
+/// Drain targets, by node, that maintenances in Complete have recorded and whose finalizer is still there. A node
+/// counts only if a maintenance of `draining` recorded it too and started before the other one completed: for one that
+/// started later, the targets mean nothing.
 pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
