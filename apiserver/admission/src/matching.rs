@@ -200,7 +200,10 @@ pub type MatchCondition = Result<Expression, String>;
 
 /// Whether all conditions are true (k8s.io/apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go). If one
 /// is false the result is `false`, even if others fail; otherwise the failures are returned as an error.
-pub fn all_conditions_true(conditions: &[MatchCondition], activation: &mut Activation) -> Result<bool, String> {
+pub fn all_conditions_true(
+    conditions: &[MatchCondition],
+    activation: &mut Activation,
+) -> Result<bool, String> {
     let mut errors = Vec::new();
     for condition in conditions {
         let outcome = match condition {

@@ -130,7 +130,10 @@ fn validate_namespace(namespace: &str, namespaced: bool, path: &Path) -> ErrorLi
 fn validate_maps_and_lists(object: &Object, path: &Path) -> ErrorList {
     let mut errors = validate_labels(map(object, "labels"), &path.child("labels"));
     errors.extend(validate_annotations(map(object, "annotations"), &path.child("annotations")));
-    errors.extend(entries::validate_owner_references(list(object, "ownerReferences"), &path.child("ownerReferences")));
+    errors.extend(entries::validate_owner_references(
+        list(object, "ownerReferences"),
+        &path.child("ownerReferences"),
+    ));
     errors
 }
 

@@ -14,7 +14,7 @@ use tonic::Status;
 use crate::config::Config;
 use crate::error::{of_storage, token_expired, too_many_filters, unavailable};
 use crate::filter::{Entity, Filter};
-use crate::hub::attach::{Attached, AttachRefusal, Resume};
+use crate::hub::attach::{AttachRefusal, Attached, Resume};
 use crate::hub::{HubHandle, Stores, start};
 use crate::metrics::Metrics;
 use crate::rate::DrainRate;

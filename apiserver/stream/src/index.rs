@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::facts::Update;
-use crate::filter::{Anchor, EntityAttributes, Entity, Filter, anchors};
+use crate::filter::{Anchor, Entity, EntityAttributes, Filter, anchors};
 use crate::log::{ChangeEntry, ChangeLog, TombstoneLimit};
 use crate::messages::fields;
 use crate::token::Position;
@@ -172,7 +172,13 @@ impl Index {
                 let position = Position { revision: *revision, serial: *serial };
                 let event = fields::removed(self.entity, key);
                 let floor = revision.saturating_sub(1);
-                self.log.put(Arc::new(ChangeEntry { key: key.clone(), position, floor, is_removal: true, event }));
+                self.log.put(Arc::new(ChangeEntry {
+                    key: key.clone(),
+                    position,
+                    floor,
+                    is_removal: true,
+                    event,
+                }));
             }
         }
         self.known_since = self.known_since.min(since);

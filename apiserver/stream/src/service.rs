@@ -18,7 +18,7 @@ use crate::error::no_such_method;
 use crate::get;
 use crate::hub::Stores;
 use crate::hubs::Hubs;
-use crate::request::{self, StatusCall, Method, ReadAttributes, Watch};
+use crate::request::{self, Method, ReadAttributes, StatusCall, Watch};
 use crate::subscriber::{SnapshotSent, Subscriber};
 
 /// The status service.

@@ -162,7 +162,9 @@ impl Subscriber {
             NextEntry::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
                 Some(self.send(&entry))
             }
-            NextEntry::Nothing | NextEntry::Later | NextEntry::Entry(_) if self.marker.is_some() => self.complete(),
+            NextEntry::Nothing | NextEntry::Later | NextEntry::Entry(_) if self.marker.is_some() => {
+                self.complete()
+            }
             NextEntry::Entry(entry) => Some(self.send(&entry)),
             NextEntry::Later => {
                 self.batch = Batch::Waits(Instant::now() + self.interval);
@@ -300,7 +302,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::facts::{State, Update};
-    use crate::filter::{EntityAttributes, Entity};
+    use crate::filter::{Entity, EntityAttributes};
     use crate::hub::Stores;
     use crate::index::Index;
 
@@ -325,7 +327,10 @@ mod tests {
         let mut changes: Vec<Weak<ChangeEntry>> = Vec::new();
         let position = subscriber.attached.reached.position;
         for serial in position.serial + 1..=position.serial + 1000 {
-            let state = State { attributes: EntityAttributes::default(), event: serial.to_be_bytes().to_vec().into() };
+            let state = State {
+                attributes: EntityAttributes::default(),
+                event: serial.to_be_bytes().to_vec().into(),
+            };
             let update = Update { entity: Entity::Eviction, key: "shop/uid".into(), state: Some(state) };
             let change = index.apply(update, Position { serial, ..position }, 0).unwrap();
             changes.push(Arc::downgrade(&change.entry));

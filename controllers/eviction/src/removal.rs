@@ -49,7 +49,11 @@ struct Stock {
 
 impl Removals {
     /// An empty queue; held requests return to `controller_queue` when they are released.
-    pub(crate) fn new(context: &ControllerContext, config: &Config, controller_queue: &WorkQueue<ObjectKey>) -> Self {
+    pub(crate) fn new(
+        context: &ControllerContext,
+        config: &Config,
+        controller_queue: &WorkQueue<ObjectKey>,
+    ) -> Self {
         let stock =
             Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
         let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, ExponentialBackoff::WRITES);

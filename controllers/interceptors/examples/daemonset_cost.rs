@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::eviction_request::{EvictionRequest, Interceptor, InterceptorStatus, LocalPodReference};
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, NodeMaintenanceStage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_interceptors::daemonset;
 use drydock_runtime::cache::{HostCaches, OwnerRef};

@@ -13,7 +13,12 @@ use crate::world::{PlannedDrains, WorldView};
 
 /// Plans the maintenances in Drain.
 pub(crate) fn plan<'a>(view: &WorldView<'a>) -> PlannedDrains<'a> {
-    let draining = view.world.maintenances.iter().enumerate().filter(|(_, m)| m.spec.stage == NodeMaintenanceStage::Drain);
+    let draining = view
+        .world
+        .maintenances
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.spec.stage == NodeMaintenanceStage::Drain);
     let draining: Vec<(usize, &Arc<NodeMaintenance>)> = draining.collect();
     let in_drain = |(i, m): &(usize, &Arc<NodeMaintenance>)| {
         recorded::plan_input(m, &recorded::fitting_nodes(view, *i), view.now)

@@ -143,8 +143,12 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let due = [0, 59, 60, 61].map(|second| state.must_measure(at(second)));
         assert_eq!(due, [true, false, true, false]);
-        let mut reports = |difference, second| state.must_report(SignedDuration::from_secs(difference), at(second));
-        assert_eq!([reports(42, 0), reports(50, 60), reports(53, 120), reports(53, 3000)], [true, false, true, false]);
+        let mut reports =
+            |difference, second| state.must_report(SignedDuration::from_secs(difference), at(second));
+        assert_eq!(
+            [reports(42, 0), reports(50, 60), reports(53, 120), reports(53, 3000)],
+            [true, false, true, false]
+        );
         assert_eq!([reports(-53, 3060), reports(-53, 6659), reports(-53, 6660)], [true, false, true]);
     }
 }

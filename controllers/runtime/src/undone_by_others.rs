@@ -85,7 +85,10 @@ mod tests {
             conflict.undone(1, at(second));
             conflict.report(at(second))
         };
-        assert_eq!([report(0), report(1), report(60), report(61)], [None, Some((2, at(0))), None, Some((4, at(0)))]);
+        assert_eq!(
+            [report(0), report(1), report(60), report(61)],
+            [None, Some((2, at(0))), None, Some((4, at(0)))]
+        );
         assert_eq!(report(700), None, "the others are long ago");
     }
 

@@ -8,7 +8,7 @@ use drydock_machinery::{ApiError, go_json};
 use drydock_server::admission::Attributes;
 use serde::Serialize;
 
-use super::compiled::{Binding, FailurePolicy, CompiledPolicy};
+use super::compiled::{Binding, CompiledPolicy, FailurePolicy};
 use super::evaluate::{Annotation, Objection, PolicyVerdict};
 use crate::metrics::Metrics;
 
@@ -126,7 +126,13 @@ impl<'a> PolicyResults<'a> {
         ));
     }
 
-    fn annotate_failure(&self, policy: &CompiledPolicy, binding: &Binding, index: usize, objection: &Objection) {
+    fn annotate_failure(
+        &self,
+        policy: &CompiledPolicy,
+        binding: &Binding,
+        index: usize,
+        objection: &Objection,
+    ) {
         let failures = [ValidationFailure {
             message: &objection.message,
             policy: &policy.name,

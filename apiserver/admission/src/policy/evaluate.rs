@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::compiled::{FailurePolicy, CompiledPolicy, Validation};
+use super::compiled::{CompiledPolicy, FailurePolicy, Validation};
 use crate::cel::{Activation, EvaluationResult, Expression};
-use crate::matching;
 use crate::input::Input;
+use crate::matching;
 
 /// The cost budget of all validations of one request, and separately of all audit annotations.
 const BUDGET: i64 = 10_000_000;
@@ -41,7 +41,12 @@ pub enum Annotation {
 }
 
 /// Evaluates a policy.
-pub fn evaluate(policy: &CompiledPolicy, input: &Input, namespace: &Value, params: Option<&Value>) -> PolicyVerdict {
+pub fn evaluate(
+    policy: &CompiledPolicy,
+    input: &Input,
+    namespace: &Value,
+    params: Option<&Value>,
+) -> PolicyVerdict {
     match concerned(policy, input, params) {
         Ok(false) => return PolicyVerdict::default(),
         Ok(true) => {}

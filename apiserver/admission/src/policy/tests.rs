@@ -51,7 +51,11 @@ fn verdict(policy: &CompiledPolicy, request: &TestRequest, params: Option<&Value
 }
 
 /// Returns the response, and the client's warnings.
-fn answer(policy: &CompiledPolicy, actions: &[&str], request: &TestRequest) -> (Result<(), ApiError>, Vec<String>) {
+fn answer(
+    policy: &CompiledPolicy,
+    actions: &[&str],
+    request: &TestRequest,
+) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
     let metrics = Metrics::default();
     let mut report = PolicyResults::new(&attributes, &metrics);

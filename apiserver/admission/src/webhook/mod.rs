@@ -25,8 +25,8 @@ pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
 use crate::cel::stack;
-use crate::matching;
 use crate::input::{AuthorizerFactory, Input};
+use crate::matching;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
@@ -66,7 +66,8 @@ impl Webhooks {
         let (input, evaluated) =
             (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
         let held = stack::on_evaluation_thread(request.deadline, move || {
-            let mut activation = input.activation(&Value::Null, None, Arc::new([]), matching::CONDITIONS_BUDGET)?;
+            let mut activation =
+                input.activation(&Value::Null, None, Arc::new([]), matching::CONDITIONS_BUDGET)?;
             matching::all_conditions_true(&evaluated.conditions, &mut activation)
         });
         match held.await.and_then(|held| held) {

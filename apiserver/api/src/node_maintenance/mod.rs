@@ -26,7 +26,7 @@ pub use status::{
 };
 pub use strategy::{NAMES, NodeMaintenanceKind};
 pub use types::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeSelector, NodeSelectorRequirement,
-    NodeSelectorTerm, PodType, NodeMaintenanceStage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, NodeSelector,
+    NodeSelectorRequirement, NodeSelectorTerm, PodType,
 };
 pub use types::{FINALIZER, RESOURCE};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::blocker::Blocker;
-use super::types::{DrainPlanEntry, PodType, NodeMaintenanceStage};
+use super::types::{DrainPlanEntry, NodeMaintenanceStage, PodType};
 use crate::meta::{Condition, LabelSelector, is_default, is_zero};
 use crate::time;
 

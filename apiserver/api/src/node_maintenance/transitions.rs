@@ -15,12 +15,20 @@ pub fn may_change(old: NodeMaintenanceStage, new: NodeMaintenanceStage, deleting
 /// Whether a write adds the finalizer if it creates an object in stage `new` (`old` is `None`), or changes the stage
 /// to it.
 pub fn places_finalizer(old: Option<NodeMaintenanceStage>, new: NodeMaintenanceStage) -> bool {
-    old != Some(new) && matches!(new, NodeMaintenanceStage::Cordon | NodeMaintenanceStage::Drain | NodeMaintenanceStage::Complete)
+    old != Some(new)
+        && matches!(
+            new,
+            NodeMaintenanceStage::Cordon | NodeMaintenanceStage::Drain | NodeMaintenanceStage::Complete
+        )
 }
 
 /// The stage that a deletion sets.
 pub fn stage_on_deletion(stage: NodeMaintenanceStage) -> NodeMaintenanceStage {
-    if stage == NodeMaintenanceStage::Idle { NodeMaintenanceStage::Idle } else { NodeMaintenanceStage::Complete }
+    if stage == NodeMaintenanceStage::Idle {
+        NodeMaintenanceStage::Idle
+    } else {
+        NodeMaintenanceStage::Complete
+    }
 }
 
 #[cfg(test)]

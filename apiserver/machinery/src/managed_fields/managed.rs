@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::set::Set;
 use crate::kind::Now;
 use crate::object::fields_v1::OwnedPaths;

@@ -92,7 +92,9 @@ impl Operations<'_> {
         let delete_id = format!("delete{}Collection{}{kind}", prefix(self.names), self.scope());
         let mut delete = parameters(&DELETE);
         delete.extend(
-            LIST.iter().filter(|p| !matches!(**p, "allowWatchBookmarks" | "watch")).map(|p| published_parameter(p)),
+            LIST.iter()
+                .filter(|p| !matches!(**p, "allowWatchBookmarks" | "watch"))
+                .map(|p| published_parameter(p)),
         );
         json!({
             "get": self.list(&list_id, parameters(&LIST)),

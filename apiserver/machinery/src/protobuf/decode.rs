@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
-use super::wire::{WireReader, WireValue};
 use super::scalar::{read_int_or_string, read_time, text};
+use super::wire::{WireReader, WireValue};
 use crate::decode::{DecodeError, json_value};
 use crate::error::ApiError;
 use crate::memory::{self, DecodeMemory};

@@ -96,9 +96,11 @@ fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema)
         Shape::String => {
             wire::write_bytes(out, number, value.and_then(Value::as_str).unwrap_or_default().as_bytes())
         }
-        Shape::Bytes => {
-            wire::write_bytes(out, number, &value.and_then(Value::as_str).map(base64_bytes).unwrap_or_default())
-        }
+        Shape::Bytes => wire::write_bytes(
+            out,
+            number,
+            &value.and_then(Value::as_str).map(base64_bytes).unwrap_or_default(),
+        ),
         Shape::IntOrString => nested(out, number, |out| int_or_string(out, value)),
         Shape::Time => write_time(out, number, value, false),
         Shape::MicroTime => write_time(out, number, value, true),

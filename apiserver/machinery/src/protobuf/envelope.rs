@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::wire::{self, WireReader, WireValue};
 use super::scalar::text;
+use super::wire::{self, WireReader, WireValue};
 use crate::error::ApiError;
 
 /// The first bytes of every envelope.

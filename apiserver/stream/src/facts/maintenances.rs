@@ -80,7 +80,10 @@ impl KnownMaintenance {
     }
 }
 
-fn attributes(object: &NodeMaintenance, progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>) -> EntityAttributes {
+fn attributes(
+    object: &NodeMaintenance,
+    progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>,
+) -> EntityAttributes {
     EntityAttributes {
         nodes: progress.keys().map(|name| name.to_string()).collect(),
         maintenances: Vec::new(),

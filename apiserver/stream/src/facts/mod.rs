@@ -19,7 +19,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_proto::status::v1alpha1::{EvictionState, Node};
 use jiff::Timestamp;
 
-use crate::filter::{EntityAttributes, Entity};
+use crate::filter::{Entity, EntityAttributes};
 use crate::messages::eviction::message;
 use crate::messages::fields;
 use crate::rate::DrainRate;

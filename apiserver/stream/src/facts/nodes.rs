@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::maintenances::{Age, KnownMaintenance};
 use super::{State, Update};
-use crate::filter::{EntityAttributes, Entity};
+use crate::filter::{Entity, EntityAttributes};
 use crate::messages::eviction::{expected_finish_time, state_of};
 use crate::messages::{fields, node};
 

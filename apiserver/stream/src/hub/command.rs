@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::attach::{Attached, AttachRefusal, Resume};
+use super::attach::{AttachRefusal, Attached, Resume};
 use super::state::HubState;
 use crate::filter::{Entity, Filter};
 use crate::rate::DrainRate;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::attach::{Attached, AttachRefusal, Resume};
+use super::attach::{AttachRefusal, Attached, Resume};
 use super::command::HubCommand;
 use super::state::AllReached;
 use crate::filter::{Entity, Filter};

@@ -195,7 +195,8 @@ impl Views {
     /// Ends one of a user's views: of those with the fewest users, the largest.
     fn end_largest_of(&mut self, user: &str) {
         let views = self.by_filter.values().filter(|view| view.is_read_by(user));
-        let largest = views.max_by_key(|view| (Reverse(view.users().len()), view.read(ChangeLog::live))).cloned();
+        let largest =
+            views.max_by_key(|view| (Reverse(view.users().len()), view.read(ChangeLog::live))).cloned();
         if let Some(largest) = largest {
             largest.end();
             self.retain(|view| !std::ptr::eq(view, Arc::as_ptr(&largest)));

@@ -83,7 +83,8 @@ mod tests {
 
     use drydock_api::eviction_request::{Interceptor, Requester};
     use drydock_api::node_maintenance::{
-        DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, NodeMaintenanceStage,
+        DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference,
+        PodType,
     };
     use drydock_runtime::cache::OwnerRef;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus, LocalPodReference, Requester};
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenanceNodeStatus, NodeReference, PodType, NodeMaintenanceStage,
+    DrainPlanEntry, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_runtime::cache::{OwnerRef, Taint};
 use drydock_runtime::testing;

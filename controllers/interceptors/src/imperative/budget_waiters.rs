@@ -141,7 +141,9 @@ impl BudgetWaiters {
 
     pub(crate) fn stop_waiting(&mut self, key: &ObjectKey) {
         match self.requests.get_mut(key).and_then(|m| m.waiting.take()) {
-            Some(WaitingFor::Disruption(budget, place)) => take_out(&mut self.behind_one, &budget, &(place, key.clone())),
+            Some(WaitingFor::Disruption(budget, place)) => {
+                take_out(&mut self.behind_one, &budget, &(place, key.clone()))
+            }
             Some(WaitingFor::EitherChanges(budgets)) => {
                 budgets.iter().for_each(|budget| take_out(&mut self.behind_two, budget, key));
             }

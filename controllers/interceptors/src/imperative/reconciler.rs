@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressUpdate, ProgressReport, REFUSED, Reporter, at, earliest};
+use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Least time between two reports about one request, except before the last one.
@@ -213,8 +213,8 @@ impl ImperativeReconciler {
 }
 
 #[cfg(test)]
-#[path = "woken_tests.rs"]
-mod woken_tests;
-#[cfg(test)]
 #[path = "reconciler_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "woken_tests.rs"]
+mod woken_tests;

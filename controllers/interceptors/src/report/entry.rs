@@ -64,7 +64,8 @@ pub fn entry(
     if let Some(last_blocked) = &progress.last_blocked {
         let last = old.last_blocked.as_deref().filter(|last| is_same_state(last, last_blocked));
         let since_time = last.or(entry.blocked.as_ref()).and_then(|blocked| blocked.since_time);
-        entry.last_blocked = Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..last_blocked.clone() }));
+        entry.last_blocked =
+            Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..last_blocked.clone() }));
     }
     // A time in the past may stay in the entry, but may not be set.
     let expected = progress.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);

@@ -244,7 +244,8 @@ mod tests {
     use super::*;
 
     fn cordon() -> Action {
-        let node = Node { name: "n".into(), uid: "u".into(), resource_version: "1".into(), ..Node::default() };
+        let node =
+            Node { name: "n".into(), uid: "u".into(), resource_version: "1".into(), ..Node::default() };
         Action::Cordon { node: Arc::new(node), unschedulable: Some(true), annotation: None }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use drydock_api::meta::find_condition;
 use drydock_api::node_maintenance::{
     CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
-    PODS_WILL_BE_LOST, NodeMaintenanceStage, WORKLOADS_DRAINED,
+    NodeMaintenanceStage, PODS_WILL_BE_LOST, WORKLOADS_DRAINED,
 };
 use drydock_runtime::metrics::series::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
@@ -18,7 +18,12 @@ use crate::world::World;
 
 type Series = Family<Vec<(&'static str, String)>, Gauge>;
 
-const STAGES: [NodeMaintenanceStage; 4] = [NodeMaintenanceStage::Idle, NodeMaintenanceStage::Cordon, NodeMaintenanceStage::Drain, NodeMaintenanceStage::Complete];
+const STAGES: [NodeMaintenanceStage; 4] = [
+    NodeMaintenanceStage::Idle,
+    NodeMaintenanceStage::Cordon,
+    NodeMaintenanceStage::Drain,
+    NodeMaintenanceStage::Complete,
+];
 /// The conditions of a maintenance that have series; others could have any name.
 const CONDITIONS: [&str; 5] =
     [CORDONED, WORKLOADS_DRAINED, DRAINED, PODS_WILL_BE_LOST, EVICTED_PODS_UNSCHEDULABLE];

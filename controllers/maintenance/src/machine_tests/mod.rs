@@ -35,7 +35,8 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::node_maintenance::{
-    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, NodeMaintenanceStage, StageStatus,
+    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStage, NodeMaintenanceStatus, PodReference, PodType,
+    StageStatus,
 };
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Node, ObjectChange, Pod};

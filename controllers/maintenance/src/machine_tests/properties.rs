@@ -27,8 +27,13 @@ fn nodes() -> impl Strategy<Value = Vec<usize>> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let stage =
-        prop::sample::select(vec![NodeMaintenanceStage::Idle, NodeMaintenanceStage::Cordon, NodeMaintenanceStage::Drain, NodeMaintenanceStage::Drain, NodeMaintenanceStage::Complete]);
+    let stage = prop::sample::select(vec![
+        NodeMaintenanceStage::Idle,
+        NodeMaintenanceStage::Cordon,
+        NodeMaintenanceStage::Drain,
+        NodeMaintenanceStage::Drain,
+        NodeMaintenanceStage::Complete,
+    ]);
     let index = 0..NAMES.len();
     prop_oneof![
         3 => (index.clone(), stage, nodes()).prop_map(|(maintenance, stage, nodes)| Event::Stage { maintenance, stage, nodes }),
@@ -81,8 +86,11 @@ fn check(sim: &Sim) {
     let selects = |m: &NodeMaintenance, node: &str| crate::world::selects(m, &sim.world.nodes[node]);
     let all = || sim.world.maintenances.iter();
     for node in NODES {
-        let stage =
-            all().filter(|m| selects(m, node)).map(|m| m.spec.stage).filter(|s| *s != NodeMaintenanceStage::Complete).max();
+        let stage = all()
+            .filter(|m| selects(m, node))
+            .map(|m| m.spec.stage)
+            .filter(|s| *s != NodeMaintenanceStage::Complete)
+            .max();
         let held = matches!(stage, Some(NodeMaintenanceStage::Cordon | NodeMaintenanceStage::Drain));
         let (unschedulable, by) = sim.cordon_of(node);
         assert_eq!(by.is_some(), held, "{node}");

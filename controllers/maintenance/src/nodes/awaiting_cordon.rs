@@ -55,7 +55,8 @@ impl AwaitingCordon {
         let mut waiting: HashSet<&str> =
             view.world.nodes.values().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage == NodeMaintenanceStage::Drain && nodes.iter().any(|n| young.contains(n.name.as_str()))
+            if maintenance.spec.stage == NodeMaintenanceStage::Drain
+                && nodes.iter().any(|n| young.contains(n.name.as_str()))
             {
                 waiting.extend(nodes.iter().map(|n| n.name.as_str()));
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::maintenances::MaintenanceReference;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, NodeMaintenanceStage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
@@ -107,7 +107,9 @@ fn empty_up_to(view: &WorldView<'_>, node: &Node, last: PodType) -> Option<PodTy
 fn planned_on<'a>(view: &WorldView<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
     let mut on: HashMap<&str, Vec<_>> = HashMap::new();
     let all = view.world.maintenances.iter().zip(&view.selected).filter(|_| view.config.advertise_planned);
-    let idle = |m: &NodeMaintenance| m.spec.stage == NodeMaintenanceStage::Idle && m.metadata.deletion_timestamp.is_none();
+    let idle = |m: &NodeMaintenance| {
+        m.spec.stage == NodeMaintenanceStage::Idle && m.metadata.deletion_timestamp.is_none()
+    };
     for (maintenance, nodes) in all.filter(|(m, _)| idle(m)) {
         nodes.iter().for_each(|n| on.entry(n.name.as_str()).or_default().push(maintenance));
     }
@@ -131,8 +133,9 @@ fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
 }
 
 fn differs(node: &Node, desired: &NodeConditionChange) -> bool {
-    node.condition(desired.type_)
-        .is_none_or(|c| c.status != desired.status || c.reason != desired.reason || c.message != desired.message)
+    node.condition(desired.type_).is_none_or(|c| {
+        c.status != desired.status || c.reason != desired.reason || c.message != desired.message
+    })
 }
 
 /// Names the pods up to a type in a message; empty if these are all pods.

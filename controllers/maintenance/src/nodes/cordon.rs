@@ -80,7 +80,9 @@ fn release_never_started(never_started_nodes: &HashSet<&str>, node: &Arc<Node>) 
 /// was created in Complete, and for one that is being deleted: it may have been in any stage. The API server
 /// notes each stage in the write that sets it, so that no stage is missed however short it was.
 pub(crate) fn never_started(maintenance: &NodeMaintenance) -> bool {
-    let was = |stages: &[NodeMaintenanceStage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
+    let was = |stages: &[NodeMaintenanceStage]| {
+        maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name))
+    };
     maintenance.is_ending()
         && maintenance.metadata.deletion_timestamp.is_none()
         && was(&[NodeMaintenanceStage::Idle])

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, NodeMaintenanceStage, WORKLOADS_DRAINED, node_selector,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType, WORKLOADS_DRAINED,
+    node_selector,
 };
 use drydock_api::text::number;
 use drydock_runtime::Node;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
 use drydock_api::eviction_request::retention::kept_until;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, NodeMaintenanceStage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, NodeMaintenanceStage,
-    WORKLOADS_DRAINED,
+    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage,
+    NodeMaintenanceStatus, PodType, WORKLOADS_DRAINED,
 };
 use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
@@ -74,7 +74,9 @@ impl StatusBuilder<'_, '_> {
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
-        if let Some(message) = too_large_message(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
+        if let Some(message) =
+            too_large_message(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0)
+        {
             return (false, STATUS_TOO_LARGE, message);
         }
         if let Some(condition) = self.without_nodes(asked) {

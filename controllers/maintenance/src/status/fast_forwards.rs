@@ -61,7 +61,8 @@ impl FastForwards {
 }
 
 fn is_draining(maintenance: &NodeMaintenance) -> bool {
-    maintenance.spec.stage == NodeMaintenanceStage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
+    maintenance.spec.stage == NodeMaintenanceStage::Drain
+        && !is_condition_true(&maintenance.status.conditions, DRAINED)
 }
 
 fn event(maintenance: &NodeMaintenance, message: String) -> EventDraft {

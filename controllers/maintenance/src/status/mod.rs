@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use drydock_api::meta::{Condition, is_condition_true, set_condition};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType,
-    PodsLeft, NodeMaintenanceStage, StageStatus,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeMaintenanceStatus,
+    NodeReference, PodType, PodsLeft, StageStatus,
 };
 use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
@@ -304,7 +304,8 @@ impl Settled {
 
     /// Records that the status of a maintenance is as it should be.
     pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
-        let is_over = maintenance.spec.stage == NodeMaintenanceStage::Complete && !maintenance.has_finalizer();
+        let is_over =
+            maintenance.spec.stage == NodeMaintenanceStage::Complete && !maintenance.has_finalizer();
         if is_over || maintenance.spec.stage == NodeMaintenanceStage::Idle {
             self.0.insert(maintenance.metadata.uid.clone(), (maintenance.clone(), now));
         }

@@ -121,7 +121,9 @@ impl EvictedControllers {
         let (is, reason, message) = match self.message(view, &maintenance.metadata.uid, decision) {
             Some(message) => (true, "NoNodeFits", message),
             None if !was => return None,
-            None if maintenance.spec.stage == NodeMaintenanceStage::Complete => (false, COMPLETED, NOT_FOLLOWED.to_owned()),
+            None if maintenance.spec.stage == NodeMaintenanceStage::Complete => {
+                (false, COMPLETED, NOT_FOLLOWED.to_owned())
+            }
             None => {
                 (false, "AllPodsScheduled", "The pods that replace the evicted ones are scheduled".to_owned())
             }

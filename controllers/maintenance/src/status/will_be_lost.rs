@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition};
-use drydock_api::node_maintenance::{NodeMaintenance, PODS_WILL_BE_LOST, PodType, NodeMaintenanceStage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PODS_WILL_BE_LOST, PodType};
 use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;

@@ -76,7 +76,8 @@ pub(crate) fn not_handed_over<'a>(
 pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
-        let at = maintenance.status.started(NodeMaintenanceStage::Complete).map_or(i64::MAX, Timestamp::as_second);
+        let at =
+            maintenance.status.started(NodeMaintenanceStage::Complete).map_or(i64::MAX, Timestamp::as_second);
         let was_there =
             |node: &String| draining.iter().any(|m| m.started < at && m.recorded.contains_key(node));
         for status in maintenance.status.node_statuses.iter().filter(|s| was_there(&s.node_ref.name)) {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, NodeMaintenanceStage, node_selector};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType, node_selector};
 use drydock_plan::PlanOutcome;
 use drydock_runtime::cache::Taint;
 use drydock_runtime::{Node, Pod};

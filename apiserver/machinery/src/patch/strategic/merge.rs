@@ -27,7 +27,7 @@ pub fn strategic_merge_patch(
     doc: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
     schema: &Schema,
-) -> Result<(), ApiError> {
+) -> std::result::Result<(), ApiError> {
     merge_map(doc, patch, schema).map_err(ApiError::from)
 }
 

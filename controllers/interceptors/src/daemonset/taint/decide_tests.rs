@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, NodeMaintenanceStage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_runtime::cache::OwnerRef;
 

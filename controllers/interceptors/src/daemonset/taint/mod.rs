@@ -31,8 +31,8 @@ use tracing::info;
 
 use super::state::DaemonSetState;
 use super::targets::changed_nodes;
+pub(crate) use decide::{has_taint, nodes_of};
 use decide::{needs_taint, patch, taken_from};
-pub(crate) use decide::{nodes_of, has_taint};
 
 /// Key of the taint.
 pub(crate) const TAINT: &str = DRAIN_TAINT;
