@@ -36,7 +36,7 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
     let status = &request.status;
     let had_turn = || status.processed_interceptors.iter().any(|p| p == NAME);
     let has_turn = || status.target_interceptors.iter().any(|i| i.name == NAME);
-    request.needs_taint()
+    request.is_wanted()
         && match request.active_interceptor() {
             Some(NAME) => true,
             Some(IMPERATIVE_EVICTION) => {
