@@ -1,16 +1,19 @@
-//! The variables that expressions about one request can use.
+//! What expressions and webhooks see of one request: its variables, its AdmissionRequest, and the authorizer of its
+//! caller.
 
 use std::sync::Arc;
 
 use drydock_machinery::Object;
+use drydock_machinery::kind::Names;
 use drydock_server::admission::AdmissionAttributes;
-use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
 
 use crate::cel::library::{BlockingAuthorizer, UserAuthorizer, authorizer, request_resource};
 use crate::cel::{Activation, ComposedVariable, Variable, of_json};
-use crate::request::admission_request;
 
 /// The variables of all expressions.
 pub const COMMON: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
@@ -69,4 +72,82 @@ impl Input {
         ];
         Activation::new(variables, composed, budget)
     }
+}
+
+/// Returns the authorizer for the expressions about a request of this caller.
+pub type AuthorizerFactory = Arc<dyn Fn(&Caller) -> Arc<dyn BlockingAuthorizer> + Send + Sync>;
+
+/// Asks the server's authorizer on behalf of a caller: the expression blocks its own thread, while the check runs on
+/// the async runtime.
+struct CallerAuthorizer {
+    authorizer: Arc<Authorizer>,
+    runtime: Handle,
+    caller: Caller,
+}
+
+/// Returns a function that creates the authorizer of each caller. Must be called on the runtime that runs the checks.
+pub fn authorizer_factory(authorizer: Arc<Authorizer>) -> AuthorizerFactory {
+    let runtime = Handle::current();
+    Arc::new(move |caller| {
+        let (authorizer, runtime) = (authorizer.clone(), runtime.clone());
+        Arc::new(CallerAuthorizer { authorizer, runtime, caller: caller.clone() })
+    })
+}
+
+impl BlockingAuthorizer for CallerAuthorizer {
+    fn authorize(&self, user: &User, about: &AuthorizationAttributes) -> Result<(bool, String), String> {
+        let decision = self.runtime.block_on(self.authorizer.authorize(&self.caller, user, about));
+        decision.map(|decision| (decision.allowed, decision.reason)).map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the AdmissionRequest of admission.k8s.io/v1 without the objects (k8s.io/apiserver
+/// pkg/admission/plugin/cel/condition.go, CreateAdmissionRequest; plugin/webhook/request). Omits empty fields like
+/// Go's `omitempty`.
+pub fn admission_request(request: &AdmissionAttributes<'_>, uid: &str) -> Map<String, Value> {
+    let mut all = Map::new();
+    let mut put = |field: &str, value: Value| all.insert(field.to_owned(), value);
+    let (kind, resource) = (kind(request.names), resource(request.names));
+    put("uid", uid.into());
+    put("kind", kind.clone());
+    put("resource", resource.clone());
+    put("requestKind", kind);
+    put("requestResource", resource);
+    put("operation", request.operation.as_str().into());
+    put("userInfo", user_info(request.user));
+    put("dryRun", request.dry_run.into());
+    put("options", request.options.to_json(request.operation));
+    for (field, text) in [
+        ("subResource", request.subresource),
+        ("requestSubResource", request.subresource),
+        ("name", request.name),
+        ("namespace", request.namespace),
+    ] {
+        if !text.is_empty() {
+            put(field, text.into());
+        }
+    }
+    all
+}
+
+fn kind(names: &Names) -> Value {
+    json!({"group": names.group, "version": names.version, "kind": names.kind})
+}
+
+fn resource(names: &Names) -> Value {
+    json!({"group": names.group, "version": names.version, "resource": names.plural})
+}
+
+fn user_info(user: &User) -> Value {
+    let mut all = Map::new();
+    let mut put = |field: &str, value: Value, empty: bool| {
+        if !empty {
+            all.insert(field.to_owned(), value);
+        }
+    };
+    put("username", user.name.as_str().into(), user.name.is_empty());
+    put("uid", user.uid.as_str().into(), user.uid.is_empty());
+    put("groups", user.groups.clone().into(), user.groups.is_empty());
+    put("extra", json!(user.extra), user.extra.is_empty());
+    Value::Object(all)
 }

@@ -9,23 +9,17 @@
 //!     ▼
 //!   ArcSwap<snapshot>
 //!     │ policy, webhook                    run for each write; nothing is done if the snapshot is empty
-//!     ├── matching      which requests a policy or webhook applies to
-//!     ├── conditions    match conditions
+//!     ├── matching      which requests a policy or webhook applies to, with match conditions
 //!     └── cel           expressions
 //! ```
 
-mod audit_annotation;
-mod caller_authorizer;
 pub mod cel;
-mod conditions;
 mod input;
 mod matching;
 mod metrics;
 mod namespaces;
 pub mod policy;
-mod readiness;
 mod reflectors;
-mod request;
 #[cfg(test)]
 mod testing;
 pub mod webhook;
@@ -35,7 +29,7 @@ use std::sync::Arc;
 use drydock_server::generic::Server;
 use kube::Client;
 
-use caller_authorizer::AuthorizerFactory;
+use input::AuthorizerFactory;
 use metrics::Metrics;
 use namespaces::NamespaceSource;
 use policy::Policies;
@@ -55,7 +49,7 @@ pub struct AdmissionHost {
 /// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not
 /// run.)
 pub fn install(server: &mut Server) {
-    let authorizer_factory = caller_authorizer::authorizer_factory(server.authorizer());
+    let authorizer_factory = input::authorizer_factory(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());
     let metrics = Metrics::default();
     metrics.register(server.metrics().registry());

@@ -9,6 +9,7 @@ use drydock_server::admission::AdmissionAttributes;
 use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
+use crate::cel::{Activation, EvaluationResult, Expression};
 use crate::namespaces::NamespaceSource;
 
 /// One rule.
@@ -189,6 +190,37 @@ pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, Strin
         all.push(Requirement { key: expression.key.clone(), operator, values });
     }
     Ok(LabelSelector::new(all))
+}
+
+/// The cost budget of all match conditions for one request.
+pub const CONDITIONS_BUDGET: i64 = 2_500_000;
+
+/// A compiled match condition, or its compilation error.
+pub type MatchCondition = Result<Expression, String>;
+
+/// Whether all conditions are true (k8s.io/apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go). If one
+/// is false the result is `false`, even if others fail; otherwise the failures are returned as an error.
+pub fn all_conditions_true(
+    conditions: &[MatchCondition],
+    activation: &mut Activation,
+) -> Result<bool, String> {
+    let mut errors = Vec::new();
+    for condition in conditions {
+        let outcome = match condition {
+            Ok(expression) => activation.evaluate(expression)?,
+            Err(why) => Err(format!("compilation error: {why}")),
+        };
+        match outcome {
+            Ok(EvaluationResult::Bool(false)) => return Ok(false),
+            Ok(_) => {}
+            Err(why) => errors.push(why),
+        }
+    }
+    match errors.as_slice() {
+        [] => Ok(true),
+        [only] => Err(only.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::testing::{Request, widget};
+use crate::testing::{TestRequest, widget};
 
 struct NamespaceLabels(Value);
 
@@ -35,14 +35,14 @@ fn rule(special: Value) -> Value {
     json!({"resourceRules": [rule]})
 }
 
-async fn applies(criteria: &Criteria, request: &Request) -> Result<bool, ApiError> {
+async fn applies(criteria: &Criteria, request: &TestRequest) -> Result<bool, ApiError> {
     let namespaces = NamespaceLabels(json!({"ns": {"tier": "front"}}));
     criteria.matches(&request.attributes(), &namespaces).await
 }
 
 #[tokio::test]
 async fn a_rule_names_groups_versions_operations_resources_scope_and_names() {
-    let create = Request::create(widget("a", json!({})));
+    let create = TestRequest::create(widget("a", json!({})));
     for (special, expected) in [
         (json!({}), true),
         (json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}), true),
@@ -58,7 +58,7 @@ async fn a_rule_names_groups_versions_operations_resources_scope_and_names() {
     ] {
         assert_eq!(applies(&criteria(rule(special.clone())), &create).await, Ok(expected), "{special}");
     }
-    let status = Request::create(widget("a", json!({}))).on("status");
+    let status = TestRequest::create(widget("a", json!({}))).on("status");
     assert_eq!(applies(&criteria(rule(json!({}))), &status).await, Ok(false));
     assert_eq!(applies(&criteria(rule(json!({"resources": ["*/status"]}))), &status).await, Ok(true));
 }
@@ -68,8 +68,8 @@ async fn what_is_excluded_is_not_meant() {
     let mut constraints = rule(json!({}));
     constraints["excludeResourceRules"] = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"], "resourceNames": ["a"]}]);
     let excluding = criteria(constraints);
-    assert_eq!(applies(&excluding, &Request::create(widget("a", json!({})))).await, Ok(false));
-    assert_eq!(applies(&excluding, &Request::create(widget("b", json!({})))).await, Ok(true));
+    assert_eq!(applies(&excluding, &TestRequest::create(widget("a", json!({})))).await, Ok(false));
+    assert_eq!(applies(&excluding, &TestRequest::create(widget("b", json!({})))).await, Ok(true));
 }
 
 #[tokio::test]
@@ -78,16 +78,16 @@ async fn selectors_look_at_both_objects_and_at_the_namespace() {
     constraints["objectSelector"] = json!({"matchLabels": {"a": "b"}});
     let selecting = criteria(constraints.clone());
     let (with, without) = (|| widget("w", json!({"a": "b"})), || widget("w", json!({})));
-    assert_eq!(applies(&selecting, &Request::create(without())).await, Ok(false));
-    assert_eq!(applies(&selecting, &Request::update(with(), without())).await, Ok(true));
-    assert_eq!(applies(&selecting, &Request::delete(with())).await, Ok(true));
+    assert_eq!(applies(&selecting, &TestRequest::create(without())).await, Ok(false));
+    assert_eq!(applies(&selecting, &TestRequest::update(with(), without())).await, Ok(true));
+    assert_eq!(applies(&selecting, &TestRequest::delete(with())).await, Ok(true));
 
     constraints["namespaceSelector"] =
         json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["front"]}]});
-    assert_eq!(applies(&criteria(constraints.clone()), &Request::create(with())).await, Ok(false));
+    assert_eq!(applies(&criteria(constraints.clone()), &TestRequest::create(with())).await, Ok(false));
     constraints["namespaceSelector"] = json!({"matchLabels": {"tier": "front"}});
-    assert_eq!(applies(&criteria(constraints.clone()), &Request::create(with())).await, Ok(true));
-    let elsewhere = Request::create(with()).in_namespace("gone");
+    assert_eq!(applies(&criteria(constraints.clone()), &TestRequest::create(with())).await, Ok(true));
+    let elsewhere = TestRequest::create(with()).in_namespace("gone");
     assert_eq!(applies(&criteria(constraints.clone()), &elsewhere).await.unwrap_err().code(), 404);
     // The error is returned only for requests that match otherwise.
     constraints["resourceRules"][0]["apiGroups"] = json!(["other.io"]);

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_logging::WatchFailures;
 use futures::{FutureExt, StreamExt};
@@ -11,7 +12,7 @@ use kube::runtime::reflector::{Store, store::Writer};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 /// A reflector of all objects of one kind.
@@ -78,5 +79,34 @@ where
 {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Longest time that a request waits for the first list from the host.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Whether the host's configurations have been read: no write is admitted before (k8s.io/apiserver pkg/admission,
+/// Handler.WaitForReady).
+#[derive(Clone)]
+pub struct ReflectorReadiness(watch::Receiver<bool>);
+
+impl ReflectorReadiness {
+    /// Creates the readiness from the receiver of a reflector.
+    pub fn new(is_ready: watch::Receiver<bool>) -> Self {
+        Self(is_ready)
+    }
+
+    /// Whether the configurations have been read.
+    pub fn is_ready(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until they have been read, at most as long as a request may wait.
+    pub async fn wait(&self) {
+        let mut ready = self.0.clone();
+        let waited = tokio::time::timeout(WAIT, ready.wait_for(|ready| *ready)).await;
+        if waited.is_err() {
+            tracing::warn!("a write is refused: the host's admission configurations have not been read yet");
+        }
     }
 }

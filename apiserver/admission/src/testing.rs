@@ -51,7 +51,7 @@ pub fn widget(name: &str, labels: Value) -> Object {
 }
 
 /// A write of a widget.
-pub struct Request {
+pub struct TestRequest {
     operation: AdmissionOperation,
     new: Option<Object>,
     old: Option<Object>,
@@ -67,7 +67,7 @@ pub struct Request {
     pub dry_run: bool,
 }
 
-impl Request {
+impl TestRequest {
     /// The creation of a widget.
     pub fn create(new: Object) -> Self {
         Self::of(AdmissionOperation::Create, Some(new), None)

@@ -9,7 +9,6 @@ pub mod node_maintenance;
 pub mod meta;
 pub mod meta_schema;
 pub mod meta_validation;
-pub mod names;
 pub mod text;
 pub mod time;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestKind};
-use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeSelector, node_selector, selector_size};
+use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeSelector, limits, node_selector};
 use drydock_machinery::decode::{Decoded, Format, decode};
 use drydock_machinery::field::Path;
 use drydock_machinery::kind::Kind;
@@ -92,8 +92,8 @@ fn the_requirements_and_values_of_a_node_selector_are_bounded_together() {
         serde_json::from_value(json!({"nodeSelectorTerms": vec![term; terms]})).unwrap()
     };
     let check = |selector: &NodeSelector| node_selector::validate(selector, &Path::new("s"));
-    assert!(check(&selector(selector_size::MAX_REQUIREMENTS, 1, 1)).is_empty());
-    assert!(check(&selector(1, 1, selector_size::MAX_VALUES)).is_empty());
+    assert!(check(&selector(limits::MAX_REQUIREMENTS, 1, 1)).is_empty());
+    assert!(check(&selector(1, 1, limits::MAX_VALUES)).is_empty());
     for (selector, why) in [
         (selector(11, 100, 1), "at most 1000 requirements together, and have 1100"),
         (selector(5, 1, 1000), "at most 4096 values together, and have 5000"),

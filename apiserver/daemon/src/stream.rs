@@ -42,7 +42,7 @@ impl Service for Mounted {
 
     fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<ResourceRead>, tonic::Status> {
         let reads = StatusStream::reads(path, message)?;
-        let read = |read: drydock_stream::Read| ResourceRead {
+        let read = |read: drydock_stream::ReadAttributes| ResourceRead {
             watch: read.watch,
             group: GROUP.to_owned(),
             version: VERSION.to_owned(),

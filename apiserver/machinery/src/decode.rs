@@ -5,16 +5,14 @@
 //! k8s.io/apimachinery/pkg/runtime/serializer/json). Decoding is one pass, driven by the schema; it cannot use more
 //! memory than a small multiple of the length of the body, even for YAML aliases.
 
-mod bytes;
 mod context;
 mod depth;
 mod from_unstructured;
-mod key;
+mod go_values;
 mod seed;
 #[cfg(test)]
 mod tests;
 mod type_meta;
-mod zero;
 
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
@@ -80,7 +78,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     let value =
         value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
     // A body of null is treated like one without fields.
-    let mut object = into_object(value.or_else(|| Some(zero::zero(schema)))).map_err(unrecognized)?;
+    let mut object = into_object(value.or_else(|| Some(go_values::zero(schema)))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
     if let Err(LimitExceeded::Items(errors)) = limits {
@@ -209,7 +207,7 @@ const PATCHED_SHOWN: usize = 4096;
 
 /// Returns the zero value of the object in Go: structs that are not pointers, and fields that are always written.
 pub fn zero_object(schema: &Schema) -> Object {
-    match zero::zero(schema) {
+    match go_values::zero(schema) {
         Value::Object(map) => Object::raw(map),
         _ => Object::default(),
     }
@@ -231,8 +229,8 @@ where
         Format::Json => read_json(body, seed).map_err(|e| go_json::message(body, &e)),
         Format::Yaml => read_yaml(body, seed).map_err(|error| {
             // The message is that of Go's reader, without the position.
-            let told = error.to_string();
-            let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
+            let text = error.to_string();
+            let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
             format!("error converting YAML to JSON: yaml: {what}")
         }),
     }

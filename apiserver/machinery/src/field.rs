@@ -1,7 +1,6 @@
 //! Field paths and validation errors with Kubernetes' messages (k8s.io/apimachinery/pkg/util/validation/field).
 
 mod kind;
-mod path;
 mod shown_value;
 
 use std::fmt;
@@ -11,7 +10,6 @@ use serde_json::Value;
 use crate::error::StatusCause;
 
 pub use kind::ErrorType;
-pub use path::Path;
 pub use shown_value::{ERRORS_MAX, SHOWN_MAX, ShownValue, beginning, cut, is_full};
 
 /// One validation error.
@@ -84,19 +82,6 @@ impl Error {
     pub fn too_many(path: Path, actual: usize, max: usize) -> Self {
         Self { kind: ErrorType::TooMany(actual, max), path, value: None, detail: String::new() }
     }
-    /// `path: Too few: actual: must have at least min items`
-    pub fn too_few(path: Path, actual: usize, min: usize) -> Self {
-        Self { kind: ErrorType::TooFew(actual, min), path, value: None, detail: String::new() }
-    }
-    /// `path: Invalid value: "value": detail`, with the cause `FieldValueTypeInvalid`
-    pub fn type_invalid(path: Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorType::TypeInvalid,
-            path,
-            value: Some(ShownValue::of(&value.into())),
-            detail: cut(detail.into(), SHOWN_MAX),
-        }
-    }
     /// `path: Not found: "value"`
     pub fn not_found(path: Path, value: impl Into<Value>) -> Self {
         Self {
@@ -115,7 +100,7 @@ impl Error {
     pub fn body(&self) -> String {
         let mut body = self.kind.title().to_owned();
         let value = match (&self.kind, &self.value) {
-            (ErrorType::TooMany(actual, _) | ErrorType::TooFew(actual, _), _) => Some(actual.to_string()),
+            (ErrorType::TooMany(actual, _), _) => Some(actual.to_string()),
             (kind, Some(value)) if kind.shows_value() => Some(value.to_string()),
             _ => None,
         };
@@ -154,6 +139,52 @@ pub fn aggregate(errors: &[Error]) -> Option<String> {
         [] => None,
         [one] => Some(one.clone()),
         all => Some(format!("[{}]", all.join(", "))),
+    }
+}
+
+/// A path to a field: `spec.items[0].name`, `metadata.labels[a.b/c]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path(String);
+
+impl Path {
+    /// The path that starts at `name`.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The field `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self::new(name) } else { Self(format!("{}.{name}", self.0)) }
+    }
+
+    /// The list item at `index`.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The map entry at `key`.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// Returns the path with another list index, if it leads to an item of the list at `list`, or below one.
+    #[must_use]
+    pub fn renumbered(&self, list: &str, number: impl FnOnce(usize) -> usize) -> Self {
+        let below = self.0.strip_prefix(list).and_then(|rest| rest.strip_prefix('['));
+        let split = below.and_then(|rest| rest.split_once(']'));
+        match split.and_then(|(index, rest)| Some((index.parse().ok()?, rest))) {
+            Some((index, rest)) => Self(format!("{list}[{}]{rest}", number(index))),
+            None => self.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
     }
 }
 

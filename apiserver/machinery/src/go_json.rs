@@ -1,4 +1,5 @@
-//! Go's error messages for invalid JSON (encoding/json, scanner.go), which kube-apiserver's responses repeat.
+//! JSON as Go's encoding/json writes it, and its error messages for invalid JSON (scanner.go), which kube-apiserver's
+//! responses repeat.
 
 use serde_json::error::Category;
 
@@ -12,10 +13,18 @@ pub fn message(body: &[u8], error: &serde_json::Error) -> String {
         }
         // Go's message does not contain the position.
         Category::Data | Category::Io => {
-            let told = error.to_string();
-            told.rsplit_once(" at line ").map_or(told.clone(), |(what, _)| what.to_owned())
+            let text = error.to_string();
+            text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
         }
     }
+}
+
+/// Returns a struct of strings and numbers as Go's json.Marshal writes it: fields in the order of the struct, and HTML
+/// characters escaped.
+pub fn to_html_escaped(value: &impl serde::Serialize) -> String {
+    // A struct of strings and numbers always serializes.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 /// Returns the name of a value's type in error messages.
@@ -274,5 +283,10 @@ mod tests {
         for text in [" null ", r#"{"a":[1,-0.5e+3,{"b":"\u00e4\n"}],"c":{}}"#, "[]", "[[],{}]", "true"] {
             assert_eq!(Scanner::new(text.as_bytes()).whole(), Ok(()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_html_reads_is_escaped() {
+        assert_eq!(to_html_escaped(&"a < b && c > d"), r#""a \u003c b \u0026\u0026 c \u003e d""#);
     }
 }

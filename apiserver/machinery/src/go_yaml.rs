@@ -1,8 +1,9 @@
 //! Writes JSON values as YAML, like sigs.k8s.io/yaml: block style, keys in Go's natural order, and quotes around
 //! texts that a YAML 1.1 reader would take for another type.
 
-mod order;
 mod text;
+
+use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
@@ -23,7 +24,7 @@ pub fn to_yaml(value: &Value) -> String {
 /// Writes lines of `key: value`; the first begins at the cursor.
 fn object(out: &mut String, map: &Map<String, Value>, indent: usize) {
     let mut keys: Vec<&String> = map.keys().collect();
-    keys.sort_by(|a, b| order::natural(a, b));
+    keys.sort_by(|a, b| natural_order(a, b));
     for (at, key) in keys.into_iter().enumerate() {
         if at > 0 {
             spaces(out, indent);
@@ -79,6 +80,42 @@ fn scalar(out: &mut String, value: &Value, indent: usize) {
 
 fn spaces(out: &mut String, count: usize) {
     out.extend(std::iter::repeat_n(' ', count));
+}
+
+/// Compares two keys (go-yaml sorter.go): numbers within texts compare by value, and letters sort after all other
+/// characters.
+fn natural_order(a: &str, b: &str) -> Ordering {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    for at in 0..a.len().min(b.len()) {
+        if a[at] != b[at] {
+            return differ(&a, &b, at);
+        }
+    }
+    a.len().cmp(&b.len())
+}
+
+fn differ(a: &[char], b: &[char], at: usize) -> Ordering {
+    match (a[at].is_alphabetic(), b[at].is_alphabetic()) {
+        (true, true) => return a[at].cmp(&b[at]),
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    // After a significant digit, a zero is part of a number and not a leading zero.
+    let within = (a[at] == '0' || b[at] == '0')
+        && a[..at].iter().rev().take_while(|c| c.is_numeric()).any(|c| *c != '0');
+    let start = u64::from(within);
+    let (of_a, of_b) = (number(&a[at..], start), number(&b[at..], start));
+    of_a.0.cmp(&of_b.0).then(of_a.1.cmp(&of_b.1)).then(a[at].cmp(&b[at]))
+}
+
+/// Returns the number that begins here, continued from `start`, and its length.
+fn number(text: &[char], start: u64) -> (u64, usize) {
+    let digits = text.iter().take_while(|c| c.is_ascii_digit());
+    let add = |(value, length): (u64, usize), c: &char| {
+        (value.wrapping_mul(10).wrapping_add(u64::from(c.to_digit(10).unwrap_or_default())), length + 1)
+    };
+    digits.fold((start, 0), add)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Object metadata: the rules for every object (k8s.io/apimachinery/pkg/api/validation/objectmeta.go) and the fields
 //! that the server sets (k8s.io/apiserver/pkg/registry/rest).
 
-mod managed;
-mod owners;
+mod entries;
 mod system;
 #[cfg(test)]
 mod tests;
 
-pub use managed::validate_field_manager;
+pub use entries::validate_field_manager;
 pub use system::{
     carry_system_fields, ensure_namespace, fill_system_fields, generate_name, wipe_system_fields,
 };
@@ -40,7 +39,7 @@ impl RepeatedErrors {
     fn of(object: &Object, path: &Path) -> Self {
         Self {
             maps_and_lists: validate_maps_and_lists(object, path),
-            managed: managed::validate(object.managed_fields().unwrap_or_default(), path),
+            managed: entries::validate_managed_fields(object.managed_fields().unwrap_or_default(), path),
         }
     }
 }
@@ -131,7 +130,10 @@ fn validate_namespace(namespace: &str, namespaced: bool, path: &Path) -> ErrorLi
 fn validate_maps_and_lists(object: &Object, path: &Path) -> ErrorList {
     let mut errors = validate_labels(map(object, "labels"), &path.child("labels"));
     errors.extend(validate_annotations(map(object, "annotations"), &path.child("annotations")));
-    errors.extend(owners::validate(list(object, "ownerReferences"), &path.child("ownerReferences")));
+    errors.extend(entries::validate_owner_references(
+        list(object, "ownerReferences"),
+        &path.child("ownerReferences"),
+    ));
     errors
 }
 

@@ -6,7 +6,6 @@
 
 mod definitions;
 mod operations;
-mod published;
 #[cfg(test)]
 mod tests;
 mod v3;

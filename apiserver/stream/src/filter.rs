@@ -30,7 +30,7 @@ impl Entity {
 
 /// The attributes that filters match.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attributes {
+pub struct EntityAttributes {
     /// The entity's nodes, sorted.
     pub nodes: Vec<String>,
     /// Maintenances that the entity belongs to.
@@ -109,7 +109,7 @@ impl Filter {
     }
 
     /// Whether an entity is selected now.
-    pub fn selects(&self, key: &str, entity: &Attributes) -> bool {
+    pub fn selects(&self, key: &str, entity: &EntityAttributes) -> bool {
         let has = |list: &[String], wanted: &String| wanted.is_empty() || list.contains(wanted);
         self.admits(key)
             && (!self.only_blocked || entity.is_blocked)
@@ -152,7 +152,7 @@ impl Filter {
 pub fn anchors<'a>(
     entity: Entity,
     key: &'a Arc<str>,
-    attributes: impl Iterator<Item = &'a Attributes>,
+    attributes: impl Iterator<Item = &'a EntityAttributes>,
 ) -> Vec<Anchor> {
     let mut anchors = vec![Anchor::All(entity), Anchor::Key(entity, key.clone())];
     if entity == Entity::Eviction {
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn blocked_eviction() -> Attributes {
-        Attributes {
+    fn blocked_eviction() -> EntityAttributes {
+        EntityAttributes {
             nodes: vec!["n1".to_owned()],
             maintenances: vec!["m1".to_owned(), "m2".to_owned()],
             labels: json!({"team": "web"}).as_object().cloned(),
@@ -206,7 +206,7 @@ mod tests {
         ];
         assert!(held.iter().all(|filter| filter.selects(key, &entity)));
         assert!(!not.iter().any(|filter| filter.selects(key, &entity)));
-        assert!(!with(|f| f.only_blocked = true).selects(key, &Attributes::default()));
+        assert!(!with(|f| f.only_blocked = true).selects(key, &EntityAttributes::default()));
     }
 
     #[test]

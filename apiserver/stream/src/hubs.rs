@@ -15,7 +15,7 @@ use tonic::Status;
 use crate::config::Config;
 use crate::error::{of_storage, token_expired, too_many_filters, unavailable};
 use crate::filter::{Entity, Filter};
-use crate::hub::attach::{Attached, Refusal, Resume};
+use crate::hub::attach::{AttachRefusal, Attached, Resume};
 use crate::hub::{HubHandle, Stores, start};
 use crate::metrics::Metrics;
 use crate::rate::DrainRate;
@@ -97,9 +97,9 @@ impl Hubs {
             let after = token.map_or(0, |token| token.floor);
             match handle.attach(filter.clone(), user.clone(), from, newest).await {
                 Some(Ok(attached)) => return Ok(attached),
-                Some(Err(Refusal::Expired)) => return Err(token_expired()),
-                Some(Err(Refusal::Full(full))) => return Err(too_many_filters(full == Full::User)),
-                Some(Err(Refusal::NeedsHistory(upto))) => {
+                Some(Err(AttachRefusal::Expired)) => return Err(token_expired()),
+                Some(Err(AttachRefusal::Full(full))) => return Err(too_many_filters(full == Full::User)),
+                Some(Err(AttachRefusal::NeedsHistory(upto))) => {
                     self.read_history(&handle, filter.entity, after, upto).await?;
                 }
                 None => sleep(NEXT_HUB).await,

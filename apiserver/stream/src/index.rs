@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::facts::Update;
-use crate::filter::{Anchor, Attributes, Entity, Filter, anchors};
-use crate::log::{Entry, Log, TombstoneLimit};
+use crate::filter::{Anchor, Entity, EntityAttributes, Filter, anchors};
+use crate::log::{ChangeEntry, ChangeLog, TombstoneLimit};
 use crate::messages::fields;
 use crate::token::Position;
 
 /// The entities of a kind.
 pub struct Index {
     entity: Entity,
-    log: Log,
+    log: ChangeLog,
     /// The attributes of the present entities, by key, so that those of a namespace are adjacent.
-    attributes: BTreeMap<Arc<str>, Arc<Attributes>>,
+    attributes: BTreeMap<Arc<str>, Arc<EntityAttributes>>,
     /// Every removal after this revision is known, unless the log has dropped it.
     known_since: u64,
     limit: TombstoneLimit,
@@ -25,11 +25,11 @@ pub struct Change {
     /// The kind.
     pub entity: Entity,
     /// The entity's new state, or its removal.
-    pub entry: Arc<Entry>,
-    before: Option<Arc<Attributes>>,
-    after: Option<Arc<Attributes>>,
+    pub entry: Arc<ChangeEntry>,
+    before: Option<Arc<EntityAttributes>>,
+    after: Option<Arc<EntityAttributes>>,
     /// What subscribers get whose filter no longer selects the entity.
-    removal: OnceLock<Arc<Entry>>,
+    removal: OnceLock<Arc<ChangeEntry>>,
 }
 
 impl Change {
@@ -39,7 +39,7 @@ impl Change {
     }
 
     /// Returns the removal for subscribers whose filter no longer selects the entity.
-    pub fn removal(&self) -> &Arc<Entry> {
+    pub fn removal(&self) -> &Arc<ChangeEntry> {
         self.removal.get_or_init(|| removal_of(self.entity, &self.entry))
     }
 
@@ -50,12 +50,12 @@ impl Change {
     }
 }
 
-fn removal_of(entity: Entity, entry: &Arc<Entry>) -> Arc<Entry> {
+fn removal_of(entity: Entity, entry: &Arc<ChangeEntry>) -> Arc<ChangeEntry> {
     if entry.is_removal {
         return entry.clone();
     }
     let event = fields::removed(entity, &entry.key);
-    Arc::new(Entry { key: entry.key.clone(), is_removal: true, event, ..**entry })
+    Arc::new(ChangeEntry { key: entry.key.clone(), is_removal: true, event, ..**entry })
 }
 
 impl Index {
@@ -63,7 +63,7 @@ impl Index {
     pub fn new(entity: Entity, limit: TombstoneLimit, known_since: u64) -> Self {
         Self {
             entity,
-            log: Log::new(limit, Position::START),
+            log: ChangeLog::new(limit, Position::START),
             attributes: BTreeMap::new(),
             known_since,
             limit,
@@ -93,14 +93,14 @@ impl Index {
             Some(after) => drop(self.attributes.insert(key.clone(), after.clone())),
             None => drop(self.attributes.remove(&key)),
         }
-        let entry = Arc::new(Entry { key, position, floor, is_removal: after.is_none(), event });
+        let entry = Arc::new(ChangeEntry { key, position, floor, is_removal: after.is_none(), event });
         self.log.put(entry.clone());
         Some(Change { entity: self.entity, entry, before, after, removal: OnceLock::new() })
     }
 
     /// Returns the log of a new view: the present entities that the filter selects, and no removals.
-    pub fn view(&self, filter: &Filter) -> Log {
-        let mut log = Log::of_view(self.limit, self.log.end());
+    pub fn view(&self, filter: &Filter) -> ChangeLog {
+        let mut log = ChangeLog::of_view(self.limit, self.log.end());
         for (key, attributes) in self.admitted(filter) {
             if filter.selects(key, attributes)
                 && let Some(entry) = self.log.get(key)
@@ -112,7 +112,7 @@ impl Index {
     }
 
     /// Returns the present entities in the range of keys of a filter.
-    fn admitted(&self, filter: &Filter) -> impl Iterator<Item = (&Arc<str>, &Arc<Attributes>)> {
+    fn admitted(&self, filter: &Filter) -> impl Iterator<Item = (&Arc<str>, &Arc<EntityAttributes>)> {
         let (first, last) = filter.keys();
         let (first, last) = (first.as_ref().map(String::as_str), last.as_ref().map(String::as_str));
         self.attributes.range::<str, _>((first, last))
@@ -120,10 +120,10 @@ impl Index {
 
     /// Adds to a view the removals after an older position: those of entities that are gone, and of changed entities
     /// that the filter does not select, because it may have selected them before. Returns `false`, and leaves the view
-    /// unchanged, if not all removals are known or if the view has no room for them.
+    /// unchanged, if not all removals are known or if the view may not keep as many.
     ///
     /// This includes entities that changed after the view was made: they may have left the selection before.
-    pub fn reach_back(&self, view: &mut Log, filter: &Filter, position: Position) -> bool {
+    pub fn reach_back(&self, view: &mut ChangeLog, filter: &Filter, position: Position) -> bool {
         if position < self.log.horizon() {
             return false;
         }
@@ -132,12 +132,12 @@ impl Index {
             .filter_map(|(key, _)| self.log.get(key))
             .filter(|it| it.position > position);
         let gone = self.log.tombstones_after(position);
-        let mut room = view.room_for_tombstones();
+        let mut left = view.tombstones_left();
         let mut missing = Vec::new();
         for entry in changed.chain(gone) {
             if view.get(&entry.key).is_none() && filter.admits(&entry.key) {
                 let removal = removal_of(self.entity, entry);
-                if !room.take(&removal) {
+                if !left.take(&removal) {
                     return false;
                 }
                 missing.push(removal);
@@ -158,7 +158,7 @@ impl Index {
         self.known_since
     }
 
-    /// Whether removals after a revision may have been dropped for lack of room.
+    /// Whether removals after a revision may have been dropped because the log keeps no more.
     pub fn has_dropped_after(&self, revision: u64) -> bool {
         revision < self.log.horizon().revision
     }
@@ -172,7 +172,13 @@ impl Index {
                 let position = Position { revision: *revision, serial: *serial };
                 let event = fields::removed(self.entity, key);
                 let floor = revision.saturating_sub(1);
-                self.log.put(Arc::new(Entry { key: key.clone(), position, floor, is_removal: true, event }));
+                self.log.put(Arc::new(ChangeEntry {
+                    key: key.clone(),
+                    position,
+                    floor,
+                    is_removal: true,
+                    event,
+                }));
             }
         }
         self.known_since = self.known_since.min(since);

@@ -35,6 +35,6 @@ mod rate;
 
 pub use config::Config;
 pub use log::TombstoneLimit;
-pub use request::Read;
+pub use request::ReadAttributes;
 pub use service::StatusStream;
 pub use views::ViewLimits;

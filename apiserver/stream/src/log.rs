@@ -17,7 +17,7 @@ const LEAST_TOMBSTONES: usize = 64;
 
 /// A change of one entity, shared by all logs that contain it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ChangeEntry {
     /// The entity's key.
     pub key: Arc<str>,
     /// Its position in the order of changes.
@@ -39,17 +39,17 @@ pub struct TombstoneLimit {
     pub bytes: usize,
 }
 
-/// The room that a log has left for tombstones.
+/// How many more tombstones a log may keep, and how many bytes of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct TombstoneQuota {
     count: usize,
     bytes: usize,
 }
 
 /// Changes by position and by key.
 #[derive(Debug)]
-pub struct Log {
-    entries: BTreeMap<Position, Arc<Entry>>,
+pub struct ChangeLog {
+    entries: BTreeMap<Position, Arc<ChangeEntry>>,
     positions: HashMap<Arc<str>, Position>,
     tombstones: BTreeSet<Position>,
     tombstone_bytes: usize,
@@ -61,7 +61,7 @@ pub struct Log {
     horizon: Position,
 }
 
-impl Log {
+impl ChangeLog {
     /// Creates an empty log that knows every removal after `horizon`.
     pub fn new(limit: TombstoneLimit, horizon: Position) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Log {
     }
 
     /// Adds a change, which replaces the key's older one.
-    pub fn put(&mut self, entry: Arc<Entry>) {
+    pub fn put(&mut self, entry: Arc<ChangeEntry>) {
         if let Some(before) = self.positions.insert(entry.key.clone(), entry.position) {
             self.take_out(before);
         }
@@ -98,7 +98,7 @@ impl Log {
         self.trim();
     }
 
-    fn take_out(&mut self, position: Position) -> Option<Arc<Entry>> {
+    fn take_out(&mut self, position: Position) -> Option<Arc<ChangeEntry>> {
         let entry = self.entries.remove(&position)?;
         self.bytes -= size(&entry);
         if self.tombstones.remove(&position) {
@@ -121,16 +121,16 @@ impl Log {
         self.most.min(self.limit.count)
     }
 
-    /// Returns the room for further tombstones.
-    pub fn room_for_tombstones(&self) -> Room {
-        Room {
+    /// Returns how many more tombstones may be kept.
+    pub fn tombstones_left(&self) -> TombstoneQuota {
+        TombstoneQuota {
             count: self.most_tombstones().saturating_sub(self.tombstones.len()),
             bytes: self.limit.bytes.saturating_sub(self.tombstone_bytes),
         }
     }
 
     /// Returns the newest change of a key.
-    pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+    pub fn get(&self, key: &str) -> Option<&Arc<ChangeEntry>> {
         self.entries.get(self.positions.get(key)?)
     }
 
@@ -140,13 +140,13 @@ impl Log {
     }
 
     /// Returns the changes after a position, in order.
-    pub fn after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn after(&self, position: Position) -> impl Iterator<Item = &Arc<ChangeEntry>> {
         use std::ops::Bound::{Excluded, Unbounded};
         self.entries.range((Excluded(position), Unbounded)).map(|(_, entry)| entry)
     }
 
     /// Returns the removals after a position, in order.
-    pub fn tombstones_after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn tombstones_after(&self, position: Position) -> impl Iterator<Item = &Arc<ChangeEntry>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let positions = self.tombstones.range((Excluded(position), Unbounded));
         positions.filter_map(|position| self.entries.get(position))
@@ -178,9 +178,9 @@ impl Log {
     }
 }
 
-impl Room {
-    /// Takes the room for a tombstone; `false` if there is not enough.
-    pub fn take(&mut self, tombstone: &Entry) -> bool {
+impl TombstoneQuota {
+    /// Counts a tombstone; `false` if it may not be kept.
+    pub fn take(&mut self, tombstone: &ChangeEntry) -> bool {
         let cost = cost(tombstone);
         let is_enough = self.count > 0 && self.bytes >= cost;
         if is_enough {
@@ -190,11 +190,11 @@ impl Room {
     }
 }
 
-fn cost(entry: &Entry) -> usize {
+fn cost(entry: &ChangeEntry) -> usize {
     TOMBSTONE + size(entry)
 }
 
-fn size(entry: &Entry) -> usize {
+fn size(entry: &ChangeEntry) -> usize {
     entry.key.len() + entry.event.len()
 }
 
@@ -204,19 +204,19 @@ mod tests {
 
     const LIMIT: TombstoneLimit = TombstoneLimit { count: 2, bytes: 1 << 20 };
 
-    fn entry(key: &str, serial: u64, is_removal: bool) -> Arc<Entry> {
+    fn entry(key: &str, serial: u64, is_removal: bool) -> Arc<ChangeEntry> {
         let position = Position { revision: 1, serial };
-        Arc::new(Entry { key: key.into(), position, floor: 0, is_removal, event: Bytes::new() })
+        Arc::new(ChangeEntry { key: key.into(), position, floor: 0, is_removal, event: Bytes::new() })
     }
 
-    fn told(log: &Log, serial: u64) -> Vec<(String, bool)> {
+    fn told(log: &ChangeLog, serial: u64) -> Vec<(String, bool)> {
         let after = log.after(Position { revision: 1, serial });
         after.map(|entry| (entry.key.to_string(), entry.is_removal)).collect()
     }
 
     #[test]
     fn a_key_stands_once_at_its_newest_change() {
-        let mut log = Log::new(LIMIT, Position::START);
+        let mut log = ChangeLog::new(LIMIT, Position::START);
         for (key, serial) in [("a", 1), ("b", 2), ("a", 3)] {
             log.put(entry(key, serial, false));
         }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_key_that_comes_back_is_no_tombstone_any_more() {
-        let mut log = Log::new(LIMIT, Position::START);
+        let mut log = ChangeLog::new(LIMIT, Position::START);
         log.put(entry("a", 1, false));
         log.put(entry("a", 2, true));
         assert!(!log.is_live("a"));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_oldest_tombstones_are_dropped_and_the_horizon_says_so() {
-        let mut log = Log::new(LIMIT, Position::START);
+        let mut log = ChangeLog::new(LIMIT, Position::START);
         for (key, serial) in [("a", 1), ("b", 2), ("c", 3)] {
             log.put(entry(key, serial, true));
         }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn tombstones_are_bounded_in_bytes_too() {
-        let mut log = Log::new(TombstoneLimit { count: 1000, bytes: 3 * TOMBSTONE }, Position::START);
+        let mut log = ChangeLog::new(TombstoneLimit { count: 1000, bytes: 3 * TOMBSTONE }, Position::START);
         (1..=10).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, true)));
         assert!(log.tombstone_bytes <= 3 * TOMBSTONE, "{}", log.tombstone_bytes);
         assert_eq!((log.live(), log.entries.len()), (0, log.tombstones.len()));
@@ -259,14 +259,14 @@ mod tests {
     fn a_view_keeps_as_many_tombstones_as_it_had_entities() {
         let limit = TombstoneLimit { count: 1000, bytes: 1 << 20 };
         let entities = 2 * LEAST_TOMBSTONES as u64;
-        let mut log = Log::of_view(limit, Position::START);
+        let mut log = ChangeLog::of_view(limit, Position::START);
         (1..=entities).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, false)));
         (1..=entities).for_each(|key| log.put(entry(&format!("key-{key}"), entities + key, true)));
         assert_eq!((log.live(), log.tombstones.len()), (0, 2 * LEAST_TOMBSTONES));
-        assert!(!log.room_for_tombstones().take(&entry("key", 1000, true)));
+        assert!(!log.tombstones_left().take(&entry("key", 1000, true)));
         log.put(entry("other", 3 * entities, true));
         assert_eq!((log.tombstones.len(), log.horizon().serial), (2 * LEAST_TOMBSTONES, entities + 1));
-        let mut small = Log::of_view(limit, Position::START);
+        let mut small = ChangeLog::of_view(limit, Position::START);
         (1..=entities).for_each(|serial| small.put(entry(&format!("key-{serial}"), serial, true)));
         assert_eq!(small.tombstones.len(), LEAST_TOMBSTONES);
     }

@@ -25,7 +25,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One kind of objects that a call reads, for authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadAttributes {
     /// Whether it watches; otherwise it gets one object, or lists all.
     pub watch: bool,
     /// The resource, in the API group of both kinds.
@@ -47,7 +47,7 @@ pub enum Method {
 
 /// A call.
 #[derive(Clone, Debug)]
-pub enum Call {
+pub enum StatusCall {
     /// Gets one entity, by its key.
     Get(Entity, String),
     /// Watches many entities.
@@ -83,10 +83,10 @@ pub fn method(path: &str) -> Option<Method> {
 ///
 /// # Errors
 /// UNIMPLEMENTED for a path without a method, INVALID_ARGUMENT for a message that is malformed.
-pub fn call(path: &str, message: &[u8]) -> Result<Call, Status> {
+pub fn call(path: &str, message: &[u8]) -> Result<StatusCall, Status> {
     match method(path).ok_or_else(|| no_such_method(path))? {
         Method::Get(entity) => get(entity, message),
-        Method::Watch(entity) => watch(entity, message).map(Call::Watch),
+        Method::Watch(entity) => watch(entity, message).map(StatusCall::Watch),
     }
 }
 
@@ -94,7 +94,7 @@ fn decode<T: Message + Default>(message: &[u8]) -> Result<T, Status> {
     T::decode(message).map_err(|error| undecodable(&error))
 }
 
-fn get(entity: Entity, message: &[u8]) -> Result<Call, Status> {
+fn get(entity: Entity, message: &[u8]) -> Result<StatusCall, Status> {
     let key = match entity {
         Entity::Maintenance => decode::<GetMaintenanceRequest>(message)?.name,
         Entity::Node => decode::<GetNodeRequest>(message)?.name,
@@ -104,12 +104,12 @@ fn get(entity: Entity, message: &[u8]) -> Result<Call, Status> {
             is_label("namespace", &namespace)?;
             required("name", &name)?;
             is_name("name", &name)?;
-            return Ok(Call::Get(entity, format!("{namespace}/{name}")));
+            return Ok(StatusCall::Get(entity, format!("{namespace}/{name}")));
         }
     };
     required("name", &key)?;
     is_name("name", &key)?;
-    Ok(Call::Get(entity, key))
+    Ok(StatusCall::Get(entity, key))
 }
 
 fn watch(entity: Entity, message: &[u8]) -> Result<Watch, Status> {
@@ -198,9 +198,9 @@ fn checked(field: &str, value: &str, rule: fn(&str) -> Vec<String>) -> Result<()
     if wrong.is_empty() { Ok(()) } else { Err(invalid(field, wrong.join("; "))) }
 }
 
-impl Call {
+impl StatusCall {
     /// Returns what the call reads.
-    pub fn reads(&self) -> Vec<Read> {
+    pub fn reads(&self) -> Vec<ReadAttributes> {
         let (watch, entity, namespace, name) = match self {
             Self::Get(Entity::Eviction, key) => {
                 let (namespace, name) = key.split_once('/').unwrap_or_default();
@@ -211,7 +211,7 @@ impl Call {
                 (true, watch.filter.entity, watch.filter.namespace.as_str(), watch.filter.name.as_str())
             }
         };
-        let read = |resource, namespace: &str, name: &str| Read {
+        let read = |resource, namespace: &str, name: &str| ReadAttributes {
             watch,
             resource,
             namespace: namespace.to_owned(),

@@ -18,7 +18,7 @@ use crate::error::no_such_method;
 use crate::get;
 use crate::hub::Stores;
 use crate::hubs::Hubs;
-use crate::request::{self, Call, Method, Read, Watch};
+use crate::request::{self, Method, ReadAttributes, StatusCall, Watch};
 use crate::subscriber::{SnapshotSent, Subscriber};
 
 /// The status service.
@@ -53,7 +53,7 @@ impl StatusStream {
     ///
     /// # Errors
     /// UNIMPLEMENTED for a path without a method, INVALID_ARGUMENT for a message that is malformed.
-    pub fn reads(path: &str, message: &[u8]) -> Result<Vec<Read>, Status> {
+    pub fn reads(path: &str, message: &[u8]) -> Result<Vec<ReadAttributes>, Status> {
         request::call(path, message).map(|call| call.reads())
     }
 
@@ -73,7 +73,7 @@ impl StatusStream {
         let path = request.uri().path().to_owned();
         let mut grpc = Grpc::new(EncodedCodec).accept_compressed(CompressionEncoding::Gzip);
         let snapshot_sent: Option<SnapshotSent> = Some(Box::new(snapshot_sent));
-        let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
+        let caller = CallHandler { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
         match request::method(&caller.path) {
             Some(Method::Get(_)) => {
                 grpc.send_compressed(CompressionEncoding::Gzip).unary(caller, request).await
@@ -86,7 +86,7 @@ impl StatusStream {
 }
 
 /// A call and its caller.
-struct Caller {
+struct CallHandler {
     hubs: Arc<Hubs>,
     user: Arc<str>,
     path: String,
@@ -94,7 +94,7 @@ struct Caller {
     snapshot_sent: Option<SnapshotSent>,
 }
 
-impl UnaryService<Bytes> for Caller {
+impl UnaryService<Bytes> for CallHandler {
     type Response = codec::Response;
     type Future = Future<codec::Response>;
 
@@ -102,15 +102,15 @@ impl UnaryService<Bytes> for Caller {
         let (hubs, call) = (self.hubs.clone(), request::call(&self.path, request.get_ref()));
         Box::pin(async move {
             match call? {
-                Call::Get(entity, key) => get::get(&hubs, entity, &key).await,
-                Call::Watch(_) => Err(Status::internal("a Watch is answered by a stream")),
+                StatusCall::Get(entity, key) => get::get(&hubs, entity, &key).await,
+                StatusCall::Watch(_) => Err(Status::internal("a Watch is answered by a stream")),
             }
             .map(|message| tonic::Response::new(codec::Response::Whole(message)))
         })
     }
 }
 
-impl ServerStreamingService<Bytes> for Caller {
+impl ServerStreamingService<Bytes> for CallHandler {
     type Response = codec::Response;
     type ResponseStream = BoxStream<'static, Result<codec::Response, Status>>;
     type Future = Future<Self::ResponseStream>;
@@ -120,10 +120,10 @@ impl ServerStreamingService<Bytes> for Caller {
         let call = request::call(&self.path, request.get_ref());
         Box::pin(async move {
             match call? {
-                Call::Watch(watch) => {
+                StatusCall::Watch(watch) => {
                     subscribe(hubs, user, watch, snapshot_sent).await.map(tonic::Response::new)
                 }
-                Call::Get(..) => Err(Status::internal("a Get is answered by one message")),
+                StatusCall::Get(..) => Err(Status::internal("a Get is answered by one message")),
             }
         })
     }

@@ -20,7 +20,7 @@ use crate::filter::Filter;
 use crate::hub::attach::Attached;
 use crate::hub::state::Reached;
 use crate::hubs::Hubs;
-use crate::log::{Entry, Log};
+use crate::log::{ChangeEntry, ChangeLog};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
 use crate::metrics::Counted;
 use crate::request::Watch;
@@ -158,24 +158,26 @@ impl Subscriber {
         // Read before the view: everything that the hub has reached is in the view by then.
         let reached = self.attached.reached_now();
         match self.next_entry() {
-            Next::FellBehind => Some(self.begin_anew(reached)),
-            Next::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
+            NextEntry::FellBehind => Some(self.begin_anew(reached)),
+            NextEntry::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
                 Some(self.send(&entry))
             }
-            Next::Nothing | Next::Later | Next::Entry(_) if self.marker.is_some() => self.complete(),
-            Next::Entry(entry) => Some(self.send(&entry)),
-            Next::Later => {
+            NextEntry::Nothing | NextEntry::Later | NextEntry::Entry(_) if self.marker.is_some() => {
+                self.complete()
+            }
+            NextEntry::Entry(entry) => Some(self.send(&entry)),
+            NextEntry::Later => {
                 self.batch = Batch::Waits(Instant::now() + self.interval);
                 None
             }
-            Next::Nothing => {
+            NextEntry::Nothing => {
                 self.drained(reached);
                 None
             }
         }
     }
 
-    fn next_entry(&mut self) -> Next {
+    fn next_entry(&mut self) -> NextEntry {
         let Attached { subscription, cursor, removals_after, .. } = &self.attached;
         let (cursor, removals_after) = (*cursor, *removals_after);
         let (batch, is_batched) = (self.batch, !self.interval.is_zero());
@@ -186,13 +188,13 @@ impl Subscriber {
             };
             (next(log, cursor, removals_after, is_batched.then_some(end)), end)
         });
-        if is_batched && matches!(next, Next::Entry(_)) {
+        if is_batched && matches!(next, NextEntry::Entry(_)) {
             self.batch = Batch::Until(end);
         }
         next
     }
 
-    fn send(&mut self, entry: &Entry) -> StreamMessage {
+    fn send(&mut self, entry: &ChangeEntry) -> StreamMessage {
         self.attached.cursor = entry.position;
         self.moved(Reached { position: entry.position, floor: entry.floor });
         self.message(entry.event.clone())
@@ -219,7 +221,7 @@ impl Subscriber {
     }
 
     fn begin_anew(&mut self, reached: Reached) -> StreamMessage {
-        let end = self.attached.subscription.view().read(Log::end).max(reached.position);
+        let end = self.attached.subscription.view().read(ChangeLog::end).max(reached.position);
         self.attached.cursor = Position::START;
         self.attached.removals_after = end;
         self.marker = Some(Reached { position: end, floor: reached.floor });
@@ -263,9 +265,9 @@ impl Subscriber {
 }
 
 /// What follows a cursor in a view.
-enum Next {
+enum NextEntry {
     /// The next entry.
-    Entry(Arc<Entry>),
+    Entry(Arc<ChangeEntry>),
     /// The next entry belongs to the next batch.
     Later,
     /// The cursor is at the end.
@@ -275,18 +277,71 @@ enum Next {
 }
 
 /// Returns what follows a cursor. Removals up to `removals_after` are skipped. An entry after the end of the `batch`,
-/// if there is one, is [`Next::Later`].
-fn next(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
+/// if there is one, is [`NextEntry::Later`].
+fn next(log: &ChangeLog, cursor: Position, removals_after: Position, batch: Option<Position>) -> NextEntry {
     if log.horizon() > cursor.max(removals_after) {
-        return Next::FellBehind;
+        return NextEntry::FellBehind;
     }
-    let is_wanted = |entry: &&Arc<Entry>| !entry.is_removal || entry.position > removals_after;
+    let is_wanted = |entry: &&Arc<ChangeEntry>| !entry.is_removal || entry.position > removals_after;
     match log.after(cursor).find(is_wanted) {
-        Some(entry) if batch.is_some_and(|end| entry.position > end) => Next::Later,
-        Some(entry) => Next::Entry(entry.clone()),
-        None => Next::Nothing,
+        Some(entry) if batch.is_some_and(|end| entry.position > end) => NextEntry::Later,
+        Some(entry) => NextEntry::Entry(entry.clone()),
+        None => NextEntry::Nothing,
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::sync::Weak;
+
+    use drydock_storage::cache::{Config as CacheConfig, WatchCache};
+    use drydock_storage::storage::Storage;
+    use drydock_storage::store::Store;
+    use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::facts::{State, Update};
+    use crate::filter::{Entity, EntityAttributes};
+    use crate::hub::Stores;
+    use crate::index::Index;
+
+    async fn hubs(directory: &std::path::Path) -> Arc<Hubs> {
+        let backend =
+            Arc::new(SqliteBackend::open(directory.join("store.db"), SqliteOptions::default()).unwrap());
+        let cache = |resource| -> Arc<dyn Storage> {
+            Arc::new(WatchCache::start(Store::new(backend.clone(), "g", resource), CacheConfig::default()))
+        };
+        let (maintenances, evictions) = (cache("nodemaintenances"), cache("evictionrequests"));
+        Arc::new(Hubs::new(Stores { maintenances, evictions }, Config::default()))
+    }
+
+    #[tokio::test]
+    async fn nothing_is_held_of_changes_that_newer_ones_replaced_while_nobody_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let watch = Watch { filter: Filter::all(Entity::Eviction), token: None, interval: Duration::ZERO };
+        let mut subscriber =
+            Subscriber::open(hubs(directory.path()).await, "tester".into(), watch, None).await.unwrap();
+        while subscriber.next().await.unwrap().event != SNAPSHOT_COMPLETE {}
+        let mut index = Index::new(Entity::Eviction, Config::default().tombstones, 0);
+        let mut changes: Vec<Weak<ChangeEntry>> = Vec::new();
+        let position = subscriber.attached.reached.position;
+        for serial in position.serial + 1..=position.serial + 1000 {
+            let state = State {
+                attributes: EntityAttributes::default(),
+                event: serial.to_be_bytes().to_vec().into(),
+            };
+            let update = Update { entity: Entity::Eviction, key: "shop/uid".into(), state: Some(state) };
+            let change = index.apply(update, Position { serial, ..position }, 0).unwrap();
+            changes.push(Arc::downgrade(&change.entry));
+            // As the hub does.
+            let view = subscriber.attached.subscription.view();
+            assert!(view.apply(&change));
+            view.wake();
+        }
+        let held = changes.iter().filter(|change| change.strong_count() > 0).count();
+        assert_eq!(held, 1, "the newest one");
+        let newest = (position.serial + 1000).to_be_bytes();
+        assert_eq!(subscriber.next().await.unwrap().event[..], newest);
+    }
+}

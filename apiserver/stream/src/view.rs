@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use crate::filter::Filter;
 use crate::index::Change;
-use crate::log::Log;
+use crate::log::ChangeLog;
 
 /// The entities that one filter selects. The hub writes it, its subscribers read it.
 pub struct View {
     /// What it selects.
     pub filter: Filter,
-    log: RwLock<Log>,
+    log: RwLock<ChangeLog>,
     has_ended: watch::Sender<bool>,
     users: Mutex<Users>,
 }
@@ -28,7 +28,7 @@ struct Users {
 
 impl View {
     /// Creates a view with these entities.
-    pub fn new(filter: Filter, log: Log) -> Self {
+    pub fn new(filter: Filter, log: ChangeLog) -> Self {
         let users = Users { subscribers: HashMap::new(), idle_since: Instant::now() };
         Self { filter, log: RwLock::new(log), has_ended: watch::Sender::new(false), users: Mutex::new(users) }
     }
@@ -58,12 +58,12 @@ impl View {
     }
 
     /// Calls `read` with the log, which is locked for writers meanwhile.
-    pub fn read<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
+    pub fn read<T>(&self, read: impl FnOnce(&ChangeLog) -> T) -> T {
         read(&self.log.read())
     }
 
     /// Calls `write` with the log. Only the hub may call it.
-    pub fn write<T>(&self, write: impl FnOnce(&mut Log) -> T) -> T {
+    pub fn write<T>(&self, write: impl FnOnce(&mut ChangeLog) -> T) -> T {
         write(&mut self.log.write())
     }
 

@@ -49,8 +49,8 @@ struct EvictionRequestCounts {
     of_pod: RequestGauges<OfInterceptor>,
 }
 
-/// How many more series one scrape may have, and how many had no room.
-struct SeriesRoom {
+/// How many more series one scrape may have, and how many were left out.
+struct SeriesQuota {
     left: usize,
     left_out: usize,
 }
@@ -95,27 +95,27 @@ impl RequestMetrics {
 
     /// Shows these requests in at most `series` series.
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
-        let (counted, mut room) =
-            (EvictionRequestCounts::default(), SeriesRoom { left: series, left_out: 0 });
+        let (counted, mut quota) =
+            (EvictionRequestCounts::default(), SeriesQuota { left: series, left_out: 0 });
         let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
         series::each(requests, |request| {
-            let before = room.left;
-            counted.count(&request, aggregate, &mut room);
-            before - room.left
+            let before = quota.left;
+            counted.count(&request, aggregate, &mut quota);
+            before - quota.left
         });
         let EvictionRequestCounts { active, processed, requesters, of_pod } = counted;
         self.active.replace(active);
         self.processed.replace(processed);
         self.requesters.replace(requesters);
         self.of_pod.replace(of_pod);
-        self.left_out.set(i64::try_from(room.left_out).unwrap_or(i64::MAX));
+        self.left_out.set(i64::try_from(quota.left_out).unwrap_or(i64::MAX));
     }
 }
 
 impl EvictionRequestCounts {
-    fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut SeriesRoom) {
-        if room.left == 0 && !aggregate {
-            room.left_out += values(request);
+    fn count(&self, request: &EvictionRequest, aggregate: bool, quota: &mut SeriesQuota) {
+        if quota.left == 0 && !aggregate {
+            quota.left_out += values(request);
             return;
         }
         let pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
@@ -130,13 +130,13 @@ impl EvictionRequestCounts {
         };
         let status = &request.status;
         for interceptor in &status.active_interceptors {
-            room.count(&self.active, &of(interceptor));
+            quota.count(&self.active, &of(interceptor));
         }
         for interceptor in &status.processed_interceptors {
-            room.count(&self.processed, &of(interceptor));
+            quota.count(&self.processed, &of(interceptor));
         }
         for interceptor in &status.target_interceptors {
-            room.count(&self.of_pod, &of(&interceptor.name));
+            quota.count(&self.of_pod, &of(&interceptor.name));
         }
         for requester in &request.spec.requesters {
             let label = OfRequester {
@@ -145,13 +145,13 @@ impl EvictionRequestCounts {
                 pod: pod.clone(),
                 requester: requester.name.clone(),
             };
-            room.count(&self.requesters, &label);
+            quota.count(&self.requesters, &label);
         }
     }
 }
 
-impl SeriesRoom {
-    /// Counts one more under a label, if the label has a series or there is room for one; else counts it as
+impl SeriesQuota {
+    /// Counts one more under a label, if the label has a series or one more is allowed; else counts it as
     /// left out.
     fn count<L: Clone + Eq + Hash>(&mut self, family: &Family<L, Gauge>, label: &L) {
         if let Some(gauge) = family.get(label) {

@@ -37,7 +37,7 @@ pub(crate) struct Removals {
     config: Config,
     queue: WorkQueue<ObjectKey>,
     /// The controller's queue, to which held requests return when they are released.
-    turns: WorkQueue<ObjectKey>,
+    controller_queue: WorkQueue<ObjectKey>,
     stock: Arc<Mutex<Stock>>,
 }
 
@@ -48,8 +48,12 @@ struct Stock {
 }
 
 impl Removals {
-    /// An empty queue; `turns` is the controller's.
-    pub(crate) fn new(context: &ControllerContext, config: &Config, turns: &WorkQueue<ObjectKey>) -> Self {
+    /// An empty queue; held requests return to `controller_queue` when they are released.
+    pub(crate) fn new(
+        context: &ControllerContext,
+        config: &Config,
+        controller_queue: &WorkQueue<ObjectKey>,
+    ) -> Self {
         let stock =
             Stock { surplus: SurplusRequests::new(config.max_finished), held: HeldRequests::default() };
         let queue = WorkQueue::new("evictionrequest-removals", &context.metrics, ExponentialBackoff::WRITES);
@@ -57,7 +61,7 @@ impl Removals {
             context: context.clone(),
             config: config.clone(),
             queue,
-            turns: turns.clone(),
+            controller_queue: controller_queue.clone(),
             stock: Arc::new(Mutex::new(stock)),
         }
     }
@@ -88,7 +92,7 @@ impl Removals {
             (surplus, stock.held.release(&key.namespace, behind))
         };
         surplus.into_iter().for_each(|key| self.queue.add(key));
-        released.into_iter().for_each(|key| self.turns.add(key));
+        released.into_iter().for_each(|key| self.controller_queue.add(key));
     }
 
     /// Whether a request is not to be ended now, because the removal of its namespace's finished ones is behind. It is

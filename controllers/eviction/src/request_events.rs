@@ -37,11 +37,11 @@ pub(crate) fn publish_start(context: &ControllerContext, change: &ObjectChange<E
         return;
     };
     let seen_before = change.old.as_ref().filter(|old| old.metadata.uid == new.metadata.uid);
-    let is_news = match seen_before {
+    let is_unpublished = match seen_before {
         Some(old) => old.interceptor(name).is_none_or(|before| before.start_time.is_none()),
         None => began >= context.lease.previous_until(),
     };
-    if is_news && context.may_write() {
+    if is_unpublished && context.may_write() {
         let message = format!("{name} has begun");
         context.recorder.publish_to_owner(new, Severity::Normal, INTERCEPTOR_STARTED, &message);
     }

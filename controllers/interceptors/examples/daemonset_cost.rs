@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::eviction_request::{EvictionRequest, Interceptor, InterceptorStatus, LocalPodReference};
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_interceptors::daemonset;
 use drydock_runtime::cache::{HostCaches, OwnerRef};
@@ -112,7 +112,7 @@ fn maintenance(name: &str, nodes: impl Iterator<Item = String>) -> NodeMaintenan
     let all = DrainPlanEntry { pod_type: PodType::DaemonSet, pod_priority: i32::MAX, ..Default::default() };
     let mut maintenance = NodeMaintenance::default();
     maintenance.metadata.name = name.into();
-    maintenance.spec.stage = Stage::Drain;
+    maintenance.spec.stage = NodeMaintenanceStage::Drain;
     maintenance.status.node_statuses = nodes
         .map(|name| NodeMaintenanceNodeStatus {
             node_ref: NodeReference { name },

@@ -46,9 +46,9 @@ pub enum Action {
     Cordon {
         /// The node as seen.
         node: Arc<Node>,
-        /// The wanted value.
+        /// The value to set.
         unschedulable: Option<bool>,
-        /// The wanted annotation.
+        /// The annotation to set.
         annotation: Option<&'static str>,
     },
     /// Sets and removes conditions of a node.
@@ -80,7 +80,7 @@ pub enum Action {
     Status {
         /// The maintenance as seen.
         maintenance: Arc<NodeMaintenance>,
-        /// The wanted status.
+        /// The status to write.
         status: Box<NodeMaintenanceStatus>,
         /// Nodes of which a live read must first confirm that no pods up to this type are left, because the
         /// status says so now.
@@ -172,7 +172,7 @@ pub struct NodeConditionChange {
     pub message: String,
     /// Whether the status of the condition changes. The writer sets the time: an action that contained one
     /// would differ at each planning, and would be written each time.
-    pub turns: bool,
+    pub status_changes: bool,
 }
 
 /// An event that is to be published.
@@ -186,7 +186,7 @@ pub struct EventDraft {
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// Whether the event is logged too. It is not if another event or log line says the same.
+    /// Whether the event is logged too: not if another event or log line says the same.
     pub is_logged: bool,
 }
 
@@ -246,11 +246,11 @@ impl MaintenanceDecision {
         message: impl Fn(&str) -> String,
     ) {
         let named = message(&format!("Node {node}"));
-        let told: Vec<EventDraft> =
+        let of_maintenances: Vec<EventDraft> =
             maintenances.map(|m| EventDraft::of(m, Severity::Warning, reason, named.as_str())).collect();
         let of_node = EventDraft::of_node(node, Severity::Warning, reason, message("The node"));
-        self.events.push(EventDraft { is_logged: told.is_empty(), ..of_node });
-        self.events.extend(told);
+        self.events.push(EventDraft { is_logged: of_maintenances.is_empty(), ..of_node });
+        self.events.extend(of_maintenances);
     }
 
     /// Asks for the next step at `at` at the latest.

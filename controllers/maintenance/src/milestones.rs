@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use drydock_api::meta::is_condition_true;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
-use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage};
+use drydock_api::node_maintenance::{
+    CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType,
+};
 use drydock_api::text::{are, counted};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::{
@@ -113,7 +115,7 @@ impl AnnouncedSteps {
             || status.node_statuses.iter().any(|s| s.pods_evacuating > 0)
             || status.outcomes.evicted > 0
             || status.drained_nodes > 0;
-        let drain = status.started(Stage::Drain).is_some() && has_asked;
+        let drain = status.started(NodeMaintenanceStage::Drain).is_some() && has_asked;
         Self {
             cordoned,
             drain,
@@ -137,12 +139,12 @@ struct MilestoneStep<'s, 'a> {
 impl MilestoneStep<'_, '_> {
     fn publish(&mut self, announced: &mut AnnouncedSteps, blockers: &Blockers, returns: &PodReturns) {
         let nodes = self.view.nodes_of(self.i);
-        let is_told = announced.cordoned || announced.drain;
-        if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
+        let is_announced = announced.cordoned || announced.drain;
+        if !is_announced && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
             announced.cordoned = true;
             self.note(Severity::Normal, ALL_CORDONED, all_cordoned(nodes.len()));
         }
-        if self.maintenance.spec.stage != Stage::Drain {
+        if self.maintenance.spec.stage != NodeMaintenanceStage::Drain {
             return;
         }
         if !announced.drain && nodes.iter().any(|node| self.view.may_ask_on(&node.name)) {

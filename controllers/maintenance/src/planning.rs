@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage};
 use drydock_plan::{CountedPod, DrainingMaintenance, PlanOutcome};
 use drydock_runtime::Pod;
 
@@ -13,10 +13,15 @@ use crate::world::{PlannedDrains, WorldView};
 
 /// Plans the maintenances in Drain.
 pub(crate) fn plan<'a>(view: &WorldView<'a>) -> PlannedDrains<'a> {
-    let draining = view.world.maintenances.iter().enumerate().filter(|(_, m)| m.spec.stage == Stage::Drain);
+    let draining = view
+        .world
+        .maintenances
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.spec.stage == NodeMaintenanceStage::Drain);
     let draining: Vec<(usize, &Arc<NodeMaintenance>)> = draining.collect();
     let in_drain = |(i, m): &(usize, &Arc<NodeMaintenance>)| {
-        recorded::plan_input(m, &recorded::with_room(view, *i), view.now)
+        recorded::plan_input(m, &recorded::fitting_nodes(view, *i), view.now)
     };
     let input: Vec<DrainingMaintenance> = draining.iter().map(in_drain).collect();
     let pods = pods_of(view, &input);

@@ -17,9 +17,9 @@ pub(crate) fn decide(view: &WorldView<'_>, failures: &RequestFailures, decision:
     let mut done = Vec::new();
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         let deleting = maintenance.metadata.deletion_timestamp.is_some();
-        let told =
+        let is_reported =
             deleting || !decision.actions.contains_key(&Task::Status(maintenance.metadata.name.clone()));
-        if maintenance.is_ending() && told && is_released(view, failures, i, maintenance, decision) {
+        if maintenance.is_ending() && is_reported && is_released(view, failures, i, maintenance, decision) {
             done.push((maintenance.clone(), message(view, i)));
         }
     }

@@ -84,7 +84,7 @@ pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
 
 /// Waits until the API server answers. `false` if stopped before.
 pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool {
-    let (mut delay, mut is_told) = (Duration::from_millis(250), false);
+    let (mut delay, mut is_logged) = (Duration::from_millis(250), false);
     loop {
         let answer = tokio::select! {
             () = stop.cancelled() => return false,
@@ -99,7 +99,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
                 debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
             }
             // The server accepts connections and does not answer. If it accepts none, the client logs that.
-            Err(_) if !std::mem::replace(&mut is_told, true) => {
+            Err(_) if !std::mem::replace(&mut is_logged, true) => {
                 warn!("the API server takes the request for its version and does not answer; trying again");
             }
             Err(_) => debug!(retry_in = ?delay, "waiting for the API server: no answer in time"),
@@ -118,7 +118,7 @@ mod tests {
 
     /// A server that accepted connections and did not answer was a warning at each attempt, forever.
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_stays_silent_is_told_of_once() {
+    async fn a_server_that_stays_silent_is_logged_once() {
         let silent = service_fn(|_: Request<Body>| {
             std::future::pending::<Result<http::Response<Body>, kube::Error>>()
         });

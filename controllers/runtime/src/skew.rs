@@ -24,7 +24,7 @@ use crate::events::{EventRecorder, reasons};
 /// The difference is measured at most once in this time, however many writes are refused.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
 /// A difference that stays is reported again after this.
-const TELL_INTERVAL: Duration = Duration::from_secs(3600);
+const REPORT_INTERVAL: Duration = Duration::from_secs(3600);
 /// A difference that has changed by more than this is reported again.
 const SUBSTANTIAL: SignedDuration = SignedDuration::from_secs(10);
 /// A Date header has whole seconds.
@@ -39,7 +39,7 @@ pub struct Skew {
 #[derive(Default)]
 struct State {
     measured: Option<Instant>,
-    told: Option<(SignedDuration, Instant)>,
+    reported: Option<(SignedDuration, Instant)>,
 }
 
 impl Skew {
@@ -47,11 +47,11 @@ impl Skew {
     /// are too far apart, publishes a Warning event on the object that names the difference: once, and again
     /// when the difference has changed by more than 10 seconds, or after an hour.
     pub(crate) async fn report<T: Cacheable>(&self, client: &Client, recorder: &EventRecorder, object: &T) {
-        if !self.state.lock().is_measured_now(Instant::now()) {
+        if !self.state.lock().must_measure(Instant::now()) {
             return;
         }
         let Some(ahead) = measure::<T>(client).await else { return };
-        if !self.state.lock().is_news(ahead, Instant::now()) {
+        if !self.state.lock().must_report(ahead, Instant::now()) {
             return;
         }
         let seconds = ahead.abs().as_secs();
@@ -67,7 +67,7 @@ impl Skew {
 }
 
 impl State {
-    fn is_measured_now(&mut self, now: Instant) -> bool {
+    fn must_measure(&mut self, now: Instant) -> bool {
         let is_due = self.measured.is_none_or(|at| now.saturating_duration_since(at) >= MEASURE_INTERVAL);
         if is_due {
             self.measured = Some(now);
@@ -75,14 +75,14 @@ impl State {
         is_due
     }
 
-    fn is_news(&mut self, ahead: SignedDuration, now: Instant) -> bool {
-        let is_news = self.told.is_none_or(|(told, at)| {
-            (ahead - told).abs() > SUBSTANTIAL || now.saturating_duration_since(at) >= TELL_INTERVAL
+    fn must_report(&mut self, ahead: SignedDuration, now: Instant) -> bool {
+        let is_due = self.reported.is_none_or(|(reported, at)| {
+            (ahead - reported).abs() > SUBSTANTIAL || now.saturating_duration_since(at) >= REPORT_INTERVAL
         });
-        if is_news {
-            self.told = Some((ahead, now));
+        if is_due {
+            self.reported = Some((ahead, now));
         }
-        is_news
+        is_due
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::testing::{context_ahead, failure};
 
-    async fn told(seconds: i64) -> Vec<String> {
+    async fn events(seconds: i64) -> Vec<String> {
         let context = context_ahead(SignedDuration::from_secs(seconds), |_, _, _| failure(404, "NotFound"));
         let request = EvictionRequest::named("ns", "r");
         for _ in 0..3 {
@@ -125,26 +125,30 @@ mod tests {
 
     /// No event said why no request ever started.
     #[tokio::test]
-    async fn clocks_that_are_too_far_apart_are_told_of_once_with_the_difference() {
+    async fn clocks_that_are_too_far_apart_are_reported_once_with_the_difference() {
         for (seconds, words) in [(42, "s ahead of"), (-3600, "s behind")] {
-            let told = told(seconds).await;
-            assert!(told.len() == 1 && told[0].contains(words), "{told:?}");
-            let named: i64 = told[0].split(' ').find_map(|word| word.parse().ok()).unwrap();
-            assert!((named - seconds.abs()).abs() <= 1, "{told:?}");
+            let events = events(seconds).await;
+            assert!(events.len() == 1 && events[0].contains(words), "{events:?}");
+            let named: i64 = events[0].split(' ').find_map(|word| word.parse().ok()).unwrap();
+            assert!((named - seconds.abs()).abs() <= 1, "{events:?}");
         }
         for seconds in [-8, 0, 8] {
-            assert_eq!(told(seconds).await, Vec::<String>::new(), "{seconds}");
+            assert_eq!(events(seconds).await, Vec::<String>::new(), "{seconds}");
         }
     }
 
     #[test]
-    fn a_difference_is_measured_once_a_minute_and_told_again_when_it_changes_or_after_an_hour() {
+    fn a_difference_is_measured_once_a_minute_and_reported_again_when_it_changes_or_after_an_hour() {
         let (mut state, start) = (State::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let due = [0, 59, 60, 61].map(|second| state.is_measured_now(at(second)));
+        let due = [0, 59, 60, 61].map(|second| state.must_measure(at(second)));
         assert_eq!(due, [true, false, true, false]);
-        let mut news = |difference, second| state.is_news(SignedDuration::from_secs(difference), at(second));
-        assert_eq!([news(42, 0), news(50, 60), news(53, 120), news(53, 3000)], [true, false, true, false]);
-        assert_eq!([news(-53, 3060), news(-53, 6659), news(-53, 6660)], [true, false, true]);
+        let mut reports =
+            |difference, second| state.must_report(SignedDuration::from_secs(difference), at(second));
+        assert_eq!(
+            [reports(42, 0), reports(50, 60), reports(53, 120), reports(53, 3000)],
+            [true, false, true, false]
+        );
+        assert_eq!([reports(-53, 3060), reports(-53, 6659), reports(-53, 6660)], [true, false, true]);
     }
 }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 /// How long it counts that the change was undone.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
 /// Least time between two reports.
-const QUIET: SignedDuration = SignedDuration::from_secs(60);
+const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
 const MAX_TIMES: usize = 16;
 
@@ -19,7 +19,7 @@ pub struct UndoneByOthers {
     /// When the change was undone for the first time, and how often since then; none once nothing was undone
     /// for [`WINDOW`].
     streak: Option<(Timestamp, usize)>,
-    told: Option<Timestamp>,
+    reported: Option<Timestamp>,
 }
 
 impl UndoneByOthers {
@@ -62,9 +62,9 @@ impl UndoneByOthers {
 
     /// Like [`UndoneByOthers::since`], but none if the last report is less than a minute ago.
     pub fn report(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
-        let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
-        let since = self.since().filter(|_| is_quiet)?;
-        self.told = Some(now);
+        let is_due = self.reported.is_none_or(|at| now.duration_since(at) >= REPORT_INTERVAL);
+        let since = self.since().filter(|_| is_due)?;
+        self.reported = Some(now);
         Some(since)
     }
 }
@@ -79,14 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_is_told_from_the_second_time_on_and_once_a_minute() {
+    fn a_conflict_is_reported_from_the_second_time_on_and_once_a_minute() {
         let mut conflict = UndoneByOthers::default();
-        let mut told = |second| {
+        let mut report = |second| {
             conflict.undone(1, at(second));
             conflict.report(at(second))
         };
-        assert_eq!([told(0), told(1), told(60), told(61)], [None, Some((2, at(0))), None, Some((4, at(0)))]);
-        assert_eq!(told(700), None, "the others are long ago");
+        assert_eq!(
+            [report(0), report(1), report(60), report(61)],
+            [None, Some((2, at(0))), None, Some((4, at(0)))]
+        );
+        assert_eq!(report(700), None, "the others are long ago");
     }
 
     /// The number fell as time passed, and each change of it was a write.

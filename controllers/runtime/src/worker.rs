@@ -99,7 +99,7 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
 fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_logged: bool, pace: Duration) {
     let failures = queue.failures(key);
     let retry_in = queue.add_paced(key.clone(), pace);
-    if failures >= QUIET_FAILURES && !is_logged && queue.is_news(key, error) {
+    if failures >= QUIET_FAILURES && !is_logged && queue.note_failure(key, error) {
         warn!(%key, error, failures, ?retry_in, "keeps failing, trying again");
     } else {
         debug!(%key, error, failures, ?retry_in, "failed, trying again");

@@ -8,7 +8,7 @@ use cel::common::types::{CelBool, CelNull, CelString};
 use cel::common::value::Val;
 use cel::{Context, DeclarationError, Env, ExecutionError, Value as Evaluation};
 
-use super::{check, cost_meter, costs, errors, fields, library, rewrite, stack, two_variables};
+use super::{check, cost_meter, costs, library, rewrite, stack, two_variables, value};
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
@@ -44,7 +44,7 @@ static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new
     let mut env = Env::stdlib();
     cost_meter::declare(&mut env)?;
     costs::declare(&mut env)?;
-    fields::declare(&mut env)?;
+    value::declare(&mut env)?;
     two_variables::declare(&mut env)?;
     library::declare(&mut env)?;
     Ok(Arc::new(env))
@@ -81,10 +81,10 @@ impl Expression {
 
     /// Evaluates the expression; `None` if it exceeds its cost limit.
     pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Option<Result<Box<dyn Val>, String>> {
-        let value = cost_meter::with_limit(|| {
+        let result = cost_meter::with_limit(|| {
             Evaluation::resolve_val(&self.tree, context).map(|value| value.into_owned())
         })?;
-        Some(value.map_err(|error: ExecutionError| errors::words(&error)))
+        Some(result.map_err(|error: ExecutionError| error_message(&error)))
     }
 }
 
@@ -123,4 +123,34 @@ fn operators(source: &str) -> usize {
 
 fn failed(why: &str) -> String {
     format!("compilation failed: {why}")
+}
+
+/// Returns the host's message for an evaluation error: that of cel-go, which the authors of policies know.
+fn error_message(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}"),
+        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", operand_text(index)),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::DuplicateKey(key) => format!("Failed with repeated key: {}", operand_text(key)),
+        ExecutionError::UnsupportedKeyType(_) => "unsupported key type".to_owned(),
+        ExecutionError::FunctionError { message, .. } | ExecutionError::InternalError(message) => {
+            message.clone()
+        }
+        // The remaining errors are operands whose types an operator or function does not accept.
+        _ => "no such overload".to_owned(),
+    }
+}
+
+fn operand_text(value: &Evaluation) -> String {
+    match value {
+        Evaluation::Int(it) => it.to_string(),
+        Evaluation::UInt(it) => it.to_string(),
+        Evaluation::Float(it) => it.to_string(),
+        Evaluation::Bool(it) => it.to_string(),
+        Evaluation::String(it) => it.to_string(),
+        other => format!("{other:?}"),
+    }
 }

@@ -9,8 +9,8 @@ use cel::common::ast::{
 };
 
 use super::cost_meter::{CHARGE_RANGE, CHARGED, METER};
-use super::fields::SELECTABLE;
-use super::{costs, functions, value};
+use super::value::{self, SELECTABLE};
+use super::{costs, functions};
 
 /// Functions that return an operand or a boolean at once, without copying anything.
 const FREE: [&str; 7] = [

@@ -6,9 +6,8 @@ use k8s_openapi::api::admissionregistration::v1 as host;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::cel::{ComposedVariable, Expression};
-use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
-use crate::matching::Criteria;
+use crate::matching::{Criteria, MatchCondition};
 
 use super::params::Params;
 
@@ -30,7 +29,7 @@ impl FailurePolicy {
 
 /// A compiled policy.
 #[derive(Debug)]
-pub struct Policy {
+pub struct CompiledPolicy {
     /// Its name.
     pub name: String,
     /// Its resourceVersion.
@@ -97,7 +96,7 @@ pub struct ParamRef {
 /// A policy with everything that is needed to evaluate a request.
 pub struct PolicyHook {
     /// The policy.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<CompiledPolicy>,
     /// Its bindings, by name.
     pub bindings: Vec<Binding>,
     /// The reflector of its parameters.
@@ -107,7 +106,7 @@ pub struct PolicyHook {
 }
 
 /// Compiles a policy. An expression that does not compile fails at each evaluation.
-pub fn compile(it: &host::ValidatingAdmissionPolicy, criteria: Criteria) -> Policy {
+pub fn compile(it: &host::ValidatingAdmissionPolicy, criteria: Criteria) -> CompiledPolicy {
     let spec = it.spec.clone().unwrap_or_default();
     let mut known: Vec<&str> = COMMON.to_vec();
     known.push("variables");
@@ -133,7 +132,7 @@ pub fn compile(it: &host::ValidatingAdmissionPolicy, criteria: Criteria) -> Poli
         reason: it.reason.clone(),
     });
     let annotations = spec.audit_annotations.iter().flatten();
-    Policy {
+    CompiledPolicy {
         name: it.metadata.name.clone().unwrap_or_default(),
         version: it.metadata.resource_version.clone().unwrap_or_default(),
         criteria,

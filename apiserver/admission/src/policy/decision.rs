@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusCause;
+use drydock_machinery::{ApiError, go_json};
 use drydock_server::admission::AdmissionAttributes;
 use serde::Serialize;
 
-use super::compiled::{Binding, FailurePolicy, Policy};
+use super::compiled::{Binding, CompiledPolicy, FailurePolicy};
 use super::evaluate::{Annotation, Objection, PolicyVerdict};
-use crate::audit_annotation;
 use crate::metrics::Metrics;
 
 /// Longest value of an audit annotation, in bytes.
@@ -48,7 +47,7 @@ impl<'a> PolicyResults<'a> {
     }
 
     /// Adds a policy, or a binding of it, that cannot be evaluated.
-    pub fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
+    pub fn misconfigured(&mut self, policy: &CompiledPolicy, binding: Option<&Binding>, why: &str) {
         if policy.failure == FailurePolicy::Ignore {
             tracing::debug!(policy = policy.name, why, "a policy is misconfigured, which it says to ignore");
             return;
@@ -61,7 +60,7 @@ impl<'a> PolicyResults<'a> {
     /// Adds the verdict of a policy with one set of parameters.
     pub fn verdict(
         &mut self,
-        policy: &Policy,
+        policy: &CompiledPolicy,
         binding: &Binding,
         verdict: PolicyVerdict,
         annotations: &mut BTreeMap<String, Vec<String>>,
@@ -100,7 +99,7 @@ impl<'a> PolicyResults<'a> {
     }
 
     /// Adds the audit annotations of a policy, for all its bindings.
-    pub fn annotate(&self, policy: &Policy, annotations: BTreeMap<String, Vec<String>>) {
+    pub fn annotate(&self, policy: &CompiledPolicy, annotations: BTreeMap<String, Vec<String>>) {
         for (key, values) in annotations {
             self.request.audit.annotate(&format!("{}/{key}", policy.name), &values.join(", "));
         }
@@ -111,7 +110,7 @@ impl<'a> PolicyResults<'a> {
         self.denied.map_or(Ok(()), Err)
     }
 
-    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, objection: Objection) {
+    fn deny(&mut self, policy: &CompiledPolicy, binding: Option<&Binding>, objection: Objection) {
         let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
         let message = format!(
             "ValidatingAdmissionPolicy '{}'{with} denied request: {}",
@@ -120,14 +119,20 @@ impl<'a> PolicyResults<'a> {
         self.denied.get_or_insert(PolicyDenial { message, reason: objection.reason });
     }
 
-    fn warn(&self, policy: &Policy, binding: &Binding, objection: &Objection) {
+    fn warn(&self, policy: &CompiledPolicy, binding: &Binding, objection: &Objection) {
         self.request.warnings.add(format!(
             "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
             policy.name, binding.name, objection.message
         ));
     }
 
-    fn annotate_failure(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
+    fn annotate_failure(
+        &self,
+        policy: &CompiledPolicy,
+        binding: &Binding,
+        index: usize,
+        objection: &Objection,
+    ) {
         let failures = [ValidationFailure {
             message: &objection.message,
             policy: &policy.name,
@@ -135,7 +140,7 @@ impl<'a> PolicyResults<'a> {
             expression_index: index,
             validation_actions: &binding.actions,
         }];
-        self.request.audit.annotate(FAILURE_KEY, &audit_annotation::json(&failures));
+        self.request.audit.annotate(FAILURE_KEY, &go_json::to_html_escaped(&failures));
     }
 }
 

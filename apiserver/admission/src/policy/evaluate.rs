@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::compiled::{FailurePolicy, Policy, Validation};
+use super::compiled::{CompiledPolicy, FailurePolicy, Validation};
 use crate::cel::{Activation, EvaluationResult, Expression};
-use crate::conditions;
 use crate::input::Input;
+use crate::matching;
 
 /// The cost budget of all validations of one request, and separately of all audit annotations.
 const BUDGET: i64 = 10_000_000;
@@ -41,7 +41,12 @@ pub enum Annotation {
 }
 
 /// Evaluates a policy.
-pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Option<&Value>) -> PolicyVerdict {
+pub fn evaluate(
+    policy: &CompiledPolicy,
+    input: &Input,
+    namespace: &Value,
+    params: Option<&Value>,
+) -> PolicyVerdict {
     match concerned(policy, input, params) {
         Ok(false) => return PolicyVerdict::default(),
         Ok(true) => {}
@@ -60,21 +65,21 @@ pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Optio
 }
 
 /// The match conditions have no access to the namespace.
-fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<bool, String> {
+fn concerned(policy: &CompiledPolicy, input: &Input, params: Option<&Value>) -> Result<bool, String> {
     if policy.conditions.is_empty() {
         return Ok(true);
     }
     let composed = policy.composed.clone();
-    let mut activation = input.activation(&Value::Null, params, composed, conditions::BUDGET)?;
-    conditions::all_true(&policy.conditions, &mut activation)
+    let mut activation = input.activation(&Value::Null, params, composed, matching::CONDITIONS_BUDGET)?;
+    matching::all_conditions_true(&policy.conditions, &mut activation)
 }
 
 /// The verdict of a policy that could not be evaluated at all.
-fn failed(policy: &Policy, why: String) -> PolicyVerdict {
+fn failed(policy: &CompiledPolicy, why: String) -> PolicyVerdict {
     PolicyVerdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
 }
 
-impl Policy {
+impl CompiledPolicy {
     fn failed(&self, message: String) -> Option<Objection> {
         match self.failure {
             FailurePolicy::Fail => Some(Objection { message, reason: String::new() }),
@@ -91,7 +96,7 @@ impl Policy {
 }
 
 fn validated(
-    policy: &Policy,
+    policy: &CompiledPolicy,
     input: &Input,
     namespace: &Value,
     params: Option<&Value>,
@@ -148,7 +153,7 @@ fn message(validation: &Validation, activation: &mut Activation) -> Result<Strin
 }
 
 fn annotations(
-    policy: &Policy,
+    policy: &CompiledPolicy,
     input: &Input,
     namespace: &Value,
     params: Option<&Value>,

@@ -18,14 +18,13 @@ use drydock_server::admission::{Admission, AdmissionAttributes};
 use serde_json::Value;
 
 use crate::AdmissionHost;
-use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
-use crate::input::Input;
+use crate::input::{AuthorizerFactory, Input};
 use crate::metrics::Metrics;
 use crate::namespaces::{NamespaceSource, RequestNamespace};
-use crate::readiness::Readiness;
+use crate::reflectors::ReflectorReadiness;
 pub use compiled::FailurePolicy;
-use compiled::{Binding, Policy, PolicyHook};
+use compiled::{Binding, CompiledPolicy, PolicyHook};
 use decision::{PolicyDenial, PolicyResults};
 use evaluate::PolicyVerdict;
 
@@ -35,7 +34,7 @@ type PolicySnapshot = Arc<Vec<PolicyHook>>;
 /// The admission plugin for the host's policies.
 pub struct Policies {
     hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
-    readiness: Readiness,
+    readiness: ReflectorReadiness,
     namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
     metrics: Metrics,
@@ -45,11 +44,11 @@ impl Policies {
     /// Starts the reflectors of the host's policies, bindings and parameters.
     pub fn follow(host: &AdmissionHost) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
-        let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
+        let ready_rx = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
         let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());
         Self {
             hooks,
-            readiness: Readiness::new(told),
+            readiness: ReflectorReadiness::new(ready_rx),
             namespaces,
             authorizer_factory,
             metrics: host.metrics.clone(),
@@ -57,7 +56,7 @@ impl Policies {
     }
 
     /// Whether the policies have been read.
-    pub fn readiness(&self) -> Readiness {
+    pub fn readiness(&self) -> ReflectorReadiness {
         self.readiness.clone()
     }
 
@@ -134,7 +133,7 @@ impl Policies {
 
     async fn evaluate(
         &self,
-        policy: Arc<Policy>,
+        policy: Arc<CompiledPolicy>,
         request: &AdmissionAttributes<'_>,
         namespace: Value,
         params: Vec<Option<Value>>,

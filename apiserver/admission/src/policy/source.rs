@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Notify, watch};
 
-use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
+use super::compiled::{Binding, CompiledPolicy, PolicyHook, binding, compile};
 use super::params::Params;
 use crate::cel::stack;
 use crate::matching::{Criteria, ServedKinds};
@@ -28,7 +28,7 @@ pub fn follow(
     served: Vec<(String, String, String)>,
     hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
 ) -> watch::Receiver<bool> {
-    let (tell, told) = watch::channel(false);
+    let (ready_tx, ready_rx) = watch::channel(false);
     let changed = Arc::new(Notify::new());
     let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone());
     let bindings =
@@ -41,7 +41,7 @@ pub fn follow(
                 match source.hooks().await {
                     Ok((found, complete)) => {
                         hooks.store(Some(Arc::new(found)));
-                        tell.send_replace(true);
+                        ready_tx.send_replace(true);
                         complete
                     }
                     // The known policies stay in force: without a policy, what it denies would be admitted.
@@ -59,11 +59,11 @@ pub fn follow(
             tokio::select! {
                 () = changed.notified() => {}
                 () = retry => {}
-                () = tell.closed() => return,
+                () = ready_tx.closed() => return,
             }
         }
     });
-    told
+    ready_rx
 }
 
 struct PolicySource {
@@ -72,7 +72,7 @@ struct PolicySource {
     policies: HostReflector<ValidatingAdmissionPolicy>,
     bindings: HostReflector<ValidatingAdmissionPolicyBinding>,
     /// By name and resourceVersion.
-    compiled: HashMap<(String, String), Arc<Policy>>,
+    compiled: HashMap<(String, String), Arc<CompiledPolicy>>,
     /// By `apiVersion` and `kind`.
     params: HashMap<(String, String), Arc<Params>>,
 }
@@ -104,7 +104,7 @@ impl PolicySource {
     async fn compiled(
         &mut self,
         policy: Arc<ValidatingAdmissionPolicy>,
-    ) -> Result<Option<Arc<Policy>>, String> {
+    ) -> Result<Option<Arc<CompiledPolicy>>, String> {
         let Some(criteria) = concerned(&policy, &self.served) else { return Ok(None) };
         let key = (policy.name_any(), policy.resource_version().unwrap_or_default());
         if let Some(known) = self.compiled.get(&key) {
@@ -119,7 +119,7 @@ impl PolicySource {
         Ok(Some(compiled))
     }
 
-    async fn params_of(&mut self, policy: &Policy) -> (Option<Arc<Params>>, Option<String>) {
+    async fn params_of(&mut self, policy: &CompiledPolicy) -> (Option<Arc<Params>>, Option<String>) {
         let Some(kind) = &policy.param_kind else { return (None, None) };
         if let Some(known) = self.params.get(kind) {
             return (Some(known.clone()), None);
@@ -151,7 +151,7 @@ fn concerned(policy: &ValidatingAdmissionPolicy, served: &ServedKinds) -> Option
 
 /// Logs expressions that the host compiled and that do not compile here: they deny requests, or are ignored,
 /// according to the failure policy.
-fn log_errors(policy: &Policy) {
+fn log_errors(policy: &CompiledPolicy) {
     let expressions = policy.validations.iter().map(|it| &it.expression);
     let all = expressions.chain(&policy.conditions).chain(policy.annotations.iter().map(|(_, it)| it));
     for error in all.chain(policy.composed.iter().map(|(_, it)| it)).filter_map(|it| it.as_ref().err()) {

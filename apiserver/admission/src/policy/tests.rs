@@ -14,7 +14,7 @@ use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};
 
 use super::Policies;
-use super::compiled::{Binding, Policy, PolicyHook, binding, compile};
+use super::compiled::{Binding, CompiledPolicy, PolicyHook, binding, compile};
 use super::decision::PolicyResults;
 use super::evaluate::{Annotation, PolicyVerdict, evaluate};
 use crate::cel::library::BlockingAuthorizer;
@@ -23,8 +23,8 @@ use crate::input::Input;
 use crate::matching::Criteria;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
-use crate::readiness::Readiness;
-use crate::testing::{Request, widget};
+use crate::reflectors::ReflectorReadiness;
+use crate::testing::{TestRequest, widget};
 
 struct NeverAllows;
 
@@ -34,7 +34,7 @@ impl BlockingAuthorizer for NeverAllows {
     }
 }
 
-fn policy(spec: Value) -> Policy {
+fn policy(spec: Value) -> CompiledPolicy {
     let whole = json!({"metadata": {"name": "p", "resourceVersion": "1"}, "spec": spec});
     let constraints = serde_json::from_value(json!({})).unwrap();
     compile(&serde_json::from_value(whole).unwrap(), Criteria::of_policy(&constraints))
@@ -45,13 +45,17 @@ fn bound(actions: &[&str]) -> Binding {
     binding(&serde_json::from_value(whole).unwrap())
 }
 
-fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> PolicyVerdict {
+fn verdict(policy: &CompiledPolicy, request: &TestRequest, params: Option<&Value>) -> PolicyVerdict {
     let input = Input::new(&request.attributes(), Arc::new(NeverAllows));
     stack::on_large_stack(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
 
 /// Returns the response, and the client's warnings.
-fn answer(policy: &Policy, actions: &[&str], request: &Request) -> (Result<(), ApiError>, Vec<String>) {
+fn answer(
+    policy: &CompiledPolicy,
+    actions: &[&str],
+    request: &TestRequest,
+) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
     let metrics = Metrics::default();
     let mut report = PolicyResults::new(&attributes, &metrics);
@@ -60,8 +64,8 @@ fn answer(policy: &Policy, actions: &[&str], request: &Request) -> (Result<(), A
     (outcome, request.warnings.take())
 }
 
-fn create() -> Request {
-    Request::create(widget("w", json!({})))
+fn create() -> TestRequest {
+    TestRequest::create(widget("w", json!({})))
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn match_conditions_decide_whether_a_policy_is_asked_at_all() {
             json!({"failurePolicy": failure, "matchConditions": conditions, "validations": [{"expression": "false"}]}),
         )
     };
-    let denies = |policy: &Policy| answer(policy, &["Deny"], &create()).0.is_err();
+    let denies = |policy: &CompiledPolicy| answer(policy, &["Deny"], &create()).0.is_err();
     assert!(denies(&with("object.spec.size == 3", "Fail")));
     assert!(!denies(&with("object.spec.size == 4", "Fail")));
     assert!(denies(&with("object.spec.none == 4", "Fail")));
@@ -209,7 +213,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
     let namespaces = Arc::new(CountedNamespaces::default());
     let policies = Policies {
         hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
-        readiness: Readiness::new(tokio::sync::watch::channel(true).1),
+        readiness: ReflectorReadiness::new(tokio::sync::watch::channel(true).1),
         namespaces: namespaces.clone(),
         authorizer_factory: Arc::new(|_| Arc::new(NeverAllows)),
         metrics: Metrics::default(),

@@ -7,9 +7,8 @@ use k8s_openapi::api::admissionregistration::v1 as host;
 use super::endpoint::Endpoint;
 use super::review::ReviewVersion;
 use crate::cel::Expression;
-use crate::conditions::MatchCondition;
 use crate::input::{AUTHORIZER, COMMON};
-use crate::matching::{Criteria, ServedKinds};
+use crate::matching::{Criteria, MatchCondition, ServedKinds};
 use crate::policy::FailurePolicy;
 
 /// A webhook.

@@ -6,7 +6,6 @@ mod endpoint;
 mod error;
 mod mutating;
 mod patch;
-mod reinvocation;
 pub mod review;
 mod source;
 #[cfg(test)]
@@ -25,14 +24,13 @@ use serde_json::Value;
 pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
-use crate::caller_authorizer::AuthorizerFactory;
 use crate::cel::stack;
-use crate::conditions;
-use crate::input::Input;
+use crate::input::{AuthorizerFactory, Input};
+use crate::matching;
 use crate::metrics::Metrics;
 use crate::namespaces::NamespaceSource;
 use crate::policy::FailurePolicy;
-use crate::readiness::Readiness;
+use crate::reflectors::ReflectorReadiness;
 use configuration::Webhook;
 use error::WebhookError;
 use review::WebhookResponse;
@@ -40,7 +38,7 @@ use review::WebhookResponse;
 /// What mutating and validating webhooks have in common.
 struct Webhooks {
     hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
-    readiness: Readiness,
+    readiness: ReflectorReadiness,
     host: Client,
     namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
@@ -72,8 +70,9 @@ impl Webhooks {
         let (input, evaluated) =
             (Input::new(request, (self.authorizer_factory)(request.caller)), hook.clone());
         let held = stack::on_evaluation_thread(request.deadline, move || {
-            let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
-            conditions::all_true(&evaluated.conditions, &mut activation)
+            let mut activation =
+                input.activation(&Value::Null, None, Arc::new([]), matching::CONDITIONS_BUDGET)?;
+            matching::all_conditions_true(&evaluated.conditions, &mut activation)
         });
         match held.await.and_then(|held| held) {
             Ok(held) => Ok(held),

@@ -1,10 +1,11 @@
 //! Mutating webhooks, called in order (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::{ApiError, Object, go_json};
 use drydock_server::admission::{Admission, AdmissionAttributes, Phase};
 use drydock_server::audit::Level;
 use serde::Serialize;
@@ -13,12 +14,10 @@ use serde_json::Value;
 use super::configuration::Webhook;
 use super::error::WebhookError;
 use super::patch::patched;
-use super::reinvocation::Reinvocation;
 use super::{Webhooks, source};
 use crate::AdmissionHost;
-use crate::audit_annotation;
 use crate::policy::FailurePolicy;
-use crate::readiness::Readiness;
+use crate::reflectors::ReflectorReadiness;
 
 const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
 const PATCH: &str = "patch.webhook.admission.k8s.io/";
@@ -33,7 +32,7 @@ impl MutatingWebhooks {
     }
 
     /// Whether the configurations have been read.
-    pub fn readiness(&self) -> Readiness {
+    pub fn readiness(&self) -> ReflectorReadiness {
         self.0.readiness.clone()
     }
 
@@ -146,7 +145,7 @@ impl CallAnnotations<'_> {
 
     fn mutated(&self, mutated: bool) {
         let Webhook { configuration, name, .. } = self.hook;
-        let value = audit_annotation::json(&Mutation { configuration, webhook: name, mutated });
+        let value = go_json::to_html_escaped(&Mutation { configuration, webhook: name, mutated });
         self.request.audit.annotate(&self.key(MUTATION), &value);
     }
 
@@ -154,11 +153,55 @@ impl CallAnnotations<'_> {
         let Ok(patch) = serde_json::from_slice::<Value>(patch) else { return };
         let Webhook { configuration, name, .. } = self.hook;
         let value =
-            audit_annotation::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
+            go_json::to_html_escaped(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
         self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value);
     }
 
     fn failed_open(&self) {
         self.request.audit.annotate(&self.key(&format!("failed-open.{MUTATION}")), &self.hook.name);
+    }
+}
+
+/// Decides which webhooks, by their index, are called again because a later one changed the object (k8s.io/apiserver
+/// pkg/admission/plugin/webhook/mutating/reinvocationcontext.go).
+#[derive(Debug, Default)]
+pub struct Reinvocation {
+    called: BTreeSet<usize>,
+    to_reinvoke: BTreeSet<usize>,
+}
+
+impl Reinvocation {
+    /// Records the call of a webhook. If it changed the object, those called before it with reinvocation policy
+    /// IfNeeded are called again.
+    pub fn record_call(&mut self, hook: usize, reinvoked: bool, changed: bool) {
+        if changed {
+            self.to_reinvoke.append(&mut self.called);
+        }
+        if reinvoked {
+            self.called.insert(hook);
+        }
+    }
+
+    /// Whether a webhook is called in the second round.
+    pub fn must_reinvoke(&self, hook: usize) -> bool {
+        self.to_reinvoke.contains(&hook)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_before_a_change_that_want_it_are_asked_again() {
+        let mut round = Reinvocation::default();
+        round.record_call(0, true, true);
+        round.record_call(1, false, false);
+        assert!(!round.must_reinvoke(0));
+        round.record_call(2, true, true);
+        assert!(round.must_reinvoke(0) && !round.must_reinvoke(1) && !round.must_reinvoke(2));
+        // A change in the second round affects the webhooks that are still to be called.
+        round.record_call(0, true, true);
+        assert!(round.must_reinvoke(2));
     }
 }

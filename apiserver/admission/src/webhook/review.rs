@@ -10,7 +10,7 @@ use drydock_server::admission::AdmissionAttributes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::request::admission_request;
+use crate::input::admission_request;
 
 /// A version of AdmissionReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

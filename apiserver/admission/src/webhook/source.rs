@@ -18,8 +18,7 @@ use super::configuration::{self, Webhook};
 use crate::AdmissionHost;
 use crate::cel::stack;
 use crate::matching::ServedKinds;
-use crate::readiness::Readiness;
-use crate::reflectors::HostReflector;
+use crate::reflectors::{HostReflector, ReflectorReadiness};
 
 /// Pause before the next attempt if no thread for compiling could be started.
 const RETRY: Duration = Duration::from_secs(1);
@@ -44,7 +43,7 @@ where
     let changed = Arc::new(Notify::new());
     let reflector: HostReflector<K> =
         HostReflector::start(what, Api::all(host.client.clone()), changed.clone());
-    let (tell, told) = watch::channel(false);
+    let (ready_tx, ready_rx) = watch::channel(false);
     let hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>> = Arc::new(ArcSwapOption::empty());
     let (served, kept) = (host.served.clone(), hooks.clone());
     tokio::spawn(async move {
@@ -65,7 +64,7 @@ where
                     match compiling.await.map_err(|error| error.to_string()).flatten() {
                         Ok(compiled) => {
                             kept.store(Some(Arc::new(known.take(version, compiled))));
-                            tell.send_replace(true);
+                            ready_tx.send_replace(true);
                         }
                         // The known webhooks stay in force.
                         Err(error) => {
@@ -78,13 +77,13 @@ where
             tokio::select! {
                 () = changed.notified() => {}
                 () = tokio::time::sleep(again) => {}
-                () = tell.closed() => return,
+                () = ready_tx.closed() => return,
             }
         }
     });
     Webhooks {
         hooks,
-        readiness: Readiness::new(told),
+        readiness: ReflectorReadiness::new(ready_rx),
         host: host.client.clone(),
         namespaces: host.namespaces.clone(),
         authorizer_factory: host.authorizer_factory.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::WebhookError;
 use super::patch::patched;
 use super::review::{ReviewVersion, review, verify};
-use crate::testing::{Request, widget};
+use crate::testing::{TestRequest, widget};
 
 fn answered(response: Value) -> Vec<u8> {
     json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response})
@@ -21,7 +21,7 @@ fn base64(patch: &Value) -> String {
 
 #[test]
 fn a_review_shows_the_request_as_the_host_does() {
-    let request = Request::update(widget("w", json!({"a": "b"})), widget("w", json!({})));
+    let request = TestRequest::update(widget("w", json!({"a": "b"})), widget("w", json!({})));
     let attributes = request.attributes();
     let shown = review(ReviewVersion::V1, "u", &attributes, attributes.new);
     let wanted = json!({
@@ -38,7 +38,7 @@ fn a_review_shows_the_request_as_the_host_does() {
     });
     assert_eq!(shown["request"], wanted);
     assert_eq!(shown["apiVersion"], "admission.k8s.io/v1");
-    let gone = Request::delete(widget("w", json!({})));
+    let gone = TestRequest::delete(widget("w", json!({})));
     assert_eq!(
         review(ReviewVersion::V1beta1, "u", &gone.attributes(), None)["request"]["object"],
         Value::Null
@@ -105,7 +105,7 @@ fn a_rejection_keeps_the_webhooks_status_and_never_a_success() {
 
 #[test]
 fn a_patched_object_fits_the_schema_and_is_defaulted() {
-    let request = Request::create(widget("w", json!({})));
+    let request = TestRequest::create(widget("w", json!({})));
     let attributes = request.attributes();
     let apply = |patch: &Value, object| patched("h", attributes.kind, object, patch.to_string().as_bytes());
     let operations = json!([
@@ -139,7 +139,7 @@ fn a_patched_object_fits_the_schema_and_is_defaulted() {
 
 #[test]
 fn a_patch_makes_nothing_of_another_kind() {
-    let request = Request::create(widget("w", json!({})));
+    let request = TestRequest::create(widget("w", json!({})));
     let attributes = request.attributes();
     let apply = |operation: Value| {
         let patch = json!([operation]).to_string();

@@ -14,7 +14,7 @@ use super::error::WebhookError;
 use super::{Webhooks, source};
 use crate::AdmissionHost;
 use crate::policy::FailurePolicy;
-use crate::readiness::Readiness;
+use crate::reflectors::ReflectorReadiness;
 
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
@@ -28,7 +28,7 @@ impl ValidatingWebhooks {
     }
 
     /// Whether the configurations have been read.
-    pub fn readiness(&self) -> Readiness {
+    pub fn readiness(&self) -> ReflectorReadiness {
         self.0.readiness.clone()
     }
 

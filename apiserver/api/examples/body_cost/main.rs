@@ -17,9 +17,9 @@ use drydock_machinery::ApiError;
 const MAX: usize = 3 << 20;
 
 /// The code that is measured.
-type Work = Box<dyn FnOnce() -> Result<(), ApiError>>;
+type MeasuredCall = Box<dyn FnOnce() -> Result<(), ApiError>>;
 /// Prepares the code that is measured.
-type Prepare = Box<dyn Fn() -> Work>;
+type Prepare = Box<dyn Fn() -> MeasuredCall>;
 
 fn main() {
     let wanted = std::env::args().nth(1);
@@ -35,7 +35,7 @@ fn main() {
     }
 }
 
-fn run(name: &str, work: Work) {
+fn run(name: &str, work: MeasuredCall) {
     let (before, start) = (peak(), cpu());
     let outcome = work();
     let (took, grown) = ((cpu() - start) / 1_000_000, peak().saturating_sub(before) >> 10);

@@ -12,14 +12,14 @@ use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value, json};
 
 use crate::texts::wrap;
-use crate::{MAX, Work};
+use crate::{MAX, MeasuredCall};
 
 pub fn evictions() -> EvictionRequestKind {
     EvictionRequestKind::new(Duration::from_secs(1200))
 }
 
 /// Decodes, defaults and validates an object, as a write does.
-pub fn object(of_evictions: bool, text: String) -> Work {
+pub fn object(of_evictions: bool, text: String) -> MeasuredCall {
     Box::new(move || {
         let (a, b) = (evictions(), NodeMaintenanceKind::new());
         let kind: &dyn Kind = if of_evictions { &a } else { &b };
@@ -32,7 +32,7 @@ pub fn object(of_evictions: bool, text: String) -> Work {
     })
 }
 
-pub fn fields(kind: &str) -> Work {
+pub fn fields(kind: &str) -> MeasuredCall {
     let key = |n: usize| if kind == "f:" { format!("f:{n:x}") } else { format!("k:{{\\\"a\\\":{n}}}") };
     let size = if kind == "f:" { 14 } else { 25 };
     let fields: Vec<String> = (0..MAX / size).rev().map(|n| format!("\"{}\":{{}}", key(n))).collect();
@@ -43,7 +43,7 @@ pub fn fields(kind: &str) -> Work {
     updated(wrap("metadata.managedFields", &entry))
 }
 
-pub fn managed(managers: usize, paths: usize) -> Work {
+pub fn managed(managers: usize, paths: usize) -> MeasuredCall {
     let entry = |m: usize| {
         let fields: Map<String, Value> = (0..paths).map(|n| (format!("f:{m}-{n}"), json!({}))).collect();
         json!({
@@ -62,7 +62,7 @@ pub fn with_manager<T>(act: impl FnOnce(FieldManager<'_>) -> T) -> T {
     act(FieldManager { schema, api_version: &api_version, kind, subresource: "", reset: &reset })
 }
 
-pub fn updated(text: String) -> Work {
+pub fn updated(text: String) -> MeasuredCall {
     Box::new(move || {
         let kind = evictions();
         let object = decode::decode(text.as_bytes(), Format::Json, kind.names(), kind.schema())?.object;
@@ -73,7 +73,7 @@ pub fn updated(text: String) -> Work {
     })
 }
 
-pub fn free(text: &str, format: Format) -> Work {
+pub fn free(text: &str, format: Format) -> MeasuredCall {
     let text = text.to_owned();
     Box::new(move || decode::decode_value_strictly(text.as_bytes(), format).map(drop))
 }

@@ -6,23 +6,23 @@ use drydock_machinery::patch::{json_patch, merge_patch, strategic_merge_patch};
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value, json};
 
-use crate::Work;
+use crate::MeasuredCall;
 use crate::objects::{evictions, with_manager};
 use crate::texts::list;
 
-pub fn merge() -> Work {
+pub fn merge() -> MeasuredCall {
     let text = format!("{{\"spec\":{}}}", list("{\"a\":1}"));
     Box::new(move || merge_patch(&json!({}), text.as_bytes()).map(drop))
 }
 
-pub fn patch(operation: &dyn Fn(usize) -> Value, count: usize) -> Work {
+pub fn patch(operation: &dyn Fn(usize) -> Value, count: usize) -> MeasuredCall {
     let large: Map<String, Value> = (0..100_000).map(|n| (n.to_string(), Value::Null)).collect();
     let doc = json!({"a": large, "s": [{"a": 1}, {"a": 1}], "l": vec![0; 100_000]});
     let patch = Value::from((0..count).map(operation).collect::<Vec<_>>()).to_string();
     Box::new(move || json_patch(&doc, patch.as_bytes()).map(drop))
 }
 
-pub fn strategic(owners: bool) -> Work {
+pub fn strategic(owners: bool) -> MeasuredCall {
     let metadata = if owners {
         let owner = |n: u32| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": n.to_string()});
         let items: Vec<Value> = (0..25_000).map(owner).collect();
@@ -43,7 +43,7 @@ pub fn strategic(owners: bool) -> Work {
     })
 }
 
-pub fn apply() -> Work {
+pub fn apply() -> MeasuredCall {
     let object = |value: &str| {
         let annotations: Map<String, Value> = (0..150_000).map(|n| (format!("a{n}"), value.into())).collect();
         json!({

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::interceptor_annotations;
-use crate::names::is_fully_qualified_domain_name;
+use super::validation::is_fully_qualified_domain_name;
 
 /// Calls the eviction API; always the last interceptor.
 pub const IMPERATIVE_EVICTION: &str = "imperative-eviction.k8s.io";

@@ -55,13 +55,13 @@ pub fn encode(maintenances: &[MaintenanceReference]) -> String {
     let named: Vec<_> = maintenances.iter().filter(|m| is_name(&m.name)).take(MAX_MAINTENANCES).collect();
     let fitting = (0..=named.len()).rev().map(|count| named.get(..count).unwrap_or_default());
     // An empty list always fits.
-    let named = fitting.into_iter().find(|named| room(named).is_some()).unwrap_or_default();
-    let mut room = room(named).unwrap_or_default();
+    let named = fitting.into_iter().find(|named| bytes_for_reasons(named).is_some()).unwrap_or_default();
+    let mut left = bytes_for_reasons(named).unwrap_or_default();
     let mut written = Vec::with_capacity(named.len());
     for (i, maintenance) in named.iter().enumerate() {
         // Bytes that a short reason does not use are available to the following ones.
-        let reason = cut(&printable(&maintenance.reason), room / (named.len() - i));
-        room -= escaped_len(&reason);
+        let reason = cut(&printable(&maintenance.reason), left / (named.len() - i));
+        left -= escaped_len(&reason);
         written.push(MaintenanceReference { name: maintenance.name.clone(), reason });
     }
     to_json(&written)
@@ -138,22 +138,22 @@ fn printable(text: &str) -> String {
 }
 
 /// Bytes that are left for the reasons of these maintenances; `None` if the names alone do not fit.
-fn room(named: &[&MaintenanceReference]) -> Option<usize> {
+fn bytes_for_reasons(named: &[&MaintenanceReference]) -> Option<usize> {
     // Each counts as if it had a reason, because the key of the reason needs space too.
     let lengths = named.iter().map(|m| m.name.len() + r#"{"name":"","reason":""},"#.len());
     MAX_MAINTENANCES_BYTES.checked_sub(lengths.sum::<usize>() + "[]".len())
 }
 
-/// Truncates a text so that its JSON string has at most `room` bytes without the quotes.
-fn cut(text: &str, room: usize) -> String {
-    if escaped_len(text) <= room {
+/// Truncates a text so that its JSON string has at most `most` bytes without the quotes.
+fn cut(text: &str, most: usize) -> String {
+    if escaped_len(text) <= most {
         return text.to_owned();
     }
-    let Some(mut room) = room.checked_sub(ELLIPSIS.len()) else { return String::new() };
+    let Some(mut left) = most.checked_sub(ELLIPSIS.len()) else { return String::new() };
     let fits = |c: &char| {
-        let left = room.checked_sub(escaped_len(c.encode_utf8(&mut [0; 4])));
-        room = left.unwrap_or(0);
-        left.is_some()
+        let rest = left.checked_sub(escaped_len(c.encode_utf8(&mut [0; 4])));
+        left = rest.unwrap_or(0);
+        rest.is_some()
     };
     let kept: String = text.chars().take_while(fits).collect();
     if kept.is_empty() { kept } else { kept + ELLIPSIS }

@@ -101,7 +101,7 @@ fn status() -> Schema {
             .at_most(MAX_TARGET_INTERCEPTORS),
         ),
     ];
-    fields.extend(turns());
+    fields.extend(turn_fields());
     fields.push(field("activationTime", 7, Schema::new(activation, Shape::MicroTime)));
     fields.push(field("podInfo", 8, pod_info()));
     object(
@@ -112,7 +112,7 @@ fn status() -> Schema {
 }
 
 /// The lists of active and processed interceptors, and of their statuses.
-fn turns() -> Vec<Field> {
+fn turn_fields() -> Vec<Field> {
     vec![
         field(
             "activeInterceptors",

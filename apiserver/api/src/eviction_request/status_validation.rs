@@ -17,10 +17,10 @@ use super::transitions::{
     CLOCK_SKEW, gives_turns, index_of, may_advance, next_interceptor, saturating_add, saturating_sub,
 };
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
+use super::validation::fully_qualified_domain_name;
 use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
-use crate::names::fully_qualified_domain_name;
 
 /// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]

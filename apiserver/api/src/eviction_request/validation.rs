@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::meta::immutable;
+use drydock_machinery::names::{self, dns1123_subdomain};
 use serde_json::Value;
 
 use super::types::{EvictionRequest, EvictionTarget, Requester};
-use crate::names::fully_qualified_domain_name;
-use drydock_machinery::meta::immutable;
-use drydock_machinery::names::dns1123_subdomain;
 
 /// Maximum number of requesters of one request.
 pub const MAX_REQUESTERS: usize = 100;
@@ -101,4 +100,34 @@ fn validate_requesters(requesters: &[Requester], path: &Path) -> ErrorList {
         }
     }
     errors
+}
+
+/// The rule for names of requesters and interceptors: Kubernetes' IsFullyQualifiedDomainName, except that a trailing
+/// dot is an error: otherwise `a.b` and `a.b.` would be two names for the same requester.
+pub fn fully_qualified_domain_name(path: &Path, name: &str) -> ErrorList {
+    if name.ends_with('.') {
+        return vec![Error::invalid(path.clone(), name, dns1123_subdomain(name).join(","))];
+    }
+    names::fully_qualified_domain_name(path, name)
+}
+
+/// Whether a name is a fully qualified domain name.
+pub fn is_fully_qualified_domain_name(name: &str) -> bool {
+    fully_qualified_domain_name(&Path::default(), name).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_name_needs_two_labels_and_no_trailing_dot() {
+        assert!(is_fully_qualified_domain_name("a.b"));
+        for bad in ["", "a", "a.b.", ".a.b", "A.b", "a..b", "a_b.c", "-a.b", &format!("{}.b", "a".repeat(64))]
+        {
+            assert!(!is_fully_qualified_domain_name(bad), "{bad}");
+        }
+        let long = vec!["abcdefghi"; 26].join(".");
+        assert!(!is_fully_qualified_domain_name(&long));
+    }
 }

@@ -8,7 +8,6 @@ pub mod defaults;
 pub mod finalizer;
 pub mod limits;
 pub mod node_selector;
-pub mod selector_size;
 pub mod transitions;
 
 mod enumerations;
@@ -27,7 +26,7 @@ pub use status::{
 };
 pub use strategy::{NAMES, NodeMaintenanceKind};
 pub use types::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeSelector, NodeSelectorRequirement,
-    NodeSelectorTerm, PodType, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, NodeSelector,
+    NodeSelectorRequirement, NodeSelectorTerm, PodType,
 };
 pub use types::{FINALIZER, RESOURCE};

@@ -8,7 +8,7 @@ use drydock_machinery::field::{Error, ErrorList, Path, is_full};
 use drydock_machinery::meta::validate_label_name;
 use drydock_machinery::names::dns1123_subdomain;
 
-use super::selector_size::SelectorSize;
+use super::limits::SelectorSize;
 use super::types::{NodeMaintenance, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use crate::decode::decode_spec;
 use crate::meta_validation::validate_label_values;

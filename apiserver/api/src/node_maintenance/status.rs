@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::blocker::Blocker;
-use super::types::{DrainPlanEntry, PodType, Stage};
+use super::types::{DrainPlanEntry, NodeMaintenanceStage, PodType};
 use crate::meta::{Condition, LabelSelector, is_default, is_zero};
 use crate::time;
 
@@ -52,7 +52,7 @@ pub struct NodeMaintenanceStatus {
 
 impl NodeMaintenanceStatus {
     /// When a stage was started. `None` if it was not started, or if the controller has not set the time yet.
-    pub fn started(&self, stage: Stage) -> Option<Timestamp> {
+    pub fn started(&self, stage: NodeMaintenanceStage) -> Option<Timestamp> {
         self.stage_statuses.iter().find(|status| status.name == stage)?.start_timestamp
     }
 
@@ -94,7 +94,7 @@ pub struct NodeMaintenanceOutcomes {
 #[serde(rename_all = "camelCase", default)]
 pub struct StageStatus {
     /// The stage.
-    pub name: Stage,
+    pub name: NodeMaintenanceStage,
     /// When the stage was started.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub start_timestamp: Option<Timestamp>,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::schema::schema;
 use super::transitions::{places_finalizer, stage_on_deletion};
-use super::types::{NodeMaintenance, Stage};
+use super::types::{NodeMaintenance, NodeMaintenanceStage};
 use super::{columns, defaults, enumerations, finalizer, validation};
 use crate::decode::{copy_field, decode};
 
@@ -139,7 +139,7 @@ fn with_both(
     }
 }
 
-fn stage_of(object: &Object) -> Stage {
+fn stage_of(object: &Object) -> NodeMaintenanceStage {
     let stage = object.0.get("spec").and_then(|s| s.get("stage"));
     stage.and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default()
 }
@@ -149,7 +149,7 @@ fn stage_of(object: &Object) -> Stage {
 /// depends on these stages.)
 fn note_stage(object: &mut Object) {
     let stage = stage_of(object);
-    if stage == Stage::Unknown {
+    if stage == NodeMaintenanceStage::Unknown {
         return;
     }
     let status = object.0.entry("status").or_insert_with(|| json!({}));

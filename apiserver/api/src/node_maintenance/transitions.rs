@@ -4,28 +4,36 @@
 //!   Idle ──▶ Cordon ──▶ Drain ──▶ Complete      any may be skipped, none goes back, Complete is the end
 //! ```
 
-use super::types::Stage;
+use super::types::NodeMaintenanceStage;
 
 /// Whether a stage may change to another. An object that is being deleted may only change to Complete.
-pub fn may_change(old: Stage, new: Stage, deleting: bool) -> bool {
-    let forward = old < new && new <= Stage::Complete;
-    old == new || (forward && (!deleting || new == Stage::Complete))
+pub fn may_change(old: NodeMaintenanceStage, new: NodeMaintenanceStage, deleting: bool) -> bool {
+    let forward = old < new && new <= NodeMaintenanceStage::Complete;
+    old == new || (forward && (!deleting || new == NodeMaintenanceStage::Complete))
 }
 
 /// Whether a write adds the finalizer if it creates an object in stage `new` (`old` is `None`), or changes the stage
 /// to it.
-pub fn places_finalizer(old: Option<Stage>, new: Stage) -> bool {
-    old != Some(new) && matches!(new, Stage::Cordon | Stage::Drain | Stage::Complete)
+pub fn places_finalizer(old: Option<NodeMaintenanceStage>, new: NodeMaintenanceStage) -> bool {
+    old != Some(new)
+        && matches!(
+            new,
+            NodeMaintenanceStage::Cordon | NodeMaintenanceStage::Drain | NodeMaintenanceStage::Complete
+        )
 }
 
 /// The stage that a deletion sets.
-pub fn stage_on_deletion(stage: Stage) -> Stage {
-    if stage == Stage::Idle { Stage::Idle } else { Stage::Complete }
+pub fn stage_on_deletion(stage: NodeMaintenanceStage) -> NodeMaintenanceStage {
+    if stage == NodeMaintenanceStage::Idle {
+        NodeMaintenanceStage::Idle
+    } else {
+        NodeMaintenanceStage::Complete
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Stage::{Complete, Cordon, Drain, Idle, Unknown};
+    use super::NodeMaintenanceStage::{Complete, Cordon, Drain, Idle, Unknown};
     use super::*;
 
     #[test]

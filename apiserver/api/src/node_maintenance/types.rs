@@ -40,7 +40,7 @@ impl NodeMaintenance {
 
     /// Whether its stage is Complete and its nodes are not yet released.
     pub fn is_ending(&self) -> bool {
-        self.spec.stage == Stage::Complete && self.has_finalizer()
+        self.spec.stage == NodeMaintenanceStage::Complete && self.has_finalizer()
     }
 }
 
@@ -52,7 +52,7 @@ pub struct NodeMaintenanceSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<NodeSelector>,
     /// How far the maintenance goes.
-    pub stage: Stage,
+    pub stage: NodeMaintenanceStage,
     /// The order in which pods are evicted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drain_plan: Vec<DrainPlanEntry>,
@@ -68,7 +68,7 @@ impl Default for NodeMaintenanceSpec {
     fn default() -> Self {
         Self {
             node_selector: None,
-            stage: Stage::default(),
+            stage: NodeMaintenanceStage::default(),
             drain_plan: Vec::new(),
             reason: String::new(),
             last_pod_type: PodType::Static,
@@ -85,7 +85,7 @@ impl NodeMaintenanceSpec {
 
 /// The stages, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Stage {
+pub enum NodeMaintenanceStage {
     /// The maintenance is announced only.
     #[default]
     Idle,
@@ -100,7 +100,7 @@ pub enum Stage {
     Unknown,
 }
 
-impl Stage {
+impl NodeMaintenanceStage {
     /// The value in JSON.
     pub fn as_str(self) -> &'static str {
         match self {

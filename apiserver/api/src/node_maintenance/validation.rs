@@ -8,12 +8,11 @@ use drydock_machinery::object::json_len;
 use serde_json::Value;
 
 use super::defaults::{DEFAULT_PRIORITIES, PlanPosition};
-use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES};
+use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, SelectorSize};
 use super::node_selector;
-use super::selector_size::SelectorSize;
 use super::status::NodeMaintenanceNodeStatus;
 use super::transitions::may_change;
-use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, PodType, Stage};
+use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, PodType};
 use crate::meta::LabelSelector;
 use crate::meta_validation::{validate_conditions, validate_label_selector};
 
@@ -29,7 +28,9 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     let later = old.spec.last_pod_type.max(new.spec.last_pod_type);
     let mut errors = validate_spec(&new.spec, later, &path);
     let deleting = old.metadata.deletion_timestamp.is_some();
-    if new.spec.stage != Stage::Unknown && !may_change(old.spec.stage, new.spec.stage, deleting) {
+    if new.spec.stage != NodeMaintenanceStage::Unknown
+        && !may_change(old.spec.stage, new.spec.stage, deleting)
+    {
         let (to, from) = (new.spec.stage.as_str(), old.spec.stage.as_str());
         let rule = if deleting {
             "the stage of an object that is being deleted may only change to Complete".to_owned()

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Number, Value};
 
-use super::bytes::base64_text;
 use super::context::{NAME_SHOWN, STRICT_ERRORS_MAX};
+use super::go_values::base64_text;
 use crate::field::beginning;
 use crate::go_format::type_name;
 use crate::schema::{ObjectShape, Schema, Shape};

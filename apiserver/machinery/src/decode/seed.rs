@@ -5,10 +5,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::bytes::base64_text;
 use super::context::Context;
-use super::key::KeySeed;
-use super::zero::{complete_field, zero};
+use super::go_values::{base64_text, complete_field, zero};
 use crate::go_time;
 use crate::memory;
 use crate::object::canonical::{self, NodeBudget};
@@ -256,5 +254,42 @@ fn raw_integer(value: i128) -> Value {
         (_, Ok(value)) => value.into(),
         // The visitors pass at most 64 bits.
         _ => Value::Null,
+    }
+}
+
+/// Reads a map key as text. YAML allows numbers and booleans as keys, and Kubernetes uses their text.
+pub(super) struct KeySeed;
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+    fn visit_str<E: Error>(self, key: &str) -> Result<String, E> {
+        Ok(key.to_owned())
+    }
+    fn visit_string<E: Error>(self, key: String) -> Result<String, E> {
+        Ok(key)
+    }
+    fn visit_bool<E: Error>(self, key: bool) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+    fn visit_i64<E: Error>(self, key: i64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+    fn visit_u64<E: Error>(self, key: u64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+    fn visit_f64<E: Error>(self, key: f64) -> Result<String, E> {
+        Ok(key.to_string())
     }
 }

@@ -31,12 +31,12 @@ pub(super) fn check(
     unrecognized: impl Fn(String) -> ApiError,
 ) -> Result<(), ApiError> {
     let type_meta = read(body, format, TypeMetaSeed).map_err(|why| {
-        let told = if format == Format::Yaml {
+        let why = if format == Format::Yaml {
             why.replacen("error converting YAML to JSON: ", "", 1)
         } else {
             format!("couldn't get version/kind; json parse error: {why}")
         };
-        unrecognized(told)
+        unrecognized(why)
     })?;
     let (api_version, kind) = (type_meta.api_version.as_str(), type_meta.kind.as_str());
     if api_version.matches('/').count() > 1 {
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for TypeMetaSeed {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TypeMeta, A::Error> {
         let mut type_meta = TypeMeta::default();
-        while let Some(key) = map.next_key_seed(super::key::KeySeed)? {
+        while let Some(key) = map.next_key_seed(super::seed::KeySeed)? {
             match key.as_str() {
                 "apiVersion" => type_meta.api_version = text(&key, map.next_value()?)?,
                 "kind" => type_meta.kind = text(&key, map.next_value()?)?,

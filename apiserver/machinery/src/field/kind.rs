@@ -21,8 +21,6 @@ pub enum ErrorType {
     TooLongCharacters(usize),
     /// `FieldValueTooMany`: actual number and maximum.
     TooMany(usize, usize),
-    /// `FieldValueTooFew`: actual number and minimum.
-    TooFew(usize, usize),
     /// `FieldValueTooShort`: the minimum number of characters.
     TooShort(usize),
     /// `FieldValueTypeInvalid`
@@ -43,7 +41,6 @@ impl ErrorType {
             Self::Duplicate => "Duplicate value",
             Self::TooLong(_) | Self::TooLongCharacters(_) => "Too long",
             Self::TooMany(..) => "Too many",
-            Self::TooFew(..) => "Too few",
             Self::TooShort(_) => "Too short",
             Self::NotFound => "Not found",
             Self::Internal => "Internal error",
@@ -60,7 +57,6 @@ impl ErrorType {
             Self::Duplicate => "FieldValueDuplicate",
             Self::TooLong(_) | Self::TooLongCharacters(_) => "FieldValueTooLong",
             Self::TooMany(..) => "FieldValueTooMany",
-            Self::TooFew(..) => "FieldValueTooFew",
             Self::TooShort(_) => "FieldValueTooShort",
             Self::NotFound => "FieldValueNotFound",
             Self::Internal => "InternalError",
@@ -86,7 +82,6 @@ impl ErrorType {
                 format!("may not be more than {max} {}", plural(*max, "character"))
             }
             Self::TooMany(_, max) => format!("must have at most {max} {}", plural(*max, "item")),
-            Self::TooFew(_, min) => format!("must have at least {min} {}", plural(*min, "item")),
             Self::TooShort(min) => format!("must be at least {min} {}", plural(*min, "character")),
             _ => return None,
         })

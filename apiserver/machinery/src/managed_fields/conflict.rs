@@ -1,6 +1,6 @@
 //! Conflicts of an apply with other managers, with kube-apiserver's messages.
 
-use super::managed::{Manager, Operation};
+use super::managed::{Manager, ManagerOperation};
 use super::path::PathElement;
 use super::set::Set;
 use crate::error::{ApiError, StatusCause};
@@ -58,7 +58,7 @@ fn message(who: &[String], fields: &[(usize, String)], count: usize) -> String {
 /// Returns the text that identifies a manager in kube-apiserver, and by which managers are sorted
 /// (BuildManagerIdentifier).
 fn identifier(manager: &Manager) -> String {
-    let operation = if manager.operation == Operation::Update { "Update" } else { "Apply" };
+    let operation = if manager.operation == ManagerOperation::Update { "Update" } else { "Apply" };
     let mut out = format!("{{\"manager\":{},\"operation\":\"{operation}\"", go_quote(&manager.name));
     for (field, value) in [("apiVersion", &manager.api_version), ("subresource", &manager.subresource)] {
         if !value.is_empty() {
@@ -77,7 +77,7 @@ fn print_manager(manager: &Manager) -> String {
     if !manager.subresource.is_empty() {
         out.push_str(&format!(" with subresource {}", go_quote(&manager.subresource)));
     }
-    if manager.operation == Operation::Update {
+    if manager.operation == ManagerOperation::Update {
         out.push_str(&format!(" using {}", manager.api_version));
     }
     out
@@ -96,10 +96,10 @@ mod tests {
             subresource: subresource.to_owned(),
         };
         let mut sorted = [
-            manager(Operation::Update, "a/v1", ""),
-            manager(Operation::Apply, "", ""),
-            manager(Operation::Update, "a/v1", "status"),
-            manager(Operation::Apply, "", "status"),
+            manager(ManagerOperation::Update, "a/v1", ""),
+            manager(ManagerOperation::Apply, "", ""),
+            manager(ManagerOperation::Update, "a/v1", "status"),
+            manager(ManagerOperation::Apply, "", "status"),
         ];
         sorted.sort_by_cached_key(identifier);
         let printed = sorted.map(|manager| print_manager(&manager));

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::set::Set;
 use crate::kind::Now;
 use crate::object::fields_v1::OwnedPaths;
@@ -11,7 +13,7 @@ use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
 /// The operation of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
+pub(super) enum ManagerOperation {
     Apply,
     Update,
 }
@@ -20,7 +22,7 @@ pub(super) enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Manager {
     pub name: String,
-    pub operation: Operation,
+    pub operation: ManagerOperation,
     /// Empty for appliers, which have one entry for all versions.
     pub api_version: String,
     pub subresource: String,
@@ -152,8 +154,8 @@ fn is_reset(object: &Object) -> bool {
 
 fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Owned), String> {
     let operation = match entry.operation.as_str() {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
+        "Apply" => ManagerOperation::Apply,
+        "Update" => ManagerOperation::Update,
         _ => return Err("operation must be `Apply` or `Update`".to_owned()),
     };
     let api_version = entry.api_version.clone();
@@ -168,7 +170,7 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
     let manager = Manager {
         name: entry.manager.clone(),
         operation,
-        api_version: if operation == Operation::Apply { String::new() } else { api_version.clone() },
+        api_version: if operation == ManagerOperation::Apply { String::new() } else { api_version.clone() },
         subresource: entry.subresource.clone(),
     };
     let mut owned = Owned { time: entry.time.clone(), ..Owned::empty(&api_version) };
@@ -182,8 +184,8 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
 
 fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
     let operation = match manager.operation {
-        Operation::Apply => "Apply",
-        Operation::Update => "Update",
+        ManagerOperation::Apply => "Apply",
+        ManagerOperation::Update => "Update",
     };
     ManagedFieldsEntry {
         manager: manager.name.clone(),
@@ -194,4 +196,23 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
         fields_v1: Some(owned.text.clone().unwrap_or_else(|| owned.set.clone().into())),
         subresource: manager.subresource.clone(),
     }
+}
+
+/// Returns `new`, with the managed fields of `old` if the objects differ only in the times of these: such a write is
+/// not stored (apiserver handlers/fieldmanager equality.go).
+pub fn ignore_timestamps(mut new: Object, old: &Object) -> Object {
+    if same_otherwise(&new.0, &old.0) && same_entries(new.managed_fields(), old.managed_fields()) {
+        new.share_managed_fields(old);
+    }
+    new
+}
+
+fn same_entries(a: Option<&[ManagedFieldsEntry]>, b: Option<&[ManagedFieldsEntry]>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return false };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same_but_for_time(b))
+}
+
+fn same_otherwise(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    // Compared from the end, where the status is, because most writes change the status.
+    a.len() == b.len() && a.iter().rev().zip(b.iter().rev()).all(|(a, b)| a == b)
 }

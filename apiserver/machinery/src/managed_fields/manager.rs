@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::conflict::conflict_error;
 use super::last_applied;
-use super::managed::{self, Managed, Manager, Operation, Owned};
+use super::managed::{self, Managed, Manager, ManagerOperation, Owned};
 use super::path::PathElement;
 use super::set::Set;
 use super::typed::validate;
@@ -81,7 +81,7 @@ impl FieldManager<'_> {
         if managed.is_empty() {
             self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
         }
-        let who = Manager::new(manager, Operation::Apply, "", self.subresource);
+        let who = Manager::new(manager, ManagerOperation::Apply, "", self.subresource);
         let config = (manager == last_applied::MANAGER).then(|| last_applied::text(&patch));
         let mut new = self.merge(&old, patch, &mut managed, &who, force)?;
         strip(&mut managed, &who);
@@ -129,7 +129,7 @@ impl FieldManager<'_> {
 
     /// Tracks `new` as an update by `manager`.
     fn track(&self, live: &Object, new: &Object, managed: &mut Managed, manager: &str, now: Now) {
-        let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
+        let who = Manager::new(manager, ManagerOperation::Update, self.api_version, self.subresource);
         let compared = self.updater().update(live, new, managed, &who);
         let mut owned = managed.remove(&who).unwrap_or_else(|| Owned::empty(self.api_version));
         owned.remove(&compared.removed);
@@ -199,10 +199,10 @@ fn strip(managed: &mut Managed, manager: &Manager) {
 /// Merges the oldest Update entries into one if there are too many.
 fn cap(managed: &mut Managed, api_version: &str) {
     let mut updates: Vec<Manager> =
-        managed.keys().filter(|m| m.operation == Operation::Update).cloned().collect();
+        managed.keys().filter(|m| m.operation == ManagerOperation::Update).cloned().collect();
     let Some(excess) = updates.len().checked_sub(MAX_UPDATE_MANAGERS).filter(|n| *n > 0) else { return };
     updates.sort_by_cached_key(|m| (managed.get(m).map(managed::seconds), m.clone()));
-    let bucket = Manager::new(OLD_UPDATES, Operation::Update, api_version, "");
+    let bucket = Manager::new(OLD_UPDATES, ManagerOperation::Update, api_version, "");
     // The oldest entry becomes the merged one; each further entry that is added to it reduces the number by one.
     let mut oldest = updates.into_iter().take(excess + 1);
     let first = oldest.next().and_then(|m| managed.remove(&m));

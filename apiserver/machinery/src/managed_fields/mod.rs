@@ -19,15 +19,13 @@ mod newly_applied;
 mod path;
 mod set;
 mod set_operations;
-mod timestamps;
 mod typed;
 mod updater;
 mod value;
 
-pub use managed::check;
+pub use managed::{check, ignore_timestamps};
 pub use manager::FieldManager;
 pub use newly_applied::newly_applied;
 pub use path::PathElement;
 pub use set::Set;
-pub use timestamps::ignore_timestamps;
 pub use typed::{Comparison, compare, extract_items, remove_items, to_set};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::conflict::Conflicts;
-use super::managed::{Managed, Manager, Operation, Owned};
+use super::managed::{Managed, Manager, ManagerOperation, Owned};
 use super::set::{Set, step};
 use super::typed::{Comparison, compare_without, merge, remove_items, to_set};
 use crate::object::Object;
@@ -151,9 +151,9 @@ fn cut_at_atomic(set: &Set, schema: &Schema) -> Set {
 }
 
 impl Manager {
-    pub fn new(name: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+    pub fn new(name: &str, operation: ManagerOperation, api_version: &str, subresource: &str) -> Self {
         let name = if name.is_empty() { "unknown" } else { name };
-        let api_version = if operation == Operation::Apply { "" } else { api_version };
+        let api_version = if operation == ManagerOperation::Apply { "" } else { api_version };
         Self {
             name: name.to_owned(),
             operation,

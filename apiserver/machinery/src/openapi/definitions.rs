@@ -1,8 +1,9 @@
 //! OpenAPI definitions: the structs of the kinds, from their schemas, and the definitions that they refer to.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
-use super::published;
 use crate::kind::Kind;
 use crate::schema::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 
@@ -57,9 +58,9 @@ fn add_list(definitions: &mut Map<String, Value>, kind: &dyn Kind) {
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": published::field("apiVersion"),
-            "kind": published::field("kind"),
-            "metadata": published::field("listMeta"),
+            "apiVersion": published_field("apiVersion"),
+            "kind": published_field("kind"),
+            "metadata": published_field("listMeta"),
             "items": {"description": "items is the list of objects.", "type": "array", "items": reference(name)},
         },
         "x-kubernetes-group-version-kind": gvk(&list_kind),
@@ -97,7 +98,7 @@ fn add_described(definitions: &mut Map<String, Value>, schema: &Schema, descript
             add_published(definitions, &format!("{META}{}", scalar(schema)))
         }
         Shape::Map(items) | Shape::List(items, _) => add_schema(definitions, items),
-        Shape::Object(shape) if published::definition(shape.definition).is_some() => {
+        Shape::Object(shape) if published(shape.definition).is_some() => {
             add_published(definitions, shape.definition);
         }
         Shape::Object(shape) => {
@@ -112,7 +113,7 @@ fn add_described(definitions: &mut Map<String, Value>, schema: &Schema, descript
 
 /// Adds a definition of Kubernetes and those that it refers to.
 fn add_published(definitions: &mut Map<String, Value>, name: &str) {
-    let Some(definition) = published::definition(name) else { return };
+    let Some(definition) = published(name) else { return };
     if definitions.contains_key(name) {
         return;
     }
@@ -214,4 +215,26 @@ fn scalar(schema: &Schema) -> &'static str {
         Shape::Raw => "FieldsV1",
         _ => "Time",
     }
+}
+
+/// Definitions that Kubernetes publishes and that every API refers to. The aggregator renames a definition that differs
+/// from its own of the same name, so these are Kubernetes' texts, byte for byte (kubernetes v1.36,
+/// api/openapi-spec/swagger.json; Apache License 2.0).
+static PUBLISHED: LazyLock<Value> =
+    // The text is compiled into this crate, and a test parses it.
+    LazyLock::new(|| serde_json::from_str(include_str!("published.json")).unwrap_or_default());
+
+/// Returns a published definition by name.
+pub(super) fn published(name: &str) -> Option<&'static Map<String, Value>> {
+    PUBLISHED["definitions"].get(name).and_then(Value::as_object)
+}
+
+/// Returns a published parameter by name; `fieldManager (patch)` and the like if several have one name.
+pub(super) fn published_parameter(name: &str) -> Value {
+    PUBLISHED["parameters"][name].clone()
+}
+
+/// Returns a published field that every object or list has: `apiVersion`, `kind`, `metadata`, `listMeta`.
+fn published_field(name: &str) -> Value {
+    PUBLISHED["fields"][name].clone()
 }

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::{definition_name, reference};
-use super::published::parameter;
+use super::definitions::{definition_name, published_parameter, reference};
 use crate::kind::{Kind, Names};
 
 /// Content types of PATCH. kubectl applies by strategic merge only if it is listed.
@@ -83,7 +82,7 @@ impl Operations<'_> {
     fn all_namespaces(&self) -> Value {
         let id = format!("list{}{}ForAllNamespaces", prefix(self.names), self.names.kind);
         let mut parameters = parameters(&LIST);
-        parameters.push(parameter("pretty"));
+        parameters.push(published_parameter("pretty"));
         json!({"get": self.list(&id, Vec::new()), "parameters": parameters})
     }
 
@@ -93,7 +92,9 @@ impl Operations<'_> {
         let delete_id = format!("delete{}Collection{}{kind}", prefix(self.names), self.scope());
         let mut delete = parameters(&DELETE);
         delete.extend(
-            LIST.iter().filter(|p| !matches!(**p, "allowWatchBookmarks" | "watch")).map(|p| parameter(p)),
+            LIST.iter()
+                .filter(|p| !matches!(**p, "allowWatchBookmarks" | "watch"))
+                .map(|p| published_parameter(p)),
         );
         json!({
             "get": self.list(&list_id, parameters(&LIST)),
@@ -190,8 +191,8 @@ impl Operations<'_> {
     fn path_parameters(&self, named: bool) -> Vec<Value> {
         let description = format!("name of the {}", self.names.kind);
         let name = json!({"description": description, "in": "path", "name": "name", "required": true, "type": "string", "uniqueItems": true});
-        let namespace = self.names.namespaced.then(|| parameter("namespace"));
-        named.then_some(name).into_iter().chain(namespace).chain([parameter("pretty")]).collect()
+        let namespace = self.names.namespaced.then(|| published_parameter("namespace"));
+        named.then_some(name).into_iter().chain(namespace).chain([published_parameter("pretty")]).collect()
     }
 
     fn id(&self, verb: &str, suffix: &str) -> String {
@@ -212,7 +213,7 @@ fn status() -> Value {
 }
 
 fn parameters(names: &[&str]) -> Vec<Value> {
-    names.iter().map(|name| parameter(name)).collect()
+    names.iter().map(|name| published_parameter(name)).collect()
 }
 
 fn responses(codes: &[u16], schema: Value) -> Value {

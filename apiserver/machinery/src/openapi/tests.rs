@@ -175,7 +175,7 @@ fn same_structure(schema: &Schema) {
     match &schema.shape {
         Shape::List(items, _) | Shape::Map(items) => same_structure(items),
         Shape::Object(shape) => {
-            let published = published::definition(shape.definition).unwrap();
+            let published = definitions::published(shape.definition).unwrap();
             let properties = published["properties"].as_object().unwrap();
             assert_eq!(published.contains_key("x-kubernetes-map-type"), shape.atomic, "{}", shape.definition);
             for field in &shape.fields {

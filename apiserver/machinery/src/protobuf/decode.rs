@@ -1,17 +1,19 @@
 //! Decodes bytes as objects. Skips fields that the schema does not have, as Go does.
 
+use std::sync::LazyLock;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
-use super::reader::{WireReader, WireValue};
 use super::scalar::{read_int_or_string, read_time, text};
+use super::wire::{WireReader, WireValue};
 use crate::decode::{DecodeError, json_value};
 use crate::error::ApiError;
 use crate::memory::{self, DecodeMemory};
 use crate::object::Object;
-use crate::schema::{ObjectShape, Schema, Shape};
+use crate::schema::{Field, ListType, ObjectShape, Schema, Shape};
 
 /// Decodes an object from its envelope, with the envelope's `apiVersion` and `kind`; the caller checks that they are
 /// the expected ones.
@@ -45,6 +47,15 @@ pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value
         }
         ApiError::bad_request(format!("unable to decode protobuf: {why}"))
     })
+}
+
+/// Decodes metav1.DeleteOptions, which Kubernetes' own clients send as protobuf, from their envelope, as the equivalent
+/// JSON object.
+///
+/// # Errors
+/// 400 if the bytes are no DeleteOptions.
+pub fn decode_delete_options(body: &[u8]) -> Result<Object, ApiError> {
+    decode(body, &DELETE_OPTIONS)
 }
 
 /// Its depth is bounded by that of the schema.
@@ -173,4 +184,26 @@ fn zero(schema: &Schema) -> Value {
         Shape::Object(_) | Shape::Map(_) => Value::Object(Map::new()),
         _ => Value::Null,
     }
+}
+
+/// Field numbers of k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
+static DELETE_OPTIONS: LazyLock<Schema> = LazyLock::new(|| {
+    let preconditions = vec![field("uid", 1, Shape::String), field("resourceVersion", 2, Shape::String)];
+    let strings = Shape::List(Box::new(Schema::new("", Shape::String)), ListType::Atomic);
+    structure(vec![
+        field("gracePeriodSeconds", 1, Shape::Int64),
+        Field { schema: structure(preconditions), ..field("preconditions", 2, Shape::Raw) },
+        field("orphanDependents", 3, Shape::Boolean),
+        field("propagationPolicy", 4, Shape::String),
+        field("dryRun", 5, strings),
+        field("ignoreStoreReadErrorWithClusterBreakingPotential", 6, Shape::Boolean),
+    ])
+});
+
+fn structure(fields: Vec<Field>) -> Schema {
+    Schema::new("", Shape::Object(ObjectShape { definition: "", fields, atomic: false }))
+}
+
+fn field(name: &'static str, number: u32, shape: Shape) -> Field {
+    Field { name, number, required: false, always: false, pointer: None, schema: Schema::new("", shape) }
 }

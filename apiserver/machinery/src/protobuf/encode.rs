@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
 use super::scalar::{base64_bytes, int_or_string, write_time};
-use super::writer;
+use super::wire;
 use crate::object::managed_fields::FIELD;
 use crate::object::{ManagedFieldsEntry, Object};
 use crate::schema::{Field, ObjectShape, Schema, Shape};
@@ -70,7 +70,7 @@ fn message(
         let by_value = !field.is_pointer() && is_scalar(&field.schema.shape);
         if value.is_none() && field.pointer == Some(false) && matches!(field.schema.shape, Shape::Time) {
             // A zero time is an empty message.
-            writer::bytes(out, field.number, b"");
+            wire::write_bytes(out, field.number, b"");
             continue;
         }
         if value.is_some() || field.always || by_value {
@@ -88,24 +88,26 @@ fn is_scalar(shape: &Shape) -> bool {
 fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema) {
     match &schema.shape {
         Shape::Boolean => {
-            writer::integer(out, number, i64::from(value.is_some_and(|v| v == &Value::Bool(true))))
+            wire::write_integer(out, number, i64::from(value.is_some_and(|v| v == &Value::Bool(true))))
         }
         Shape::Int32 | Shape::Int64 => {
-            writer::integer(out, number, value.and_then(Value::as_i64).unwrap_or_default());
+            wire::write_integer(out, number, value.and_then(Value::as_i64).unwrap_or_default());
         }
         Shape::String => {
-            writer::bytes(out, number, value.and_then(Value::as_str).unwrap_or_default().as_bytes())
+            wire::write_bytes(out, number, value.and_then(Value::as_str).unwrap_or_default().as_bytes())
         }
-        Shape::Bytes => {
-            writer::bytes(out, number, &value.and_then(Value::as_str).map(base64_bytes).unwrap_or_default())
-        }
+        Shape::Bytes => wire::write_bytes(
+            out,
+            number,
+            &value.and_then(Value::as_str).map(base64_bytes).unwrap_or_default(),
+        ),
         Shape::IntOrString => nested(out, number, |out| int_or_string(out, value)),
         Shape::Time => write_time(out, number, value, false),
         Shape::MicroTime => write_time(out, number, value, true),
         Shape::Raw => {
             // RawExtension and FieldsV1 hold JSON text in their field 1.
             let text = value.map(Value::to_string).unwrap_or_default();
-            nested(out, number, |out| writer::bytes(out, 1, text.as_bytes()));
+            nested(out, number, |out| wire::write_bytes(out, 1, text.as_bytes()));
         }
         Shape::Object(shape) => {
             nested(out, number, |out| message(out, value.and_then(Value::as_object), shape, None));
@@ -113,7 +115,7 @@ fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema)
         Shape::Map(values) => {
             for (key, value) in value.and_then(Value::as_object).into_iter().flatten() {
                 nested(out, number, |out| {
-                    writer::bytes(out, 1, key.as_bytes());
+                    wire::write_bytes(out, 1, key.as_bytes());
                     write(out, 2, Some(value), values);
                 });
             }
@@ -128,21 +130,21 @@ fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema)
 
 /// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto
 fn managed_fields(out: &mut Vec<u8>, entry: &ManagedFieldsEntry) {
-    writer::bytes(out, 1, entry.manager.as_bytes());
-    writer::bytes(out, 2, entry.operation.as_bytes());
-    writer::bytes(out, 3, entry.api_version.as_bytes());
+    wire::write_bytes(out, 1, entry.manager.as_bytes());
+    wire::write_bytes(out, 2, entry.operation.as_bytes());
+    wire::write_bytes(out, 3, entry.api_version.as_bytes());
     if !entry.time.is_empty() {
         write_time(out, 4, Some(&entry.time.as_str().into()), false);
     }
-    writer::bytes(out, 6, entry.fields_type.as_bytes());
+    wire::write_bytes(out, 6, entry.fields_type.as_bytes());
     if let Some(fields) = &entry.fields_v1 {
-        nested(out, 7, |out| writer::bytes(out, 1, fields.as_str().as_bytes()));
+        nested(out, 7, |out| wire::write_bytes(out, 1, fields.as_str().as_bytes()));
     }
-    writer::bytes(out, 8, entry.subresource.as_bytes());
+    wire::write_bytes(out, 8, entry.subresource.as_bytes());
 }
 
 fn nested(out: &mut Vec<u8>, number: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let mut inner = Vec::with_capacity(64);
     body(&mut inner);
-    writer::bytes(out, number, &inner);
+    wire::write_bytes(out, number, &inner);
 }

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 
-use super::reader::{WireReader, WireValue};
 use super::scalar::text;
-use super::writer;
+use super::wire::{self, WireReader, WireValue};
 use crate::error::ApiError;
 
 /// The first bytes of every envelope.
@@ -39,14 +38,14 @@ impl<'a> Envelope<'a> {
     /// Wraps `raw` in the envelope of this type.
     pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Bytes {
         let mut type_meta = Vec::with_capacity(api_version.len() + kind.len() + 8);
-        writer::bytes(&mut type_meta, 1, api_version.as_bytes());
-        writer::bytes(&mut type_meta, 2, kind.as_bytes());
+        wire::write_bytes(&mut type_meta, 1, api_version.as_bytes());
+        wire::write_bytes(&mut type_meta, 2, kind.as_bytes());
         let mut out = Vec::with_capacity(raw.len() + type_meta.len() + 24);
         out.extend_from_slice(&MAGIC);
-        writer::bytes(&mut out, 1, &type_meta);
-        writer::bytes(&mut out, 2, raw);
-        writer::bytes(&mut out, 3, b"");
-        writer::bytes(&mut out, 4, b"");
+        wire::write_bytes(&mut out, 1, &type_meta);
+        wire::write_bytes(&mut out, 2, raw);
+        wire::write_bytes(&mut out, 3, b"");
+        wire::write_bytes(&mut out, 4, b"");
         Bytes::from(out)
     }
 

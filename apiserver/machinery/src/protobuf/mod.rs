@@ -10,15 +10,12 @@
 //! are pointers; a field with [`Field::always`](crate::schema::Field) is always written.
 
 mod decode;
-mod delete_options;
 mod encode;
 mod envelope;
-mod reader;
 mod scalar;
-mod writer;
+mod wire;
 
-pub use decode::{decode, decode_message};
-pub use delete_options::decode_delete_options;
+pub use decode::{decode, decode_delete_options, decode_message};
 pub use encode::{encode, encode_message, encode_metadata};
 pub use envelope::{Envelope, MAGIC};
 

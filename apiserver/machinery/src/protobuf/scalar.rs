@@ -4,8 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::reader::{WireReader, WireValue};
-use super::writer;
+use super::wire::{self, WireReader, WireValue};
 use crate::kind::Now;
 use crate::time::{format_micro_time, format_time, parse_time};
 
@@ -17,9 +16,9 @@ pub(super) fn write_time(out: &mut Vec<u8>, number: u32, value: Option<&Value>, 
     let (seconds, fraction) = (nanos.div_euclid(NANOS), nanos.rem_euclid(NANOS));
     let fraction = if micro { fraction / 1000 * 1000 } else { 0 };
     let mut message = Vec::with_capacity(16);
-    writer::integer(&mut message, 1, i64::try_from(seconds).unwrap_or_default());
-    writer::integer(&mut message, 2, i64::try_from(fraction).unwrap_or_default());
-    writer::bytes(out, number, &message);
+    wire::write_integer(&mut message, 1, i64::try_from(seconds).unwrap_or_default());
+    wire::write_integer(&mut message, 2, i64::try_from(fraction).unwrap_or_default());
+    wire::write_bytes(out, number, &message);
 }
 
 const NANOS: i128 = 1_000_000_000;
@@ -55,9 +54,9 @@ pub(super) fn base64_bytes(text: &str) -> Vec<u8> {
 /// Writes IntOrString{type = 1 (0 number, 1 text), intVal = 2, strVal = 3}, all of them always.
 pub(super) fn int_or_string(out: &mut Vec<u8>, value: Option<&Value>) {
     let text = value.and_then(Value::as_str);
-    writer::integer(out, 1, i64::from(text.is_some()));
-    writer::integer(out, 2, value.and_then(Value::as_i64).unwrap_or_default());
-    writer::bytes(out, 3, text.unwrap_or_default().as_bytes());
+    wire::write_integer(out, 1, i64::from(text.is_some()));
+    wire::write_integer(out, 2, value.and_then(Value::as_i64).unwrap_or_default());
+    wire::write_bytes(out, 3, text.unwrap_or_default().as_bytes());
 }
 
 /// Reads the number or the text, depending on the type.

@@ -104,11 +104,11 @@ fn an_envelope_of_something_else_is_refused() {
 fn json_within_managed_fields_is_bounded_in_depth() {
     let deep = [vec![b'['; 10_000], vec![b']'; 10_000]].concat();
     let mut fields = Vec::new();
-    super::writer::bytes(&mut fields, 1, &deep);
+    super::wire::write_bytes(&mut fields, 1, &deep);
     let (mut entry, mut meta, mut message) = (Vec::new(), Vec::new(), Vec::new());
-    super::writer::bytes(&mut entry, 7, &fields);
-    super::writer::bytes(&mut meta, 17, &entry);
-    super::writer::bytes(&mut message, 1, &meta);
+    super::wire::write_bytes(&mut entry, 7, &fields);
+    super::wire::write_bytes(&mut meta, 17, &entry);
+    super::wire::write_bytes(&mut message, 1, &meta);
     assert_eq!(decode_message(&message, &lease()).unwrap_err().code(), 400);
 }
 

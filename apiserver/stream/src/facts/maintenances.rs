@@ -10,10 +10,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::State;
-use crate::filter::Attributes;
-use crate::messages::bounds::is_name;
+use crate::filter::EntityAttributes;
 use crate::messages::maintenance::{is_draining, message};
-use crate::messages::{fields, node, timestamp};
+use crate::messages::{fields, is_name, node, timestamp};
 use crate::rate::{DrainRate, RateSamples};
 
 /// Creation time and name. A node's message lists the maintenances in this order.
@@ -24,7 +23,7 @@ pub(super) struct KnownMaintenance {
     /// By node.
     pub(super) progress: BTreeMap<Arc<str>, Arc<NodeProgress>>,
     message: Maintenance,
-    attributes: Attributes,
+    attributes: EntityAttributes,
     samples: RateSamples,
     drain_rate: DrainRate,
     is_going: bool,
@@ -81,8 +80,11 @@ impl KnownMaintenance {
     }
 }
 
-fn attributes(object: &NodeMaintenance, progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>) -> Attributes {
-    Attributes {
+fn attributes(
+    object: &NodeMaintenance,
+    progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>,
+) -> EntityAttributes {
+    EntityAttributes {
         nodes: progress.keys().map(|name| name.to_string()).collect(),
         maintenances: Vec::new(),
         labels: labels(&object.metadata.labels),

@@ -19,12 +19,12 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_proto::status::v1alpha1::{EvictionState, Node};
 use jiff::Timestamp;
 
-use crate::filter::{Attributes, Entity};
+use crate::filter::{Entity, EntityAttributes};
 use crate::messages::eviction::message;
 use crate::messages::fields;
 use crate::rate::DrainRate;
 use maintenances::{KnownMaintenance, labels};
-use nodes::{KnownEviction, Nodes};
+use nodes::{KnownEviction, KnownNodes};
 
 /// An entity that may have changed.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Update {
 #[derive(Debug)]
 pub struct State {
     /// The attributes that filters match.
-    pub attributes: Attributes,
+    pub attributes: EntityAttributes,
     /// The field `updated` of the response, encoded.
     pub event: Bytes,
 }
@@ -51,7 +51,7 @@ pub struct Facts {
     heartbeat_deadline: Duration,
     maintenances: HashMap<Arc<str>, KnownMaintenance>,
     evictions: HashMap<Arc<str>, KnownEviction>,
-    nodes: Nodes,
+    nodes: KnownNodes,
 }
 
 impl Facts {
@@ -117,7 +117,7 @@ impl Facts {
 /// Returns the eviction as subscribers see it.
 fn eviction_state(request: &EvictionRequest, heartbeat_deadline: Duration) -> State {
     let message = message(request, heartbeat_deadline);
-    let attributes = Attributes {
+    let attributes = EntityAttributes {
         nodes: Some(message.node.clone()).filter(|node| !node.is_empty()).into_iter().collect(),
         maintenances: message.maintenances.iter().map(|maintenance| maintenance.name.clone()).collect(),
         labels: labels(&request.metadata.labels),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::maintenances::{Age, KnownMaintenance};
 use super::{State, Update};
-use crate::filter::{Attributes, Entity};
+use crate::filter::{Entity, EntityAttributes};
 use crate::messages::eviction::{expected_finish_time, state_of};
 use crate::messages::{fields, node};
 
@@ -33,23 +33,23 @@ impl KnownEviction {
 }
 
 #[derive(Default)]
-pub(super) struct Nodes(HashMap<Arc<str>, KnownNode>);
+pub(super) struct KnownNodes(HashMap<Arc<str>, KnownNode>);
 
 #[derive(Default)]
 struct KnownNode {
     progress: BTreeMap<Age, Arc<NodeProgress>>,
-    evictions: Counts,
+    evictions: NodeEvictions,
 }
 
 /// Counts of the evictions on a node.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Counts {
+struct NodeEvictions {
     by_state: EvictionCounts,
     /// The number of interceptors that expect to be done at each time.
     expected: BTreeMap<Timestamp, usize>,
 }
 
-impl Nodes {
+impl KnownNodes {
     /// Replaces the progress of a maintenance on its nodes; returns the nodes whose message may have changed.
     pub(super) fn set_progress(
         &mut self,
@@ -105,15 +105,15 @@ impl Nodes {
         }
         let node = self.0.entry(name.clone()).or_default();
         change(node);
-        if node.progress.is_empty() && node.evictions == Counts::default() {
+        if node.progress.is_empty() && node.evictions == NodeEvictions::default() {
             self.0.remove(name);
         }
     }
 
     /// Returns a node's current state.
     pub(super) fn update(&self, name: &Arc<str>) -> Update {
-        let told = self.0.get(name).filter(|node| !node.progress.is_empty());
-        Update { entity: Entity::Node, key: name.clone(), state: told.map(|node| node.state(name)) }
+        let shown = self.0.get(name).filter(|node| !node.progress.is_empty());
+        Update { entity: Entity::Node, key: name.clone(), state: shown.map(|node| node.state(name)) }
     }
 
     /// Returns a node's message; `None` if no maintenance has a status of the node.
@@ -123,15 +123,15 @@ impl Nodes {
 
     /// Returns all nodes of which a maintenance has a status.
     pub(super) fn all(&self) -> Vec<Update> {
-        let told = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
-        told.map(|(name, _)| self.update(name)).collect()
+        let shown = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
+        shown.map(|(name, _)| self.update(name)).collect()
     }
 }
 
 impl KnownNode {
     fn state(&self, name: &str) -> State {
         let said = || self.progress.values();
-        let attributes = Attributes {
+        let attributes = EntityAttributes {
             nodes: vec![name.to_owned()],
             maintenances: said().map(|progress| progress.maintenance.clone()).collect(),
             labels: None,
@@ -146,7 +146,7 @@ impl KnownNode {
     }
 }
 
-impl Counts {
+impl NodeEvictions {
     fn add(&mut self, state: EvictionState, expected: Option<Timestamp>) {
         if let Some(count) = self.count(state) {
             *count += 1;

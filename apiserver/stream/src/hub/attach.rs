@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::state::{AllReached, HubState, Reached};
 use crate::filter::{Entity, Filter};
-use crate::log::Log;
+use crate::log::ChangeLog;
 use crate::token::Position;
 use crate::view::Subscription;
 use crate::views::Full;
@@ -46,7 +46,7 @@ impl Attached {
 
 /// Why there is no subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AttachRefusal {
     /// The removals between the revision and this one must first be added to the hub.
     NeedsHistory(u64),
     /// The hub does not know all removals since then.
@@ -65,7 +65,7 @@ impl HubState {
         filter: Filter,
         user: &Arc<str>,
         from: Resume,
-    ) -> Result<Attached, Refusal> {
+    ) -> Result<Attached, AttachRefusal> {
         let entity = filter.entity;
         let reached = self.reached(entity);
         let (cursor, removals_after) = match from {
@@ -76,12 +76,12 @@ impl HubState {
             }
         };
         let index = &self.indexes[entity.index()];
-        let view = self.views.get(filter, user, |filter| index.view(filter)).map_err(Refusal::Full)?;
+        let view = self.views.get(filter, user, |filter| index.view(filter)).map_err(AttachRefusal::Full)?;
         let subscription = Subscription::new(view, user.clone());
-        if from != Resume::Start && subscription.view().read(Log::horizon) > removals_after {
+        if from != Resume::Start && subscription.view().read(ChangeLog::horizon) > removals_after {
             let view = subscription.view();
             if !view.write(|log| index.reach_back(log, &view.filter, removals_after)) {
-                return Err(Refusal::Expired);
+                return Err(AttachRefusal::Expired);
             }
         }
         let follow = self.follow();
@@ -89,18 +89,18 @@ impl HubState {
     }
 
     /// Returns the cursor of a subscriber to which another hub sent everything up to `revision`.
-    fn cursor_of(&self, entity: Entity, revision: u64) -> Result<Position, Refusal> {
+    fn cursor_of(&self, entity: Entity, revision: u64) -> Result<Position, AttachRefusal> {
         let index = &self.indexes[entity.index()];
         let known_since = index.known_since();
         match entity {
             // It is not known what was sent, or removals since then were dropped.
-            _ if revision == 0 || index.has_dropped_after(revision) => return Err(Refusal::Expired),
+            _ if revision == 0 || index.has_dropped_after(revision) => return Err(AttachRefusal::Expired),
             // An object that cannot be decoded may have been sent before, and is not among the removals.
-            _ if self.has_unreadable(entity) => return Err(Refusal::Expired),
+            _ if self.has_unreadable(entity) => return Err(AttachRefusal::Expired),
             _ if revision >= known_since => {}
             // History has no removals of nodes: these come from changes of maintenances.
-            Entity::Node => return Err(Refusal::Expired),
-            Entity::Maintenance | Entity::Eviction => return Err(Refusal::NeedsHistory(known_since)),
+            Entity::Node => return Err(AttachRefusal::Expired),
+            Entity::Maintenance | Entity::Eviction => return Err(AttachRefusal::NeedsHistory(known_since)),
         }
         // Hubs compute different rates, so all maintenances are sent again.
         let sends_all = entity == Entity::Maintenance;

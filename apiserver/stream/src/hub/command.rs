@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::attach::{Attached, Refusal, Resume};
+use super::attach::{AttachRefusal, Attached, Resume};
 use super::state::HubState;
 use crate::filter::{Entity, Filter};
 use crate::rate::DrainRate;
@@ -22,7 +22,7 @@ pub enum HubCommand {
         /// It is answered once the hub has processed everything up to this revision.
         at_least: u64,
         /// The answer.
-        reply: oneshot::Sender<Result<Attached, Refusal>>,
+        reply: oneshot::Sender<Result<Attached, AttachRefusal>>,
     },
     /// Adds removals from before the hub's start.
     History {

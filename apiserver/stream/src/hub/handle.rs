@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::attach::{Attached, Refusal, Resume};
+use super::attach::{AttachRefusal, Attached, Resume};
 use super::command::HubCommand;
 use super::state::AllReached;
 use crate::filter::{Entity, Filter};
@@ -46,7 +46,7 @@ impl HubHandle {
         user: Arc<str>,
         from: Resume,
         at_least: u64,
-    ) -> Option<Result<Attached, Refusal>> {
+    ) -> Option<Result<Attached, AttachRefusal>> {
         self.ask(|reply| HubCommand::Attach { filter, user, from, at_least, reply }).await
     }
 

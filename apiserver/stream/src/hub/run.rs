@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often progress is checked while requests wait for it.
 const PROGRESS_POLL: Duration = Duration::from_millis(2);
 /// How long requests are answered before changes are applied again; a single answer may take longer.
-const TURN: Duration = Duration::from_millis(5);
+const SERVE_TIME: Duration = Duration::from_millis(5);
 /// First and longest wait between attempts to read storage.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Bytes that a [`WorkMeter`] counts for each unit of the cost that [`Views::apply`](crate::views::Views::apply)
@@ -70,7 +70,7 @@ async fn run(
         metrics,
         requests,
         used: Instant::now(),
-        rates_told: Instant::now(),
+        rates_updated: Instant::now(),
         waiting: Vec::new(),
     };
     if let Err(error) = hub.follow(maintenances, evictions).await {
@@ -85,7 +85,7 @@ struct Hub {
     requests: mpsc::Receiver<HubCommand>,
     /// When a view was last seen with subscribers.
     used: Instant,
-    rates_told: Instant,
+    rates_updated: Instant,
     /// Requests that need a newer state.
     waiting: Vec<HubCommand>,
 }
@@ -131,14 +131,15 @@ impl Hub {
         }
     }
 
-    /// Answers the requests that can be answered, in order, for a [`TURN`]. The others wait until changes were applied.
+    /// Answers the requests that can be answered, in order, for [`SERVE_TIME`]. The others wait until changes were
+    /// applied.
     fn serve(&mut self) {
         let began = Instant::now();
         for request in std::mem::take(&mut self.waiting) {
             if request.is_given_up() {
                 continue;
             }
-            if began.elapsed() < TURN && self.state.can_serve(&request) {
+            if began.elapsed() < SERVE_TIME && self.state.can_serve(&request) {
                 self.state.serve(request);
             } else {
                 self.waiting.push(request);
@@ -164,8 +165,8 @@ impl Hub {
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.rates_told) >= self.config.rate_interval {
-            self.rates_told = now;
+        if now.duration_since(self.rates_updated) >= self.config.rate_interval {
+            self.rates_updated = now;
             self.state.update_drain_rates((self.config.clock)());
         }
         self.state.views.sweep();

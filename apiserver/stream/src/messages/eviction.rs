@@ -13,7 +13,7 @@ use drydock_proto::status::v1alpha1::{
 };
 use jiff::Timestamp;
 
-use super::{timestamp, words};
+use super::values::{self, timestamp};
 
 /// Returns the message of a request. An interceptor that is silent for `heartbeat_deadline` is passed over.
 pub fn message(request: &EvictionRequest, heartbeat_deadline: Duration) -> Eviction {
@@ -25,7 +25,7 @@ pub fn message(request: &EvictionRequest, heartbeat_deadline: Duration) -> Evict
         pod: request.spec.target.pod.as_ref().map_or_else(String::new, |pod| pod.name.clone()),
         node: pod.map_or_else(String::new, |pod| pod.node_name.clone()),
         priority: pod.map_or(0, |pod| pod.priority),
-        pod_type: pod.map_or(0, |pod| words::pod_type_of(&pod.pod_type).into()),
+        pod_type: pod.map_or(0, |pod| values::pod_type_of(&pod.pod_type).into()),
         state: state_of(request).into(),
         maintenances: maintenances::of(request).into_iter().map(reference).collect(),
         requesters: request.spec.requesters.iter().map(|requester| requester.name.clone()).collect(),
@@ -41,7 +41,7 @@ pub fn message(request: &EvictionRequest, heartbeat_deadline: Duration) -> Evict
 
 /// The state of a request.
 pub fn state_of(request: &EvictionRequest) -> EvictionState {
-    words::eviction_state(state(request))
+    values::eviction_state(state(request))
 }
 
 /// Returns when the active interceptor expects to be done; `None` if the request has ended.
@@ -88,9 +88,9 @@ fn blocked(request: &EvictionRequest) -> Option<&Blocked> {
 
 fn block(blocked: &eviction_request::Blocked) -> Block {
     Block {
-        reason: words::block_reason(&blocked.reason).into(),
+        reason: values::block_reason(&blocked.reason).into(),
         name: blocked.name.clone(),
-        budget_state: words::budget_state(&blocked.state).into(),
+        budget_state: values::budget_state(&blocked.state).into(),
         since_time: blocked.since_time.map(timestamp),
     }
 }

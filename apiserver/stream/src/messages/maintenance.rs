@@ -8,7 +8,8 @@ use drydock_api::text::number;
 use drydock_proto::status::v1alpha1::{Blocker, Maintenance, Outcomes, PlanEntry};
 use jiff::Timestamp;
 
-use super::{bounds, count, plan, timestamp, words};
+use super::plan;
+use super::values::{self, count, timestamp};
 use crate::rate::DrainRate;
 
 /// Returns the message of a maintenance. `drain_rate` comes from its earlier states, which the object does not contain.
@@ -21,11 +22,11 @@ pub fn message(object: &NodeMaintenance, drain_rate: DrainRate) -> Maintenance {
     Maintenance {
         name: object.metadata.name.clone(),
         uid: object.metadata.uid.clone(),
-        reason: bounds::text(&spec.reason),
-        stage: words::stage(spec.stage).into(),
+        reason: values::text(&spec.reason),
+        stage: values::stage(spec.stage).into(),
         create_time: object.metadata.creation_timestamp.map(timestamp),
         stage_start_time: status.started(spec.stage).map(timestamp),
-        last_pod_type: words::pod_type(spec.last_pod_type).into(),
+        last_pod_type: values::pod_type(spec.last_pod_type).into(),
         current_entry,
         current_entry_index: current_entry_index.unwrap_or_default(),
         entries: number(spec.drain_plan.len()),
@@ -42,7 +43,7 @@ pub fn message(object: &NodeMaintenance, drain_rate: DrainRate) -> Maintenance {
         drained: is_true(DRAINED),
         workloads_drained: is_true(WORKLOADS_DRAINED),
         message: find_condition(&status.conditions, DRAINED)
-            .map_or_else(String::new, |c| bounds::text(&c.message)),
+            .map_or_else(String::new, |c| values::text(&c.message)),
         evictions_per_minute: drain_rate.evictions_per_minute,
         estimated_finish_time: drain_rate.finish_time.map(timestamp),
     }
@@ -57,7 +58,7 @@ fn current_entry(object: &NodeMaintenance) -> Option<(PlanEntry, i32)> {
 
 /// Whether the maintenance evicts pods.
 pub fn is_draining(object: &NodeMaintenance) -> bool {
-    object.spec.stage == node_maintenance::Stage::Drain
+    object.spec.stage == node_maintenance::NodeMaintenanceStage::Drain
 }
 
 fn outcomes(outcomes: &node_maintenance::NodeMaintenanceOutcomes) -> Outcomes {
@@ -82,12 +83,12 @@ fn oldest_blockers(nodes: &[NodeMaintenanceNodeStatus]) -> Vec<Blocker> {
 /// Returns the message of a blocker on a node.
 pub(super) fn blocker(node: &str, blocker: &node_maintenance::Blocker) -> Blocker {
     Blocker {
-        node: bounds::name(node),
-        pod_namespace: bounds::name(&blocker.pod.namespace),
-        pod_name: bounds::name(&blocker.pod.name),
-        pod_uid: bounds::name(&blocker.pod.uid),
-        reason: words::block_reason(&blocker.reason).into(),
-        message: bounds::text(&blocker.message),
+        node: values::name(node),
+        pod_namespace: values::name(&blocker.pod.namespace),
+        pod_name: values::name(&blocker.pod.name),
+        pod_uid: values::name(&blocker.pod.uid),
+        reason: values::block_reason(&blocker.reason).into(),
+        message: values::text(&blocker.message),
         since_time: blocker.since_time.map(timestamp),
     }
 }
@@ -164,9 +165,9 @@ mod tests {
     #[test]
     fn there_is_no_current_entry_outside_the_stage_drain() {
         let mut object = draining();
-        object.spec.stage = node_maintenance::Stage::Complete;
+        object.spec.stage = node_maintenance::NodeMaintenanceStage::Complete;
         assert_eq!(message(&object, DrainRate::default()).current_entry, None);
-        object.spec.stage = node_maintenance::Stage::Drain;
+        object.spec.stage = node_maintenance::NodeMaintenanceStage::Drain;
         object.status.drain_plan_position = Some(7);
         assert_eq!(
             message(&object, DrainRate::default()).current_entry,

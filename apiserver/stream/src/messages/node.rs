@@ -5,7 +5,8 @@ use drydock_api::text::number;
 use drydock_proto::status::v1alpha1::{EvictionCounts, Node, NodeProgress};
 use jiff::Timestamp;
 
-use super::{bounds, maintenance, plan, timestamp, words};
+use super::values::{self, timestamp};
+use super::{maintenance, plan};
 
 /// Returns the message of a node. `progress` is ordered by the age of the maintenances.
 pub fn message<'p>(
@@ -17,7 +18,7 @@ pub fn message<'p>(
     Node {
         name: name.to_owned(),
         maintenances: number(progress.len()),
-        progress: bounds::first(progress.cloned(), bounds::PROGRESS),
+        progress: values::first(progress.cloned(), values::PROGRESS_MAX),
         evictions: Some(evictions),
         expected_finish_time: expected_finish_time.map(timestamp),
     }
@@ -29,8 +30,8 @@ pub fn progress(object: &NodeMaintenance, status: &NodeMaintenanceNodeStatus) ->
     let blockers = status.blockers.iter().take(MAX_BLOCKERS);
     NodeProgress {
         maintenance: object.metadata.name.clone(),
-        stage: words::stage(object.spec.stage).into(),
-        message: bounds::text(&status.drain_message),
+        stage: values::stage(object.spec.stage).into(),
+        message: values::text(&status.drain_message),
         pods_pending: status.pods_pending_evacuation,
         pods_evicting: status.pods_evacuating,
         blocked: status.blocked_pods,

@@ -6,7 +6,7 @@ use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::{self, DrainPlanEntry};
 use drydock_proto::status::v1alpha1::{PlanEntry, PodsLeft};
 
-use super::{bounds, words};
+use super::values;
 
 /// Returns the message of a plan entry.
 pub(super) fn entry(entry: &DrainPlanEntry) -> PlanEntry {
@@ -19,13 +19,13 @@ fn plan_entry(
     selector: Option<&LabelSelector>,
 ) -> PlanEntry {
     let label_selector = selector.map_or_else(String::new, selector_text);
-    PlanEntry { pod_type: words::pod_type(pod_type).into(), priority, label_selector }
+    PlanEntry { pod_type: values::pod_type(pod_type).into(), priority, label_selector }
 }
 
 /// Returns the pods left on one node, from its status.
 pub(super) fn left(left: &[node_maintenance::PodsLeft]) -> Vec<PodsLeft> {
     let left = left.iter().map(|left| PodsLeft { entry: Some(entry_of(left)), count: left.count });
-    bounds::first(left, bounds::LEFT)
+    values::first(left, values::PODS_LEFT_MAX)
 }
 
 fn entry_of(left: &node_maintenance::PodsLeft) -> PlanEntry {
@@ -47,7 +47,7 @@ pub(super) fn sums<'a>(
         let sum = sums.entry((place, order)).or_insert(PodsLeft { entry: Some(entry), count: 0 });
         sum.count = sum.count.saturating_add(left.count);
     }
-    bounds::first(sums.into_values(), bounds::LEFT)
+    values::first(sums.into_values(), values::PODS_LEFT_MAX)
 }
 
 fn order(entry: &PlanEntry) -> (i32, i32, String) {

@@ -12,7 +12,7 @@ fn path(method: &str) -> String {
 
 fn reads(method: &str, message: &impl Message) -> Vec<String> {
     let call = call(&path(method), &message.encode_to_vec()).unwrap();
-    let told = |read: Read| {
+    let told = |read: ReadAttributes| {
         let verb = match read.name.as_str() {
             _ if read.watch => "watch",
             "" => "list",
@@ -101,7 +101,7 @@ fn a_wrong_field_is_named() {
 
 #[test]
 fn a_token_belongs_to_its_method_and_its_filter() {
-    let Call::Watch(Watch { filter, .. }) = call(&path("WatchEvictions"), &[]).unwrap() else {
+    let StatusCall::Watch(Watch { filter, .. }) = call(&path("WatchEvictions"), &[]).unwrap() else {
         panic!("no watch")
     };
     let mut bytes = Vec::new();
@@ -109,7 +109,7 @@ fn a_token_belongs_to_its_method_and_its_filter() {
     Token { hub: 1, position, floor: 2, filter: filter.digest() }.encode(&mut bytes);
     let options = || Some(WatchOptions { resume_token: bytes.clone().into(), ..Default::default() });
     let same = evictions(|r| r.options = options());
-    let Ok(Call::Watch(watch)) = call(&path("WatchEvictions"), &same.encode_to_vec()) else {
+    let Ok(StatusCall::Watch(watch)) = call(&path("WatchEvictions"), &same.encode_to_vec()) else {
         panic!("refused")
     };
     assert_eq!(watch.token.unwrap().floor, 2);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::Views;
 use crate::filter::Filter;
-use crate::log::Log;
+use crate::log::ChangeLog;
 use crate::view::View;
 
 /// Maximum number of views that end at once to make room.
@@ -81,7 +81,7 @@ impl Usage {
 
     /// Returns the usage of a view.
     pub(super) fn of_view(view: &View) -> Self {
-        Self::new(&view.filter, view.read(Log::live))
+        Self::new(&view.filter, view.read(ChangeLog::live))
     }
 
     fn of(self, short: Short) -> f64 {
@@ -195,7 +195,8 @@ impl Views {
     /// Ends one of a user's views: of those with the fewest users, the largest.
     fn end_largest_of(&mut self, user: &str) {
         let views = self.by_filter.values().filter(|view| view.is_read_by(user));
-        let largest = views.max_by_key(|view| (Reverse(view.users().len()), view.read(Log::live))).cloned();
+        let largest =
+            views.max_by_key(|view| (Reverse(view.users().len()), view.read(ChangeLog::live))).cloned();
         if let Some(largest) = largest {
             largest.end();
             self.retain(|view| !std::ptr::eq(view, Arc::as_ptr(&largest)));

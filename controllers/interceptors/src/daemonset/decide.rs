@@ -83,7 +83,8 @@ mod tests {
 
     use drydock_api::eviction_request::{Interceptor, Requester};
     use drydock_api::node_maintenance::{
-        DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+        DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference,
+        PodType,
     };
     use drydock_runtime::cache::OwnerRef;
 
@@ -109,7 +110,7 @@ mod tests {
 
     fn covered() -> NodeTargets {
         let mut m = NodeMaintenance::default();
-        m.spec.stage = Stage::Drain;
+        m.spec.stage = NodeMaintenanceStage::Drain;
         m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
             node_ref: NodeReference { name: "n".into() },
             drain_targets: vec![DrainPlanEntry {

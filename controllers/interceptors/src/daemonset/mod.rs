@@ -37,7 +37,7 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::report::Audience::{Owner, Readers};
-use crate::report::{ProgressNews, ReportOutcome, Reporter, at, gone};
+use crate::report::{ProgressUpdate, ReportOutcome, Reporter, at, gone};
 use crate::target_pod::target_of;
 use decide::{PodAction, decide, is_ours};
 use deletions::DeletionTime;
@@ -122,7 +122,7 @@ impl DaemonSetReconciler {
         let (tainted, on_node) = (queue.clone(), caches.pods.clone());
         caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
             let [old, new] =
-                [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::stands));
+                [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::has_taint));
             if let Some(node) = change.latest().filter(|_| old != new) {
                 add_pods_of(&node.name, &on_node, &tainted);
             }
@@ -138,39 +138,39 @@ impl DaemonSetReconciler {
         };
         let now = clock::now();
         let action = self.decide(&request, pod.as_deref(), now);
-        let tell = async |progress, audience| -> Result<Requeue, CallError> {
-            let news = ProgressNews::of(progress, audience);
-            Ok(outcome(self.reporter.publish_and_report(&request, news, now).await?, now))
+        let report = async |progress, audience| -> Result<Requeue, CallError> {
+            let update = ProgressUpdate::of(progress, audience);
+            Ok(outcome(self.reporter.publish_and_report(&request, update, now).await?, now))
         };
         match (action, pod) {
             (PodAction::Decline, _) => {
                 let why = "The pod does not belong to a DaemonSet.";
                 Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
             }
-            (PodAction::Gone, _) => tell(gone(), Readers).await,
+            (PodAction::Gone, _) => report(gone(), Readers).await,
             (PodAction::Terminating, Some(pod)) => {
-                let told = tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await?;
+                let requeue = report(progress::terminating(&pod, &self.why(&pod), now), Owner).await?;
                 let due = pod.overdue_at().filter(|due| *due > now);
-                Ok(due.map_or(told, |due| sooner(told, due, now)))
+                Ok(due.map_or(requeue, |due| sooner(requeue, due, now)))
             }
             (PodAction::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
-                Ok(awaited) => tell(progress::awaits_taint(&pod, &awaited), Readers).await,
+                Ok(awaited) => report(progress::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
             (PodAction::Delete(DeletionTime::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Some(progress) = error.call().and_then(progress::refused) {
-                        tell(progress, Owner).await?;
+                        report(progress, Owner).await?;
                     }
                     return Err(error);
                 }
                 self.state.deletions.lock().deleted(&pod, now);
-                tell(progress::terminating(&pod, &self.why(&pod), now), Owner).await
+                report(progress::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (PodAction::Delete(DeletionTime::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
             (PodAction::Delete(DeletionTime::Later { until, times }), Some(pod)) => {
                 match progress::returned(&pod, times) {
-                    Some(progress) => Ok(sooner(tell(progress, Readers).await?, until, now)),
+                    Some(progress) => Ok(sooner(report(progress, Readers).await?, until, now)),
                     None => Ok(at(Some(until), now)),
                 }
             }
@@ -185,9 +185,9 @@ impl DaemonSetReconciler {
         decide(request, pod, &on_node, awaits_taint, &self.state.deletions.lock(), now)
     }
 
-    /// Returns why the node lacks its taint, once that is due for a report; else fails with the time at which
-    /// it will be due. Queues the node if the taint has not been decided since it became wanted: that can
-    /// change without a change of the node.
+    /// Returns why the node lacks its taint, once that is to be reported; until then, fails with the time at which it
+    /// will be. Queues the node if the taint has not been decided since the node came to need it,
+    /// which can happen without a change of the node.
     fn awaited(&self, node: &str, now: Timestamp) -> Result<PendingTaint, Timestamp> {
         let awaited = self.state.awaited(node);
         if awaited.is_none() {

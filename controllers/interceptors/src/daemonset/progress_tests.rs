@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::{Audience, ProgressNews};
+use crate::report::{Audience, ProgressUpdate};
 use crate::testing::{at_second, progress, reporter, request};
 
 #[test]
@@ -64,7 +64,7 @@ async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps
         reporter
             .publish_and_report(
                 &request(),
-                ProgressNews::of(denied.clone(), Audience::Owner),
+                ProgressUpdate::of(denied.clone(), Audience::Owner),
                 at_second(second),
             )
             .await
@@ -74,7 +74,11 @@ async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps
     assert_eq!(reasons(), ["EvictionBlocked"], "on the request, which names no pod here");
     assert_eq!(sent.lock()[0]["lastBlocked"]["name"], "w.example.com");
     reporter
-        .publish_and_report(&request(), ProgressNews::of(progress("it goes"), Audience::Owner), at_second(9))
+        .publish_and_report(
+            &request(),
+            ProgressUpdate::of(progress("it goes"), Audience::Owner),
+            at_second(9),
+        )
         .await
         .unwrap();
     assert_eq!(reasons(), ["EvictionUnblocked"]);
@@ -89,7 +93,11 @@ async fn what_is_a_matter_of_the_node_or_the_daemon_set_is_no_event_for_the_owne
     for second in [0, 120] {
         let progress = returned(&pod, 3).unwrap();
         reporter
-            .publish_and_report(&request(), ProgressNews::of(progress, Audience::Readers), at_second(second))
+            .publish_and_report(
+                &request(),
+                ProgressUpdate::of(progress, Audience::Readers),
+                at_second(second),
+            )
             .await
             .unwrap();
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus, LocalPodReference, Requester};
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+    DrainPlanEntry, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_runtime::cache::{OwnerRef, Taint};
 use drydock_runtime::testing;
@@ -53,7 +53,7 @@ fn node(tainted: bool) -> Node {
 
 fn maintenance(pod_priority: i32) -> NodeMaintenance {
     let mut m = NodeMaintenance::default();
-    m.spec.stage = Stage::Drain;
+    m.spec.stage = NodeMaintenanceStage::Drain;
     m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
         node_ref: NodeReference { name: "n".into() },
         drain_targets: vec![DrainPlanEntry {
@@ -75,12 +75,12 @@ fn host() -> (ControllerContext, Receiver<String>) {
 fn host_that(
     result: impl Fn(&str, &str) -> Option<(u16, Value)> + Send + Sync + 'static,
 ) -> (ControllerContext, Receiver<String>) {
-    let (tell, told) = channel(64);
+    let (sender, calls) = channel(64);
     let context = testing::context(move |method, path, body| {
         let name = path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let blocked = &body["status"]["interceptors"][0]["blocked"];
         let blocked = blocked.as_object().map(|by| format!(" {} {}", by["reason"], by["name"]));
-        let _ = tell.try_send(format!("{method} {name}{}", blocked.unwrap_or_default()));
+        let _ = sender.try_send(format!("{method} {name}{}", blocked.unwrap_or_default()));
         let kind = if method == "DELETE" { "Pod" } else { "Node" };
         let done = || (200, json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name}}));
         result(method, name).unwrap_or_else(done)
@@ -90,19 +90,19 @@ fn host_that(
     caches.nodes.finish_list(&Default::default());
     caches.requests.finish_list(&Default::default());
     caches.maintenances.finish_list(&Default::default());
-    (context, told)
+    (context, calls)
 }
 
 const REPORT: &str = "PATCH status";
 
-async fn call(told: &mut Receiver<String>) -> String {
-    tokio::time::timeout(Duration::from_secs(30), told.recv()).await.unwrap().unwrap()
+async fn call(calls: &mut Receiver<String>) -> String {
+    tokio::time::timeout(Duration::from_secs(30), calls.recv()).await.unwrap().unwrap()
 }
 
 /// The next call that is not a report.
-async fn next(told: &mut Receiver<String>) -> String {
+async fn next(calls: &mut Receiver<String>) -> String {
     loop {
-        let call = call(told).await;
+        let call = call(calls).await;
         if call != REPORT {
             return call;
         }
@@ -112,7 +112,7 @@ async fn next(told: &mut Receiver<String>) -> String {
 /// The taint and the deletion were sent side by side: the DaemonSet put its pod back before the taint stood.
 #[tokio::test]
 async fn a_pod_is_deleted_after_the_taint_is_seen_on_its_node() {
-    let (context, mut told) = host();
+    let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(pod("p"));
     context.caches.pods.apply(Pod { tolerates_drain_taint: true, ..pod("q") });
@@ -122,26 +122,26 @@ async fn a_pod_is_deleted_after_the_taint_is_seen_on_its_node() {
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
     // The one that the taint does not keep away goes without it, after the other was looked at.
-    let mut first = [next(&mut told).await, next(&mut told).await];
+    let mut first = [next(&mut calls).await, next(&mut calls).await];
     first.sort();
     assert_eq!(first, ["DELETE q", "PATCH n"]);
     context.caches.nodes.apply(node(true));
-    assert_eq!(next(&mut told).await, "DELETE p");
+    assert_eq!(next(&mut calls).await, "DELETE p");
 }
 
 /// A webhook refused the taint, the pod waited for it without an end, and nothing that programs read said so.
 #[tokio::test]
 async fn a_taint_that_is_refused_is_what_blocks_its_pods() {
     let denied = || testing::failure(403, "denied by a webhook");
-    let (context, mut told) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
+    let (context, mut calls) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(pod("p"));
     context.caches.requests.apply(request("p", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
-    assert_eq!(next(&mut told).await, "PATCH n");
+    assert_eq!(next(&mut calls).await, "PATCH n");
     let blocked = loop {
-        let call = next(&mut told).await;
+        let call = next(&mut calls).await;
         if call != "PATCH n" {
             break call;
         }
@@ -153,10 +153,10 @@ async fn a_taint_that_is_refused_is_what_blocks_its_pods() {
 #[tokio::test]
 async fn a_taint_that_cannot_be_removed_is_told_of_on_its_node() {
     let denied = || testing::failure(403, "denied by a webhook");
-    let (context, mut told) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
+    let (context, mut calls) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
     context.caches.nodes.apply(node(true));
     tokio::spawn(run(context.clone()));
-    assert_eq!([call(&mut told).await, call(&mut told).await], ["PATCH n", "PATCH n"], "it is tried again");
+    assert_eq!([call(&mut calls).await, call(&mut calls).await], ["PATCH n", "PATCH n"], "it is tried again");
     let events = context.recorder.take_all();
     assert!(
         matches!(events.as_slice(), [("NodeUpdateRefused", words)] if words.contains("denied by a webhook")),
@@ -168,14 +168,14 @@ async fn a_taint_that_cannot_be_removed_is_told_of_on_its_node() {
 #[tokio::test]
 async fn a_deletion_that_a_webhook_refuses_is_told_of() {
     let denied = || testing::failure(403, "admission webhook \"w.example.com\" denied the request: no");
-    let (context, mut told) = host_that(move |method, _| (method == "DELETE").then(denied));
+    let (context, mut calls) = host_that(move |method, _| (method == "DELETE").then(denied));
     context.caches.nodes.apply(node(true));
     context.caches.pods.apply(pod("p"));
     context.caches.requests.apply(request("p", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
-    assert_eq!(next(&mut told).await, "DELETE p");
-    assert_eq!(call(&mut told).await, "PATCH status \"AdmissionWebhook\" \"w.example.com\"");
+    assert_eq!(next(&mut calls).await, "DELETE p");
+    assert_eq!(call(&mut calls).await, "PATCH status \"AdmissionWebhook\" \"w.example.com\"");
     let events = context.recorder.take_all();
     let about =
         |(reason, words): &(&str, String)| *reason == "EvictionBlocked" && words.contains("w.example.com");
@@ -199,7 +199,7 @@ fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
 /// before the return was known, and never again.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
-    let (context, _told) = host();
+    let (context, _calls) = host();
     let (reconciler, low) = reconciler(&context);
     reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
     reconciler.reconcile(low.clone()).await.unwrap();
@@ -207,7 +207,7 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
     assert_eq!(looked_at().await.as_deref(), Some("n"));
     queue.done(&"n".to_owned());
-    reconciler.state.wanted("n", clock::now());
+    reconciler.state.record_missing("n", clock::now());
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
@@ -216,38 +216,38 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
 /// pods for an hour without a report.
 #[tokio::test]
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
-    let (context, mut told) = host();
+    let (context, mut calls) = host();
     let (reconciler, low) = reconciler(&context);
     reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
-    reconciler.state.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
+    reconciler.state.record_missing("n", clock::now() - TAINT_SHOWS_WITHIN);
     reconciler.reconcile(low).await.unwrap();
-    assert_eq!(call(&mut told).await, "PATCH status \"Other\" \"n\"");
+    assert_eq!(call(&mut calls).await, "PATCH status \"Other\" \"n\"");
 }
 
 /// The taint was set again at once, each time, and no event said so.
 #[tokio::test]
 async fn others_that_take_the_taint_away_again_and_again_are_told_of_and_waited_for() {
-    let (context, mut told) = host();
+    let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(pod("p"));
     context.caches.requests.apply(request("p", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
-    assert_eq!(next(&mut told).await, "PATCH n");
+    assert_eq!(next(&mut calls).await, "PATCH n");
     context.caches.nodes.apply(node(true));
-    assert_eq!(next(&mut told).await, "DELETE p");
+    assert_eq!(next(&mut calls).await, "DELETE p");
     context.caches.nodes.apply(node(false));
-    assert_eq!(next(&mut told).await, "PATCH n", "once may be a mistake");
+    assert_eq!(next(&mut calls).await, "PATCH n", "once may be a mistake");
     assert!(context.recorder.take_all().is_empty());
     context.caches.nodes.apply(node(true));
     context.caches.nodes.apply(node(false));
-    assert_eq!(next(&mut told).await, "PATCH status \"Other\" \"n\"", "before it is set again");
+    assert_eq!(next(&mut calls).await, "PATCH status \"Other\" \"n\"", "before it is set again");
     let events = context.recorder.take_all();
     assert!(
         matches!(events.as_slice(), [("TaintConflict", words)] if words.contains("2 times")),
         "{events:?}"
     );
-    assert_eq!(next(&mut told).await, "PATCH n");
+    assert_eq!(next(&mut calls).await, "PATCH n");
 }
 
 /// A server that answered in place of the host for a moment, and knows no nodes, ended the work on the taint:
@@ -255,45 +255,45 @@ async fn others_that_take_the_taint_away_again_and_again_are_told_of_and_waited_
 #[tokio::test]
 async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() {
     let first = AtomicBool::new(true);
-    let (context, mut told) =
+    let (context, mut calls) =
         host_that(move |_, name| (name == "n" && first.swap(false, SeqCst)).then(testing::unknown_path));
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(pod("p"));
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
-    assert_eq!([next(&mut told).await, next(&mut told).await], ["PATCH n", "PATCH n"]);
+    assert_eq!([next(&mut calls).await, next(&mut calls).await], ["PATCH n", "PATCH n"]);
 }
 
 /// The higher DaemonSet must be able to put its pod back: there is no taint to wait for, until the lower one
 /// has come back.
 #[tokio::test]
 async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when_it_comes_back() {
-    let (context, mut told) = host();
+    let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(Pod { priority: 7, uid: "high".into(), ..pod("high") });
     context.caches.pods.apply(pod("low"));
     context.caches.requests.apply(request("low", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
-    assert_eq!(next(&mut told).await, "DELETE low");
-    assert_eq!(call(&mut told).await, REPORT, "then the deletion is remembered");
+    assert_eq!(next(&mut calls).await, "DELETE low");
+    assert_eq!(call(&mut calls).await, REPORT, "then the deletion is remembered");
     context.caches.pods.remove(&ObjectKey::new("ns", "low"));
     context.caches.requests.apply(request("again", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.pods.apply(pod("again"));
-    assert_eq!(next(&mut told).await, "PATCH n");
+    assert_eq!(next(&mut calls).await, "PATCH n");
     context.caches.nodes.apply(node(true));
-    assert_eq!(next(&mut told).await, "DELETE again");
+    assert_eq!(next(&mut calls).await, "DELETE again");
 }
 
 /// The watch of pods looked for requests that had us among their interceptors.
 #[tokio::test]
 async fn a_pod_that_a_daemon_set_adopts_late_is_deleted() {
-    let (context, mut told) = host();
+    let (context, mut calls) = host();
     context.caches.nodes.apply(node(true));
     context.caches.pods.apply(Pod { controller: None, ..pod("p") });
     context.caches.requests.apply(request("p", &[IMPERATIVE_EVICTION], IMPERATIVE_EVICTION));
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
     context.caches.pods.apply(pod("p"));
-    assert_eq!(next(&mut told).await, "DELETE p");
+    assert_eq!(next(&mut calls).await, "DELETE p");
 }

@@ -27,7 +27,7 @@ pub(super) struct DaemonSetState {
 /// Why a node does not have the taint yet that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingTaint {
-    /// When it was first wanted.
+    /// Since when the node needs it.
     pub(super) since: Timestamp,
     /// The words with which it was refused.
     pub(super) refused: Option<String>,
@@ -46,16 +46,16 @@ impl DaemonSetState {
         }
     }
 
-    /// Why a node does not have the taint yet; none if it has not been decided yet that it is wanted.
+    /// Why a node does not have the taint yet; none if it is not known to need it.
     pub(super) fn awaited(&self, node: &str) -> Option<PendingTaint> {
         let (since, taken) = self.waits.of(node)?;
         Some(PendingTaint { since, refused: self.refusals.of(node), taken })
     }
 
-    /// Records that the taint of a node is wanted since `since`.
+    /// Records that a node needs the taint since `since` and does not have it.
     #[cfg(test)]
-    pub(super) fn wanted(&self, node: &str, since: Timestamp) {
-        self.waits.wanted(node, since);
+    pub(super) fn record_missing(&self, node: &str, since: Timestamp) {
+        self.waits.record_missing(node, since);
     }
 
     /// Forgets why a node waits for its taint, because it has the taint or does not need it.

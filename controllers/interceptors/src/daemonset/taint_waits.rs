@@ -39,7 +39,7 @@ impl TaintWaits {
     }
 
     /// Records that a node needs the taint and does not have it; returns when to set it.
-    pub(super) fn wanted(&self, node: &str, now: Timestamp) -> DueTaint {
+    pub(super) fn record_missing(&self, node: &str, now: Timestamp) -> DueTaint {
         let mut waits = self.0.lock();
         let wait = waits.entry(node.to_owned()).or_default();
         wait.since.get_or_insert(now);
@@ -92,29 +92,29 @@ mod tests {
         let (waits, mut now, mut waited) = (TaintWaits::default(), at(0), Vec::new());
         for _ in 0..9 {
             waits.taken("n", now);
-            let due = waits.wanted("n", now);
+            let due = waits.record_missing("n", now);
             waited.push(due.at.duration_since(now).as_secs());
             now = due.at;
             waits.over("n", true);
         }
         assert_eq!(waited, [0, 1, 2, 4, 8, 16, 30, 30, 30]);
         waits.over("n", false);
-        assert_eq!(waits.wanted("n", now), DueTaint { at: now, report: None }, "another drain");
+        assert_eq!(waits.record_missing("n", now), DueTaint { at: now, report: None }, "another drain");
     }
 
     #[test]
-    fn a_conflict_is_told_of_once_a_minute_and_shown_while_it_lasts() {
+    fn a_conflict_is_reported_once_a_minute_and_shown_while_it_lasts() {
         let waits = TaintWaits::default();
-        let told = |second| {
+        let after = |second| {
             waits.taken("n", at(second));
-            (waits.wanted("n", at(second)).report, waits.of("n"))
+            (waits.record_missing("n", at(second)).report, waits.of("n"))
         };
-        assert_eq!(told(0), (None, Some((at(0), None))));
-        assert_eq!(told(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));
-        assert_eq!(told(2), (None, Some((at(0), Some((3, at(0)))))));
+        assert_eq!(after(0), (None, Some((at(0), None))));
+        assert_eq!(after(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));
+        assert_eq!(after(2), (None, Some((at(0), Some((3, at(0)))))));
         waits.over("n", true);
         assert_eq!(waits.of("n"), None);
-        assert_eq!(told(61), (Some((4, at(0))), Some((at(61), Some((4, at(0)))))));
+        assert_eq!(after(61), (Some((4, at(0))), Some((at(61), Some((4, at(0)))))));
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let waits = TaintWaits::default();
         for node in ["a", "b"] {
             waits.taken(node, at(0));
-            waits.wanted(node, at(0));
+            waits.record_missing(node, at(0));
             waits.over(node, false);
         }
         assert!(waits.0.lock().is_empty());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType,
 };
 use drydock_api::text::first_of;
 use drydock_runtime::{ObjectChange, Pod, Store};
@@ -134,7 +134,7 @@ fn by_node(maintenance: Option<&NodeMaintenance>) -> BTreeMap<&str, &[DrainPlanE
 }
 
 fn is_draining(maintenance: &NodeMaintenance) -> bool {
-    maintenance.spec.stage == Stage::Drain
+    maintenance.spec.stage == NodeMaintenanceStage::Drain
 }
 
 #[cfg(test)]
@@ -173,7 +173,11 @@ mod tests {
         DrainPlanEntry { pod_selector: app.map(selector), pod_priority, pod_type }
     }
 
-    fn maintenance(stage: Stage, node: &str, targets: Vec<DrainPlanEntry>) -> Arc<NodeMaintenance> {
+    fn maintenance(
+        stage: NodeMaintenanceStage,
+        node: &str,
+        targets: Vec<DrainPlanEntry>,
+    ) -> Arc<NodeMaintenance> {
         let mut m = NodeMaintenance::default();
         m.metadata.name = "m".into();
         m.spec.stage = stage;
@@ -199,14 +203,15 @@ mod tests {
 
     #[test]
     fn pod_is_covered_by_type_priority_and_selector_on_its_own_node() {
-        let all = |t| maintenance(Stage::Drain, "n1", vec![t]);
+        let all = |t| maintenance(NodeMaintenanceStage::Drain, "n1", vec![t]);
         let is = |pod: &Pod, m: Arc<NodeMaintenance>| of(&m).on("n1").covers(pod);
         assert!(is(&pod(5000, "a"), all(target(PodType::DaemonSet, 5000, None))));
         assert!(!is(&pod(5001, "a"), all(target(PodType::DaemonSet, 5000, None))));
         assert!(!is(&pod(0, "a"), all(target(PodType::Default, 5000, None))));
         assert!(is(&pod(0, "a"), all(target(PodType::DaemonSet, 5000, Some("a")))));
         assert!(!is(&pod(0, "b"), all(target(PodType::DaemonSet, 5000, Some("a")))));
-        let elsewhere = of(&maintenance(Stage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)]));
+        let elsewhere =
+            of(&maintenance(NodeMaintenanceStage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)]));
         assert!(!elsewhere.on("n1").covers(&pod(0, "a")));
         assert!(elsewhere.has_reached_daemon_sets("n2") && !elsewhere.has_reached_daemon_sets("n1"));
         assert!(!of(&all(target(PodType::Default, 5000, None))).has_reached_daemon_sets("n1"));
@@ -214,7 +219,9 @@ mod tests {
 
     #[test]
     fn only_the_drain_stage_covers() {
-        for stage in [Stage::Idle, Stage::Cordon, Stage::Complete] {
+        for stage in
+            [NodeMaintenanceStage::Idle, NodeMaintenanceStage::Cordon, NodeMaintenanceStage::Complete]
+        {
             let m = maintenance(stage, "n1", vec![target(PodType::DaemonSet, 5000, None)]);
             assert!(!of(&m).has_reached_daemon_sets("n1"));
         }
@@ -224,7 +231,11 @@ mod tests {
     #[test]
     fn the_index_says_of_each_node_what_its_maintenances_say_now() {
         let named = |name: &str, node: &str, priority| {
-            let m = maintenance(Stage::Drain, node, vec![target(PodType::DaemonSet, priority, None)]);
+            let m = maintenance(
+                NodeMaintenanceStage::Drain,
+                node,
+                vec![target(PodType::DaemonSet, priority, None)],
+            );
             let mut m = Arc::unwrap_or_clone(m);
             m.metadata.name = name.into();
             m
@@ -253,8 +264,11 @@ mod tests {
     /// Our controller writes no such status; who may write it otherwise deletes no DaemonSet pod by it.
     #[test]
     fn one_that_does_not_drain_daemon_sets_covers_none_whatever_its_status_says() {
-        let mut m =
-            Arc::unwrap_or_clone(maintenance(Stage::Drain, "n1", vec![target(PodType::DaemonSet, 5, None)]));
+        let mut m = Arc::unwrap_or_clone(maintenance(
+            NodeMaintenanceStage::Drain,
+            "n1",
+            vec![target(PodType::DaemonSet, 5, None)],
+        ));
         assert!(!NodeTargets::of("n1", &[Arc::new(m.clone())]).is_empty());
         m.spec.last_pod_type = PodType::Default;
         assert!(NodeTargets::of("n1", &[Arc::new(m)]).is_empty());
@@ -264,7 +278,10 @@ mod tests {
     fn only_nodes_whose_targets_changed_are_looked_at() {
         let one = || vec![target(PodType::DaemonSet, 1, None)];
         let change = |old, new| ObjectChange { old, new };
-        let (a, b) = (maintenance(Stage::Drain, "n1", vec![]), maintenance(Stage::Drain, "n1", one()));
+        let (a, b) = (
+            maintenance(NodeMaintenanceStage::Drain, "n1", vec![]),
+            maintenance(NodeMaintenanceStage::Drain, "n1", one()),
+        );
         assert_eq!(changed_nodes(&change(Some(a), Some(b.clone()))).len(), 1);
         assert!(changed_nodes(&change(Some(b.clone()), Some(b.clone()))).is_empty());
         assert_eq!(changed_nodes(&change(Some(b), None)).len(), 1);

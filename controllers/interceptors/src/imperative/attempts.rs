@@ -86,7 +86,7 @@ impl Attempts {
     }
 
     /// Whether the request would use a disruption of its budget as soon as there is one.
-    pub(crate) fn awaits_room(&self) -> bool {
+    pub(crate) fn awaits_disruption(&self) -> bool {
         self.is_kept_by_budgets()
             || matches!(
                 self.last,

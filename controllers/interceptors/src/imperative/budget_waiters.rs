@@ -34,7 +34,7 @@ pub(crate) struct TrackedRequest {
 #[derive(Clone, Debug)]
 enum WaitingFor {
     /// A disruption of this budget; with the place in its queue.
-    Room(ObjectKey, u64),
+    Disruption(ObjectKey, u64),
     /// A change after which these two budgets no longer both cover its pod. Until then, other budgets make no
     /// difference.
     EitherChanges([ObjectKey; 2]),
@@ -43,9 +43,9 @@ enum WaitingFor {
 #[derive(Default)]
 pub(crate) struct BudgetWaiters {
     requests: HashMap<ObjectKey, TrackedRequest>,
-    /// Requests that wait for a disruption, by budget and in the order in which they came.
-    room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
-    /// Requests behind two budgets, by each of the two. They are not in `room`: no disruption that one of the
+    /// Requests that wait for a disruption of one budget, by that budget and in the order in which they came.
+    behind_one: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
+    /// Requests behind two budgets, by each of the two. They are not in `behind_one`: no disruption that one of the
     /// two allows helps them, and they would be woken in place of a request that it helps.
     behind_two: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Requests whose eviction is queued or in flight, even if they are no longer tracked: the result for a
@@ -105,7 +105,7 @@ impl BudgetWaiters {
     ) -> Option<ObjectKey> {
         let tracked = self.requests.get_mut(key).filter(|tracked| tracked.reserved.as_ref() != budget)?;
         let before = std::mem::replace(&mut tracked.reserved, budget.cloned())?;
-        self.room.get(&before)?.first().map(|(_, key)| key.clone())
+        self.behind_one.get(&before)?.first().map(|(_, key)| key.clone())
     }
 
     /// Records that a request has used the disruption that was reserved for it, so that no other request gets
@@ -120,7 +120,7 @@ impl BudgetWaiters {
     /// them already.
     pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
         match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
-            (Some(WaitingFor::Room(waited, _)), _) if check.budget() == Some(waited) => return,
+            (Some(WaitingFor::Disruption(waited, _)), _) if check.budget() == Some(waited) => return,
             (Some(WaitingFor::EitherChanges(waited)), BudgetCheck::Several(budgets)) if waited == budgets => {
                 return;
             }
@@ -134,14 +134,16 @@ impl BudgetWaiters {
             }
         } else if let Some(budget) = check.budget() {
             self.sequence += 1;
-            tracked.waiting = Some(WaitingFor::Room(budget.clone(), self.sequence));
-            self.room.entry(budget.clone()).or_default().insert((self.sequence, key.clone()));
+            tracked.waiting = Some(WaitingFor::Disruption(budget.clone(), self.sequence));
+            self.behind_one.entry(budget.clone()).or_default().insert((self.sequence, key.clone()));
         }
     }
 
     pub(crate) fn stop_waiting(&mut self, key: &ObjectKey) {
         match self.requests.get_mut(key).and_then(|m| m.waiting.take()) {
-            Some(WaitingFor::Room(budget, place)) => take_out(&mut self.room, &budget, &(place, key.clone())),
+            Some(WaitingFor::Disruption(budget, place)) => {
+                take_out(&mut self.behind_one, &budget, &(place, key.clone()))
+            }
             Some(WaitingFor::EitherChanges(budgets)) => {
                 budgets.iter().for_each(|budget| take_out(&mut self.behind_two, budget, key));
             }
@@ -157,14 +159,14 @@ impl BudgetWaiters {
         released_pods: ReleasedPods,
         now: Instant,
     ) -> Vec<(ObjectKey, Duration)> {
-        let room = self.room.get(budget).into_iter().flatten().map(|(_, key)| key);
+        let waiting = self.behind_one.get(budget).into_iter().flatten().map(|(_, key)| key);
         let at_once = |key: &ObjectKey| (key.clone(), Duration::ZERO);
         let ReleasedPods::AtMost(allowed) = released_pods else {
             let all: Vec<_> =
-                room.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
+                waiting.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
             return self.paced(budget, all, now);
         };
-        room.take(WOKEN.max(allowed)).map(at_once).collect()
+        waiting.take(WOKEN.max(allowed)).map(at_once).collect()
     }
 
     /// Delays the requests after the first [`WOKEN`] until [`ALL_WOKEN`] has passed since all of the
@@ -270,7 +272,7 @@ mod tests {
     fn a_request_that_several_budgets_keep_waits_for_two_of_them() {
         let mut waiters = BudgetWaiters::default();
         waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut waiters);
-        assert_eq!((waiters.behind_two.len(), waiters.room.len()), (2, 0));
+        assert_eq!((waiters.behind_two.len(), waiters.behind_one.len()), (2, 0));
         assert_eq!(woken(&mut waiters, "c", ReleasedPods::Any), []);
     }
 
@@ -280,7 +282,7 @@ mod tests {
             let mut waiters = BudgetWaiters::default();
             waiting(&["a"], &check, &mut waiters);
             assert_eq!((waiters.forget(&key("a")), waiters.requests.len()), (None, 0));
-            assert!(waiters.room.is_empty() && waiters.behind_two.is_empty());
+            assert!(waiters.behind_one.is_empty() && waiters.behind_two.is_empty());
         }
     }
 

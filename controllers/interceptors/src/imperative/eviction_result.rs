@@ -43,7 +43,7 @@ impl EvictionResult {
     }
 
     /// Whether the eviction has used no disruption of a budget that may have had one for it.
-    pub(crate) fn leaves_room(&self) -> bool {
+    pub(crate) fn leaves_disruption(&self) -> bool {
         matches!(self, Self::Gone | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
     }
 

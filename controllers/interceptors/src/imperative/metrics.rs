@@ -103,12 +103,12 @@ impl FailedEvictions {
         let requests = self.requests.lock();
         let mut left = most;
         series::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, failed)| {
-            let room = usize::from(left > 0);
-            if room > 0 {
+            let count = usize::from(left > 0);
+            if count > 0 {
                 shown.get_or_create(&label(request, &failed.pod)).inc_by(failed.evictions);
             }
-            left -= room;
-            room
+            left -= count;
+            count
         });
         self.shown.replace(shown);
         self.left_out.set(i64::try_from(requests.len().saturating_sub(most)).unwrap_or(i64::MAX));

@@ -33,7 +33,7 @@ pub(crate) struct EvictionPool {
     /// Namespaces with evictions that wait or are in flight.
     namespaces: HashMap<Arc<str>, Namespace>,
     /// Namespaces with evictions that wait, the next one first.
-    turns: VecDeque<Arc<str>>,
+    waiting: VecDeque<Arc<str>>,
     queued: HashSet<ObjectKey>,
     in_flight: usize,
     /// The limit of all namespaces together, which is lowered when the host asks to send less.
@@ -63,7 +63,7 @@ impl EvictionPool {
             Namespace { limit, ..Namespace::default() }
         });
         if namespace.flows.is_empty() {
-            self.turns.push_back(key.namespace.clone());
+            self.waiting.push_back(key.namespace.clone());
         }
         namespace.flows.push(flow, key);
     }
@@ -74,14 +74,14 @@ impl EvictionPool {
         if most == 0 || self.paused_until.is_some_and(|until| now < until) {
             return None;
         }
-        let has_room = |namespace: &Namespace| namespace.in_flight < most.min(namespace.limit.get());
-        let turn = self.turns.iter().position(|name| self.namespaces.get(name).is_some_and(has_room))?;
-        let name = self.turns.remove(turn)?;
+        let has_slot = |namespace: &Namespace| namespace.in_flight < most.min(namespace.limit.get());
+        let next = self.waiting.iter().position(|name| self.namespaces.get(name).is_some_and(has_slot))?;
+        let name = self.waiting.remove(next)?;
         let namespace = self.namespaces.get_mut(&name)?;
         let key = namespace.flows.pop()?;
         namespace.in_flight += 1;
         if !namespace.flows.is_empty() {
-            self.turns.push_back(name);
+            self.waiting.push_back(name);
         }
         self.queued.remove(&key);
         self.in_flight += 1;

@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetFlow, EvictionPool};
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressNews, ProgressReport, REFUSED, Reporter, at, earliest};
+use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Least time between two reports about one request, except before the last one.
@@ -100,10 +100,10 @@ impl ImperativeReconciler {
         let mut wake = next_step.wake;
         if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
-            let news = ProgressNews { progress, audience: Audience::Owner, words, last_eviction };
-            let told = self.reporter.publish_and_report(&request, news, now).await?;
-            wake = earliest(wake, told.wake);
-            if told.is_refused {
+            let update = ProgressUpdate { progress, audience: Audience::Owner, words, last_eviction };
+            let outcome = self.reporter.publish_and_report(&request, update, now).await?;
+            wake = earliest(wake, outcome.wake);
+            if outcome.is_refused {
                 wake = earliest(wake, now.checked_add(REFUSED).ok());
             }
         }
@@ -137,10 +137,10 @@ impl ImperativeReconciler {
         tracked.attempts.update(&seen.check);
         let mut next_step = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
         tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let (waits, awaits_room) = (next_step.wake.is_some(), tracked.attempts.awaits_room());
+        let (waits, awaits_disruption) = (next_step.wake.is_some(), tracked.attempts.awaits_disruption());
         let is_kept = tracked.attempts.is_kept_by_budgets();
         next_step.ask = next_step.ask && waiters.ask(key);
-        let reserves = waiters.is_asking(key) || (waits && awaits_room);
+        let reserves = waiters.is_asking(key) || (waits && awaits_disruption);
         if waits && is_kept {
             waiters.wait_for(key, &seen.check);
         } else {
@@ -169,7 +169,7 @@ impl ImperativeReconciler {
     pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
         let mut waiters = self.waiters.lock();
         // A request whose eviction was not sent has not used its disruption either.
-        let mut leaves_room = result.is_none();
+        let mut leaves_disruption = result.is_none();
         waiters.asked(key);
         if let Some((tracked, (result, check))) = waiters.get_mut(key).zip(result) {
             if result.blocks() {
@@ -177,7 +177,7 @@ impl ImperativeReconciler {
                 // would stay forever.
                 self.metrics.failed_for(key, &tracked.pod);
             }
-            leaves_room = result.leaves_room();
+            leaves_disruption = result.leaves_disruption();
             let (is_taken, budget, now) =
                 (result == EvictionResult::Accepted, check.budget().cloned(), clock::now());
             tracked.attempts.learn(result, check, now);
@@ -186,7 +186,7 @@ impl ImperativeReconciler {
                 budget.into_iter().for_each(|budget| waiters.last_evictions.note(&budget, now));
             }
         }
-        let next = if leaves_room { waiters.reserve_disruption(key, None) } else { None };
+        let next = if leaves_disruption { waiters.reserve_disruption(key, None) } else { None };
         drop(waiters);
         self.wake_next(next);
         self.queue.add(key.clone());
@@ -213,8 +213,8 @@ impl ImperativeReconciler {
 }
 
 #[cfg(test)]
-#[path = "room_tests.rs"]
-mod room_tests;
-#[cfg(test)]
 #[path = "reconciler_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "woken_tests.rs"]
+mod woken_tests;

@@ -153,7 +153,7 @@ pub(super) fn several() -> (u16, Value) {
     )
 }
 
-pub(super) fn no_room() -> (u16, Value) {
+pub(super) fn no_disruption() -> (u16, Value) {
     let (code, mut body) = failure(429, "TooManyRequests");
     body["details"] = json!({"causes": [{"reason": "DisruptionBudget", "message": "b needs 2"}]});
     (code, body)

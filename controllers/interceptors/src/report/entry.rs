@@ -29,7 +29,7 @@ pub struct ProgressReport {
     /// What keeps it from evicting the pod. Its time is not used: the entry has its own.
     pub blocked: Option<Blocked>,
     /// What blocked at the time of the owner's last event, whether it still blocks or not; without the time.
-    pub told: Option<Blocked>,
+    pub last_blocked: Option<Blocked>,
 }
 
 impl ProgressReport {
@@ -61,10 +61,11 @@ pub fn entry(
         .blocked
         .clone()
         .map(|blocked| Blocked { since_time: Some(since(old, &blocked, now)), ..blocked });
-    if let Some(told) = &progress.told {
-        let last = old.last_blocked.as_deref().filter(|last| is_same_state(last, told));
+    if let Some(last_blocked) = &progress.last_blocked {
+        let last = old.last_blocked.as_deref().filter(|last| is_same_state(last, last_blocked));
         let since_time = last.or(entry.blocked.as_ref()).and_then(|blocked| blocked.since_time);
-        entry.last_blocked = Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..told.clone() }));
+        entry.last_blocked =
+            Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..last_blocked.clone() }));
     }
     // A time in the past may stay in the entry, but may not be set.
     let expected = progress.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
@@ -225,16 +226,16 @@ mod tests {
     fn what_the_owner_was_told_stays_when_nothing_blocks_any_more() {
         let queued = entry(&started(), &refused("b", "m"), at(5)).unwrap();
         assert_eq!(queued.last_blocked, None);
-        let told = ProgressReport { told: refused("b", "m").blocked, ..refused("b", "m") };
-        let entry_of_told = entry(&queued, &told, at(65)).unwrap();
-        assert_eq!(entry_of_told.last_blocked.as_deref(), queued.blocked.as_ref());
-        assert_eq!(entry(&entry_of_told, &told, at(66)), None);
-        let mut other_state = told.clone();
+        let published = ProgressReport { last_blocked: refused("b", "m").blocked, ..refused("b", "m") };
+        let published_entry = entry(&queued, &published, at(65)).unwrap();
+        assert_eq!(published_entry.last_blocked.as_deref(), queued.blocked.as_ref());
+        assert_eq!(entry(&published_entry, &published, at(66)), None);
+        let mut other_state = published.clone();
         other_state.blocked.as_mut().unwrap().state = "ShortNow".into();
-        let in_other_state = entry(&entry_of_told, &other_state, at(67)).unwrap();
-        assert_eq!(in_other_state.last_blocked, entry_of_told.last_blocked, "as it was told");
-        let free = entry(&entry_of_told, &progress("accepted"), at(67)).unwrap();
-        assert_eq!((free.blocked.as_ref(), &free.last_blocked), (None, &entry_of_told.last_blocked));
+        let in_other_state = entry(&published_entry, &other_state, at(67)).unwrap();
+        assert_eq!(in_other_state.last_blocked, published_entry.last_blocked, "as it was published");
+        let free = entry(&published_entry, &progress("accepted"), at(67)).unwrap();
+        assert_eq!((free.blocked.as_ref(), &free.last_blocked), (None, &published_entry.last_blocked));
         assert_eq!(decline(&free, "none of ours".into(), at(68)).unwrap().last_blocked, free.last_blocked);
     }
 

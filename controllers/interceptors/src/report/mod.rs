@@ -9,4 +9,4 @@ mod reporter;
 pub(crate) use ending_pod::{gone, terminating};
 pub(crate) use entry::{ProgressReport, REFUSED};
 pub(crate) use owner_notice::STANDSTILL;
-pub(crate) use reporter::{Audience, ProgressNews, ReportOutcome, Reporter, at, earliest};
+pub(crate) use reporter::{Audience, ProgressUpdate, ReportOutcome, Reporter, at, earliest};

@@ -26,7 +26,7 @@ struct BlockedSince {
     reason: String,
     name: String,
     since: Timestamp,
-    is_told: bool,
+    is_published: bool,
 }
 
 /// The event to publish now.
@@ -53,12 +53,12 @@ impl OwnerNotice {
             reason: last.reason.clone(),
             name: last.name.clone(),
             since: Timestamp::MIN,
-            is_told: true,
+            is_published: true,
         });
         Self { now, last }
     }
 
-    /// What the owner's last event was about, in the state that it had then.
+    /// What the owner's last event was about, as it was then.
     pub(crate) fn last(&self) -> Option<&Blocked> {
         self.last.as_ref()
     }
@@ -72,8 +72,8 @@ impl OwnerNotice {
         now: Timestamp,
     ) -> OwnerEvent {
         let Some(blocked) = blocked else {
-            let knew = self.now.take().is_some_and(|cause| cause.is_told);
-            return if knew { OwnerEvent::Unblocked } else { OwnerEvent::Nothing };
+            let was_published = self.now.take().is_some_and(|cause| cause.is_published);
+            return if was_published { OwnerEvent::Unblocked } else { OwnerEvent::Nothing };
         };
         let is_same = |cause: &BlockedSince| (&cause.reason, &cause.name) == (&blocked.reason, &blocked.name);
         let cause = match self.now.take().filter(is_same) {
@@ -82,11 +82,11 @@ impl OwnerNotice {
                 reason: blocked.reason.clone(),
                 name: blocked.name.clone(),
                 since: now,
-                is_told: false,
+                is_published: false,
             },
         };
         let cause = self.now.insert(cause);
-        if cause.is_told {
+        if cause.is_published {
             return OwnerEvent::Nothing;
         }
         let stands_since = last_eviction.map_or(cause.since, |at| at.max(cause.since));
@@ -94,7 +94,7 @@ impl OwnerNotice {
         if now < due && !lasts(blocked) {
             return OwnerEvent::Later(due);
         }
-        cause.is_told = true;
+        cause.is_published = true;
         self.last = Some(blocked.clone());
         OwnerEvent::Blocked
     }

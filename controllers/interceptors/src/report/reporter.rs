@@ -54,7 +54,7 @@ pub(crate) enum Audience {
 
 /// Progress, with what the events about it need.
 #[derive(Clone, Debug)]
-pub(crate) struct ProgressNews {
+pub(crate) struct ProgressUpdate {
     /// The content of the entry.
     pub(crate) progress: ProgressReport,
     /// Who gets events about it.
@@ -65,7 +65,7 @@ pub(crate) struct ProgressNews {
     pub(crate) last_eviction: Option<Timestamp>,
 }
 
-impl ProgressNews {
+impl ProgressUpdate {
     /// Progress whose events contain its message.
     pub(crate) fn of(progress: ProgressReport, audience: Audience) -> Self {
         Self { progress, audience, words: None, last_eviction: None }
@@ -101,17 +101,17 @@ impl Reporter {
     pub(crate) async fn publish_and_report(
         &self,
         request: &EvictionRequest,
-        news: ProgressNews,
+        update: ProgressUpdate,
         now: Timestamp,
     ) -> Result<ReportOutcome, CallError> {
-        let ProgressNews { mut progress, audience, words, last_eviction } = news;
-        let tell = self.remember(request, |memory| {
+        let ProgressUpdate { mut progress, audience, words, last_eviction } = update;
+        let event = self.remember(request, |memory| {
             let blocked = progress.blocked.as_ref().filter(|_| audience == Audience::Owner);
-            let tell = memory.notice.update(blocked, last_eviction, now);
-            progress.told = memory.notice.last().cloned();
-            tell
+            let event = memory.notice.update(blocked, last_eviction, now);
+            progress.last_blocked = memory.notice.last().cloned();
+            event
         });
-        let later = self.record(request, tell, words.as_ref().unwrap_or(&progress.message), &progress);
+        let later = self.publish(request, event, words.as_ref().unwrap_or(&progress.message), &progress);
         let reported = self.report(request, progress, now).await?;
         Ok(ReportOutcome { wake: earliest(later, reported.wake), ..reported })
     }
@@ -133,15 +133,15 @@ impl Reporter {
     /// Publishes an event: one about what blocks, on the request and on the pod, for its owner; one that
     /// nothing blocks any more, on the request alone, because the pod leaves then. Returns when an event is
     /// due later.
-    fn record(
+    fn publish(
         &self,
         request: &EvictionRequest,
-        tell: OwnerEvent,
+        event: OwnerEvent,
         words: &str,
         progress: &ProgressReport,
     ) -> Option<Timestamp> {
         let recorder = &self.context.recorder;
-        match tell {
+        match event {
             OwnerEvent::Nothing => {}
             OwnerEvent::Later(at) => return Some(at),
             OwnerEvent::Blocked => {

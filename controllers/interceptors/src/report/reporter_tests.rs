@@ -31,15 +31,15 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
     let reporter = reporter(&context);
     let stale = request();
     reporter
-        .publish_and_report(&stale, ProgressNews::of(progress("one"), Audience::Readers), at_second(0))
+        .publish_and_report(&stale, ProgressUpdate::of(progress("one"), Audience::Readers), at_second(0))
         .await
         .unwrap();
     reporter
-        .publish_and_report(&stale, ProgressNews::of(progress("two"), Audience::Readers), at_second(5))
+        .publish_and_report(&stale, ProgressUpdate::of(progress("two"), Audience::Readers), at_second(5))
         .await
         .unwrap();
     reporter
-        .publish_and_report(&stale, ProgressNews::of(progress("two"), Audience::Readers), at_second(6))
+        .publish_and_report(&stale, ProgressUpdate::of(progress("two"), Audience::Readers), at_second(6))
         .await
         .unwrap();
     let sent = sent.lock().clone();
@@ -55,7 +55,7 @@ async fn what_was_refused_is_forgotten_and_tried_again_soon() {
     let context = context(|_, _, _| failure(422, "Invalid"));
     let reporter = reporter(&context);
     let outcome = reporter
-        .publish_and_report(&request(), ProgressNews::of(progress("one"), Audience::Readers), at_second(0))
+        .publish_and_report(&request(), ProgressUpdate::of(progress("one"), Audience::Readers), at_second(0))
         .await
         .unwrap();
     assert!(outcome.is_refused && outcome.wake.is_none());
@@ -73,7 +73,7 @@ async fn a_report_waits_for_the_interval_and_the_last_one_does_not() {
     let reporter = Reporter::new(context, NAME, Duration::from_secs(100));
     let tell = async |progress| {
         let told = reporter
-            .publish_and_report(&request(), ProgressNews::of(progress, Audience::Readers), at_second(0))
+            .publish_and_report(&request(), ProgressUpdate::of(progress, Audience::Readers), at_second(0))
             .await;
         told.unwrap().wake.unwrap_or_default() < at_second(101)
     };

@@ -61,7 +61,7 @@ impl BlockCause {
 
     /// Returns the cause with an addition that is never cut, and so must be of bounded length.
     pub(super) fn with_note(mut self, note: String) -> Self {
-        self.text.events.push(note);
+        self.text.notes.push(note);
         self
     }
 

@@ -94,7 +94,7 @@ impl Blockers {
             self.nodes.insert((*node).to_owned(), blockers);
         }
         self.unexplained = silent;
-        self.owners.end_look();
+        self.owners.end_check();
     }
 
     /// The blockers on a node of pods up to a type, and how many there are. Returned are those that have

@@ -24,7 +24,7 @@ const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owners {
     /// Whether all pods have been checked once since the start.
-    has_looked: bool,
+    has_checked_all: bool,
 }
 
 impl Owners {
@@ -37,9 +37,9 @@ impl Owners {
         before: Option<&ShownBlocker>,
         decision: &mut MaintenanceDecision,
     ) {
-        let is_told = before.is_some_and(|before| before.has_published(why));
-        let Some(cause) = why.for_owner.filter(|_| !is_told) else { return };
-        if self.has_looked || !was_told(view, pod, cause) {
+        let is_published = before.is_some_and(|before| before.has_published(why));
+        let Some(cause) = why.for_owner.filter(|_| !is_published) else { return };
+        if self.has_checked_all || !was_published(view, pod, cause) {
             let about = EventSubject::Eviction(pod.namespace.clone(), pod.uid.clone());
             let message = why.text.brief();
             decision.events.push(EventDraft {
@@ -53,8 +53,8 @@ impl Owners {
     }
 
     /// Records that all pods have been checked.
-    pub(super) fn end_look(&mut self) {
-        self.has_looked = true;
+    pub(super) fn end_check(&mut self) {
+        self.has_checked_all = true;
     }
 }
 
@@ -70,7 +70,7 @@ impl ShownBlocker {
 
 /// Whether the previous leader has published the event: the cause has existed for so long that it must have
 /// seen it.
-fn was_told(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
+fn was_published(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
     let Some(request) = view.world.request(pod) else { return false };
     let active = request.active_interceptor_status();
     let since = match cause {
@@ -80,6 +80,6 @@ fn was_told(view: &WorldView<'_>, pod: &Pod, cause: ForOwner) -> bool {
         }
         ForOwner::SaysBlocked => active.and_then(|active| active.blocked.as_ref()?.since_time),
     };
-    let told_by = since.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
-    told_by.is_some_and(|at| at <= view.now)
+    let published_by = since.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
+    published_by.is_some_and(|at| at <= view.now)
 }

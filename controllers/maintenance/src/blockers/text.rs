@@ -19,7 +19,7 @@ pub(crate) struct BlockerText {
     /// Text of another program, which may be wrong: it stands in quotes after the words.
     pub(crate) quoted: Option<String>,
     /// Additions. They are never cut, so each must be of bounded length.
-    pub(crate) events: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The heading of the guide that says what to do.
     pub(crate) heading: &'static str,
     /// The command that helps, after the words that introduce it.
@@ -29,7 +29,7 @@ pub(crate) struct BlockerText {
 impl BlockerText {
     /// Returns the message; `end`, if there is one, stands at its end in place of the command.
     pub(crate) fn message(&self, end: Option<&str>) -> String {
-        let mut tail: String = self.events.iter().map(|note| format!("; {note}")).collect();
+        let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
             tail.push_str(&format!(" {}", place(self.heading)));
         }
@@ -38,8 +38,8 @@ impl BlockerText {
             (None, Some((when, command))) => tail.push_str(&format!(". {when}: {command}")),
             (None, None) => {}
         }
-        let room = MAX_MESSAGE.saturating_sub(tail.chars().count()).max(LEAST_WORDS);
-        self.head(room) + &tail
+        let most = MAX_MESSAGE.saturating_sub(tail.chars().count()).max(LEAST_WORDS);
+        self.head(most) + &tail
     }
 
     /// The words alone, for an event.
@@ -48,13 +48,13 @@ impl BlockerText {
     }
 
     /// The words and the quotation, of which the latter is cut first.
-    fn head(&self, room: usize) -> String {
+    fn head(&self, most: usize) -> String {
         let words = plain(&self.words);
-        let words = cut_at_word(words.trim_end_matches('.'), room);
+        let words = cut_at_word(words.trim_end_matches('.'), most);
         let Some(quoted) = &self.quoted else { return words };
         let quoted = plain(quoted).replace('"', "'");
         // A space and two quotes.
-        let left = room.saturating_sub(words.chars().count() + 3);
+        let left = most.saturating_sub(words.chars().count() + 3);
         if left == 0 { words } else { format!("{words} \"{}\"", cut_at_word(&quoted, left)) }
     }
 }
@@ -83,9 +83,9 @@ mod tests {
     /// What was passed over and how often it was asked were cut away where the words were long.
     #[test]
     fn the_words_are_cut_and_nothing_behind_them() {
-        let events = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
+        let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
         let command = Some(("To go on now", "kubectl patch x".to_owned()));
-        let long = BlockerText { events, command, ..text(&"\u{e9}".repeat(4000)) };
+        let long = BlockerText { notes, command, ..text(&"\u{e9}".repeat(4000)) };
         let message = long.message(None);
         let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \
                    now: kubectl patch x";

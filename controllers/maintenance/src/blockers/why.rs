@@ -21,8 +21,8 @@ pub(crate) struct CauseContext<'m> {
     pub(crate) uncordon_conflicts: &'m UncordonConflicts,
 }
 
-/// Why a pod that is to leave does not, if anything explains it. The first cause wins: what the ones below it
-/// say is not true yet, or not any more.
+/// Why a pod that is to leave does not, if anything explains it. The causes are tried in order and the first that
+/// applies is returned, because those after it do not apply yet, or no longer.
 pub(super) fn why(
     view: &WorldView<'_>,
     pod: &Pod,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use drydock_api::meta::find_condition;
 use drydock_api::node_maintenance::{
     CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
-    PODS_WILL_BE_LOST, Stage, WORKLOADS_DRAINED,
+    NodeMaintenanceStage, PODS_WILL_BE_LOST, WORKLOADS_DRAINED,
 };
 use drydock_runtime::metrics::series::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
@@ -18,7 +18,12 @@ use crate::world::World;
 
 type Series = Family<Vec<(&'static str, String)>, Gauge>;
 
-const STAGES: [Stage; 4] = [Stage::Idle, Stage::Cordon, Stage::Drain, Stage::Complete];
+const STAGES: [NodeMaintenanceStage; 4] = [
+    NodeMaintenanceStage::Idle,
+    NodeMaintenanceStage::Cordon,
+    NodeMaintenanceStage::Drain,
+    NodeMaintenanceStage::Complete,
+];
 /// The conditions of a maintenance that have series; others could have any name.
 const CONDITIONS: [&str; 5] =
     [CORDONED, WORKLOADS_DRAINED, DRAINED, PODS_WILL_BE_LOST, EVICTED_PODS_UNSCHEDULABLE];
@@ -169,7 +174,7 @@ impl NextSeries {
     /// Adds the series of blockers; if there are too many, each maintenance gets about as many. Returns how
     /// many are left out.
     fn add_blocked(&mut self, world: &World, blockers: &Blockers) -> usize {
-        let drains = world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
+        let drains = world.maintenances.iter().filter(|m| m.spec.stage == NodeMaintenanceStage::Drain);
         let all = drains.flat_map(|m| {
             let nodes = m.status.node_statuses.iter().filter(|s| s.blocked_pods > 0);
             let name = m.metadata.name.as_str();

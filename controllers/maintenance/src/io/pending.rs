@@ -23,7 +23,7 @@ pub(crate) struct PendingWrites {
     /// When the write of a status was tried last.
     statuses_tried: HashMap<Task, Instant>,
     /// Tasks whose last write failed. Their queue tries them again with backoff, with the action that is
-    /// wanted then.
+    /// current then.
     failed: HashSet<Task>,
 }
 
@@ -34,7 +34,7 @@ struct Unseen {
 }
 
 impl PendingWrites {
-    /// Replaces the actions that wait by those that are wanted now. Returns the jobs to queue, each with a
+    /// Replaces the waiting actions by the current ones. Returns the jobs to queue, each with a
     /// delay. `seen` is the version of the task's object in the cache.
     pub(crate) fn replace(
         &mut self,
@@ -63,7 +63,7 @@ impl PendingWrites {
         queue
     }
 
-    /// Returns the present action of a task, which is tried now; none if nothing is wanted any more.
+    /// Returns the present action of a task, which is tried now; none if there is nothing left to do.
     pub(crate) fn begin(&mut self, task: &Task, now: Instant) -> Option<Action> {
         self.failed.remove(task);
         if matches!(task, Task::Status(_)) {

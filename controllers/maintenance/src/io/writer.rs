@@ -225,7 +225,7 @@ fn condition(condition: &NodeConditionChange) -> Value {
         "message": condition.message,
         "lastHeartbeatTime": now,
     });
-    if condition.turns {
+    if condition.status_changes {
         value["lastTransitionTime"] = now.into();
     }
     value

@@ -76,7 +76,7 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
     let mut sim = Sim::new(&["a", "b"]);
     sim.maintenance("m", "Drain", &["a", "b"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     refuse(&mut sim);
     let told: Vec<_> = sim.events.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
     let [node, maintenance] = told[..] else { panic!("{told:?}") };

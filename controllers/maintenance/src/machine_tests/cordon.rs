@@ -35,7 +35,7 @@ fn a_node_that_an_admin_cordoned_stays_cordoned_afterwards() {
     sim.maintenance("m", "Cordon", &["a", "b"]);
     sim.settle();
     assert_eq!(sim.cordon_of("b"), (true, Some(OTHERS)));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!((sim.cordon_of("a"), sim.cordon_of("b")), ((false, None), (true, None)));
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
@@ -48,7 +48,7 @@ fn idle_straight_to_complete_uncordons_whoever_cordoned() {
     sim.node("a", true);
     sim.maintenance("m", "Idle", &["a"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.cordon_of("a"), (false, None));
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
@@ -85,7 +85,7 @@ fn a_drain_that_nobody_saw_is_no_straight_completion() {
     let mut sim = Sim::new(&[]);
     sim.node("a", true);
     sim.maintenance("m", "Drain", &["a"]);
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.cordon_of("a"), (true, None));
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
@@ -151,12 +151,12 @@ fn the_end_of_a_maintenance_is_told_with_the_nodes_that_others_hold() {
     sim.maintenance("n", "Cordon", &nodes[..4]);
     sim.maintenance("o", "Cordon", &["b"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     let wanted = "The maintenance has ended; 4 nodes stay cordoned: a (for NodeMaintenance n), b (for NodeMaintenances n, o), c \
                   (for NodeMaintenance n), ...";
     assert_eq!(ended(&mut sim), wanted);
-    sim.stage("n", Stage::Complete);
-    sim.stage("o", Stage::Complete);
+    sim.stage("n", NodeMaintenanceStage::Complete);
+    sim.stage("o", NodeMaintenanceStage::Complete);
     assert_eq!(ended(&mut sim), "The maintenance has released its nodes");
 }
 
@@ -167,11 +167,11 @@ fn another_maintenance_keeps_the_node_cordoned() {
     sim.maintenance("m", "Cordon", &["a"]);
     sim.maintenance("n", "Cordon", &["a"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     assert_eq!(ended(&mut sim), "The maintenance has ended; node a stays cordoned for NodeMaintenance n");
     assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
-    sim.stage("n", Stage::Complete);
+    sim.stage("n", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.cordon_of("a"), (false, None));
 }

@@ -45,7 +45,7 @@ fn pending_and_evacuating_together_are_what_is_left() {
     let left: Vec<_> = node.left.iter().map(|left| (left.priority, left.count)).collect();
     assert_eq!(left, [(10, 1), (i32::MAX, 1)]);
     assert_eq!(node.drain_message, "Evacuating");
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     let node = &sim.status("m").node_statuses[0];
     let counts = (node.pods_pending_evacuation, node.pods_evacuating);
@@ -78,7 +78,7 @@ fn drained_turns_false_again_when_a_counted_pod_appears_and_freezes_at_complete(
     sim.pod("a", "p", &json!({}));
     sim.settle();
     assert_eq!(sim.drained("m"), pair("False", "Draining"));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.drained("m"), pair("False", "Canceled"));
     assert!(sim.requested().is_empty(), "requests are withdrawn when pods are left");
@@ -89,7 +89,7 @@ fn a_true_drained_stays_true_at_complete() {
     let mut sim = Sim::new(&["a"]);
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.pod("a", "p", &json!({}));
     sim.settle();
     assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
@@ -120,11 +120,11 @@ fn one_requester_entry_serves_overlapping_maintenances_until_the_last_ends() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.maintenance("n", "Drain", &["a"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.requested(), ["p"]);
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
-    sim.stage("n", Stage::Complete);
+    sim.stage("n", NodeMaintenanceStage::Complete);
     sim.settle();
     assert!(sim.requested().is_empty());
 }
@@ -267,7 +267,7 @@ fn an_idle_maintenance_of_many_nodes_is_written_seldom_and_one_that_is_over_neve
     sim.pod("n001", "last", &json!({}));
     let decision = step(&sim.world, &mut sim.memory, sim.now, &sim.config);
     assert!(decision.wake.is_some_and(|at| at > sim.now), "what is left is written when the rest is over");
-    sim.stage("idle", Stage::Cordon);
+    sim.stage("idle", NodeMaintenanceStage::Cordon);
     assert!(sim.step().contains_key(&Task::Status("idle".into())), "a change of its own is written at once");
 }
 
@@ -302,7 +302,7 @@ fn the_status_that_says_drained_counts_every_node() {
     sim.remove_pod("p");
     sim.settle_but(&Task::Conditions("b".to_owned()));
     assert_eq!((sim.drained("m"), sim.status("m").drained_nodes), (pair("True", "AllPodsTerminated"), 2));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.status("m").drained_nodes, 2);
 }

@@ -44,7 +44,7 @@ fn nodes_that_go_after_they_were_drained_count_as_drained() {
         sim.memory = MachineMemory::default();
         sim.settle();
         assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
-        sim.stage("m", Stage::Complete);
+        sim.stage("m", NodeMaintenanceStage::Complete);
         sim.settle();
         assert_eq!((sim.drained("m"), sim.status("m").drained_nodes), (pair("True", "AllPodsTerminated"), 2));
     }
@@ -88,7 +88,7 @@ fn a_node_that_goes_undrained_keeps_drained_false_and_stays_in_the_status() {
         sim.remove_node("a");
         sim.settle();
         assert_eq!(sim.drained("m"), pair("False", "NoNodesSelected"));
-        sim.stage("m", Stage::Complete);
+        sim.stage("m", NodeMaintenanceStage::Complete);
         sim.settle();
         assert_eq!(sim.drained("m"), pair("False", "Canceled"));
     }
@@ -249,7 +249,7 @@ fn nodes_that_went_before_the_drain_began_are_not_missed() {
     sim.settle();
     assert_eq!(names(&sim), ["a", "b"]);
     sim.remove_node("b");
-    sim.stage("m", Stage::Drain);
+    sim.stage("m", NodeMaintenanceStage::Drain);
     sim.settle();
     assert_eq!((sim.drained("m"), names(&sim)), (pair("True", "AllPodsTerminated"), vec!["a"]));
 }

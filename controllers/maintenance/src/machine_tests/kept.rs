@@ -49,7 +49,7 @@ fn a_kept_request_is_in_no_count_and_keeps_nothing_from_its_end() {
     assert_eq!(sim.drained("m").map(|(status, _)| status).as_deref(), Some("True"));
     let node = &sim.status("m").node_statuses[0];
     assert_eq!((node.pods_evacuating, node.pods_pending_evacuation, node.blocked_pods), (0, 0, 0));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty(), "the end does not wait for it");
     assert_eq!(sim.requested(), ["p"]);
@@ -73,7 +73,7 @@ fn it_is_kept_when_the_maintenance_is_gone_and_another_manager_leads() {
 fn a_kept_request_of_a_pod_that_has_ended_does_not_keep_the_finalizer() {
     let mut sim = evicted_after_an_interceptor();
     sim.pod("a", "p", &json!({ "status": { "phase": "Succeeded" } }));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
     assert_eq!(sim.requested(), ["p"]);
@@ -96,7 +96,7 @@ fn a_request_that_was_canceled_is_not_kept() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     sim.request("p", |r| r.status.processed_interceptors.push("saver.example.com".to_owned()));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert!(sim.requested().is_empty());
 }

@@ -27,7 +27,7 @@ fn each_step_is_told_once_and_in_order_also_by_a_new_manager() {
     sim.maintenance("m", "Cordon", &["a", "b"]);
     sim.settle();
     assert_eq!(told(&sim), [("Cordoned", "All 2 selected nodes are unschedulable")]);
-    sim.stage("m", Stage::Drain);
+    sim.stage("m", NodeMaintenanceStage::Drain);
     sim.settle();
     sim.memory = MachineMemory::default();
     sim.change_node("a", |node| node.unschedulable = false);
@@ -259,7 +259,7 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
             let pod = of_set(&sim);
             sim.pod("a", "d2", &pod);
         }
-        sim.stage("m", Stage::Complete);
+        sim.stage("m", NodeMaintenanceStage::Complete);
         sim.settle();
         let told = ["All pods have left the node", "All pods have left node a"];
         assert_eq!(drained(&sim), if is_back { vec![] } else { told.to_vec() });

@@ -8,7 +8,6 @@ mod awaiting_cordon;
 mod blockers;
 mod conditions;
 mod cordon;
-mod cordoned;
 mod drain;
 mod gone;
 mod kept;
@@ -19,9 +18,9 @@ mod outcomes;
 mod properties;
 mod reasons;
 mod returns;
-mod room;
 mod silent;
 mod static_pods;
+mod status_too_large;
 mod strays;
 mod types;
 mod types_recorded;
@@ -36,7 +35,8 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::node_maintenance::{
-    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
+    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStage, NodeMaintenanceStatus, PodReference, PodType,
+    StageStatus,
 };
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Node, ObjectChange, Pod};
@@ -161,7 +161,7 @@ impl Sim {
         *slot = Arc::new(maintenance);
     }
 
-    fn stage(&mut self, name: &str, stage: Stage) {
+    fn stage(&mut self, name: &str, stage: NodeMaintenanceStage) {
         self.change(name, |m| {
             m.spec.stage = stage;
             m.status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });

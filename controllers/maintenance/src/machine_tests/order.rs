@@ -73,7 +73,7 @@ fn a_maintenance_that_leaves_a_node_shows_its_targets_until_the_others_do() {
     let second = Task::Status("second".into());
     sim.settle_but(&second);
     assert_eq!(sim.requested(), ["high"], "the first one's status shows it");
-    sim.stage("first", Stage::Complete);
+    sim.stage("first", NodeMaintenanceStage::Complete);
     sim.settle_but(&second);
     assert!(!sim.world.maintenances[0].metadata.finalizers.is_empty());
     sim.settle();
@@ -100,7 +100,7 @@ fn a_maintenance_is_released_when_another_shows_targets_that_include_its_own_how
         sim.maintenance_with("first", "Drain", plan(&narrow), &["a"]);
         sim.maintenance_with("second", "Drain", plan(&other), &["a"]);
         sim.settle();
-        sim.stage("first", Stage::Complete);
+        sim.stage("first", NodeMaintenanceStage::Complete);
         sim.settle();
         assert_eq!(sim.world.maintenances[0].metadata.finalizers, [""; 0], "{other}");
         assert_eq!(sim.requested(), ["stays"]);
@@ -113,7 +113,7 @@ fn a_maintenance_that_comes_after_another_has_ended_begins_at_its_first_entry() 
     let mut sim = Sim::new(&["a"]);
     sim.maintenance("first", "Drain", &["a"]);
     sim.settle();
-    sim.stage("first", Stage::Complete);
+    sim.stage("first", NodeMaintenanceStage::Complete);
     sim.settle_but(&Task::Finalizer("first".into()));
     sim.pod("a", "low", &json!({}));
     sim.pod("a", "high", &json!({ "spec": { "priority": 500 } }));
@@ -157,7 +157,7 @@ fn a_fast_forward_is_told_again_while_the_drain_lasts() {
         sim.settle();
         assert_eq!(told(&sim), times);
     }
-    sim.stage("young", Stage::Complete);
+    sim.stage("young", NodeMaintenanceStage::Complete);
     sim.now += jiff::SignedDuration::from_mins(30);
     sim.settle();
     assert_eq!(told(&sim), 3);

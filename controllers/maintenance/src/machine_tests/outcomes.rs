@@ -57,8 +57,8 @@ fn a_request_that_is_gone_with_its_pod_counts_as_evicted() {
 #[test]
 fn what_is_withdrawn_at_complete_counts_as_canceled() {
     let mut sim = draining(&["p", "q"]);
-    sim.stage("m", Stage::Complete);
-    sim.stage("n", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
+    sim.stage("n", NodeMaintenanceStage::Complete);
     // The status of the end comes first.
     sim.store_statuses();
     sim.store_statuses();

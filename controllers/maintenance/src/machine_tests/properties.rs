@@ -11,7 +11,7 @@ const NAMES: [&str; 3] = ["m0", "m1", "m2"];
 #[derive(Clone, Debug)]
 enum Event {
     /// A maintenance goes on to this stage, if it is further; it is made, if it is not there.
-    Stage { maintenance: usize, stage: Stage, nodes: Vec<usize> },
+    Stage { maintenance: usize, stage: NodeMaintenanceStage, nodes: Vec<usize> },
     /// A maintenance selects other nodes.
     Select { maintenance: usize, nodes: Vec<usize> },
     /// A new pod, on whatever node.
@@ -27,8 +27,13 @@ fn nodes() -> impl Strategy<Value = Vec<usize>> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let stage =
-        prop::sample::select(vec![Stage::Idle, Stage::Cordon, Stage::Drain, Stage::Drain, Stage::Complete]);
+    let stage = prop::sample::select(vec![
+        NodeMaintenanceStage::Idle,
+        NodeMaintenanceStage::Cordon,
+        NodeMaintenanceStage::Drain,
+        NodeMaintenanceStage::Drain,
+        NodeMaintenanceStage::Complete,
+    ]);
     let index = 0..NAMES.len();
     prop_oneof![
         3 => (index.clone(), stage, nodes()).prop_map(|(maintenance, stage, nodes)| Event::Stage { maintenance, stage, nodes }),
@@ -81,16 +86,19 @@ fn check(sim: &Sim) {
     let selects = |m: &NodeMaintenance, node: &str| crate::world::selects(m, &sim.world.nodes[node]);
     let all = || sim.world.maintenances.iter();
     for node in NODES {
-        let stage =
-            all().filter(|m| selects(m, node)).map(|m| m.spec.stage).filter(|s| *s != Stage::Complete).max();
-        let held = matches!(stage, Some(Stage::Cordon | Stage::Drain));
+        let stage = all()
+            .filter(|m| selects(m, node))
+            .map(|m| m.spec.stage)
+            .filter(|s| *s != NodeMaintenanceStage::Complete)
+            .max();
+        let held = matches!(stage, Some(NodeMaintenanceStage::Cordon | NodeMaintenanceStage::Drain));
         let (unschedulable, by) = sim.cordon_of(node);
         assert_eq!(by.is_some(), held, "{node}");
         assert!(unschedulable || !held, "{node} is held and schedulable");
         for pod in &sim.world.pods[node] {
             let asked = sim.requested().contains(&pod.name);
             assert!(
-                !asked || stage == Some(Stage::Drain),
+                !asked || stage == Some(NodeMaintenanceStage::Drain),
                 "{} is asked to leave {node} in {stage:?}",
                 pod.name
             );
@@ -98,7 +106,7 @@ fn check(sim: &Sim) {
         let drained = sim.condition(node, DRAINED).is_some_and(|(status, ..)| status == "True");
         assert!(!drained || sim.world.pods[node].is_empty(), "{node} is called drained");
     }
-    for maintenance in all().filter(|m| m.spec.stage == Stage::Drain) {
+    for maintenance in all().filter(|m| m.spec.stage == NodeMaintenanceStage::Drain) {
         let left = NODES.iter().filter(|n| selects(maintenance, n)).any(|n| !sim.world.pods[*n].is_empty());
         let drained = sim.drained(&maintenance.metadata.name).is_some_and(|(status, _)| status == "True");
         assert_eq!(drained, !left, "{}", maintenance.metadata.name);
@@ -117,9 +125,9 @@ proptest! {
         // A maintenance that goes straight from Idle to Complete makes its nodes schedulable, whoever cordoned them.
         let mut never_started_nodes = false;
         for (number, event) in events.into_iter().enumerate() {
-            if let Event::Stage { maintenance, stage: Stage::Complete, .. } = &event {
+            if let Event::Stage { maintenance, stage: NodeMaintenanceStage::Complete, .. } = &event {
                 let before = sim.world.maintenances.iter().find(|m| m.metadata.name == NAMES[*maintenance]);
-                never_started_nodes |= before.is_none_or(|m| m.spec.stage == Stage::Idle);
+                never_started_nodes |= before.is_none_or(|m| m.spec.stage == NodeMaintenanceStage::Idle);
             }
             apply(&mut sim, event, number);
             sim.settle();
@@ -127,14 +135,14 @@ proptest! {
         }
         let names: Vec<String> = sim.world.maintenances.iter().map(|m| m.metadata.name.clone()).collect();
         for name in &names {
-            let idle = sim.world.maintenances.iter().any(|m| m.metadata.name == *name && m.spec.stage == Stage::Idle);
+            let idle = sim.world.maintenances.iter().any(|m| m.metadata.name == *name && m.spec.stage == NodeMaintenanceStage::Idle);
             if !idle {
-                sim.stage(name, Stage::Complete);
+                sim.stage(name, NodeMaintenanceStage::Complete);
             }
         }
         sim.settle();
         prop_assert!(sim.requested().is_empty());
-        for maintenance in sim.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Complete) {
+        for maintenance in sim.world.maintenances.iter().filter(|m| m.spec.stage == NodeMaintenanceStage::Complete) {
             prop_assert!(maintenance.metadata.finalizers.is_empty(), "{}", maintenance.metadata.name);
         }
         for (node, cordoned) in NODES.iter().zip(&cordoned) {

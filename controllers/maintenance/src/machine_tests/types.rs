@@ -88,7 +88,7 @@ fn what_only_the_maintenance_that_ends_has_asked_for_is_withdrawn_and_it_is_rele
     sim.settle();
     assert_eq!(sim.requested(), ["agent-a"]);
     assert_eq!(sim.drained("short"), pair("True", "AllPodsTerminated"));
-    sim.stage("long", Stage::Complete);
+    sim.stage("long", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(sim.requested(), Vec::<String>::new());
     let long = sim.world.maintenances.iter().find(|m| m.metadata.name == "long").unwrap();
@@ -121,7 +121,7 @@ fn workloads_drained_has_every_edge_of_drained() {
     sim.maintenance("m", "Cordon", &["a"]);
     sim.settle();
     assert_eq!(workloads(&sim, "m"), None, "absent before Drain");
-    sim.stage("m", Stage::Drain);
+    sim.stage("m", NodeMaintenanceStage::Drain);
     sim.settle();
     assert_eq!(workloads(&sim, "m"), pair("False", "Draining"));
     let message = sim.says("m", WORKLOADS_DRAINED).unwrap().2;
@@ -141,7 +141,7 @@ fn workloads_drained_has_every_edge_of_drained() {
     sim.maintenance("none", "Drain", &["z"]);
     sim.settle();
     assert_eq!(workloads(&sim, "none"), pair("False", "NoNodesSelected"));
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(workloads(&sim, "m"), pair("False", "Canceled"), "frozen at Complete");
 }
@@ -152,7 +152,7 @@ fn workloads_drained_stays_true_at_complete() {
     sim.pod("a", "agent-a", &agent());
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!(
         (workloads(&sim, "m"), sim.drained("m")),

@@ -80,7 +80,7 @@ fn at_complete_it_says_that_nobody_follows_it() {
     sim.now += SignedDuration::from_secs(60);
     sim.settle();
     assert_eq!(condition(&sim).unwrap().0, "True");
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     let (status, reason, message) = sim.says("m", EVICTED_PODS_UNSCHEDULABLE).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "Completed"));

@@ -255,7 +255,7 @@ fn our_requester_that_others_put_back_does_not_keep_a_maintenance_from_its_end()
     };
     sim.request("p", |r| r.spec.requesters = names(&["r.example.com", REQUESTER]));
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     for _ in 0..10 {
         let actions = sim.step();
         actions.into_iter().for_each(|(task, action)| sim.carry_out(&task, action));
@@ -267,7 +267,7 @@ fn our_requester_that_others_put_back_does_not_keep_a_maintenance_from_its_end()
     sim.request("p", |r| r.spec.requesters = names(&["r.example.com"]));
     sim.settle();
     assert_eq!(sim.requested(), ["p"], "another maintenance asks for it");
-    sim.stage("n", Stage::Complete);
+    sim.stage("n", NodeMaintenanceStage::Complete);
     sim.settle();
     assert!(sim.requested().is_empty(), "and withdraws");
 }
@@ -280,7 +280,7 @@ fn requests_that_are_made_after_the_end_do_not_keep_a_maintenance_from_it() {
     sim.pod("a", "p", &json!({}));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     for second in 1..10 {
         sim.now += SignedDuration::from_secs(second);
         let actions = sim.step();

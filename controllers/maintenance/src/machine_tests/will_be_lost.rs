@@ -30,7 +30,7 @@ fn it_can_be_read_before_the_drain_and_names_five_pods() {
     sim.maintenance("m", "Idle", &["a"]);
     sim.settle();
     assert_eq!(sim.says("m", PODS_WILL_BE_LOST), None);
-    sim.stage("m", Stage::Cordon);
+    sim.stage("m", NodeMaintenanceStage::Cordon);
     sim.settle();
     let (status, reason, message) = sim.says("m", PODS_WILL_BE_LOST).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("True", "PodsOrDataWillBeLost"));
@@ -38,7 +38,7 @@ fn it_can_be_read_before_the_drain_and_names_five_pods() {
                   emptyDir volume, whose data is lost";
     assert_eq!(message, wanted);
     assert_eq!(told(&sim), Vec::<&str>::new(), "nothing leaves before Drain");
-    sim.stage("m", Stage::Drain);
+    sim.stage("m", NodeMaintenanceStage::Drain);
     sim.settle();
     assert_eq!(told(&sim), [wanted]);
 }
@@ -101,7 +101,7 @@ fn at_complete_pods_that_are_there_stay() {
     sim.maintenance("straight", "Idle", &["a"]);
     sim.settle();
     assert_eq!(sim.says("m", PODS_WILL_BE_LOST).unwrap().0, "True");
-    ["m", "straight"].into_iter().for_each(|name| sim.stage(name, Stage::Complete));
+    ["m", "straight"].into_iter().for_each(|name| sim.stage(name, NodeMaintenanceStage::Complete));
     sim.settle();
     let (status, reason, message) = sim.says("m", PODS_WILL_BE_LOST).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "Completed"));

@@ -147,7 +147,7 @@ fn a_request_that_a_finalizer_keeps_does_not_keep_a_maintenance_from_its_end() {
         r.metadata.deletion_timestamp = Some(now);
         r.metadata.finalizers = vec!["x.example.com/y".to_owned()];
     });
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert!(sim.requested().is_empty() && sim.world.maintenances[0].metadata.finalizers.is_empty());
 }
@@ -156,7 +156,7 @@ fn a_request_that_a_finalizer_keeps_does_not_keep_a_maintenance_from_its_end() {
 #[test]
 fn what_a_maintenance_withdraws_itself_is_no_failure() {
     let mut sim = draining();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     sim.request("p", |r| r.status.conditions = conditions("Canceled", "NoRequesters", ""));
     sim.maintenance("n", "Drain", &["a"]);
@@ -168,7 +168,7 @@ fn what_a_maintenance_withdraws_itself_is_no_failure() {
 #[test]
 fn a_withdrawal_of_ours_that_is_seen_late_is_no_failure() {
     let mut sim = draining();
-    sim.stage("m", Stage::Complete);
+    sim.stage("m", NodeMaintenanceStage::Complete);
     let task = Task::Request("ns".into(), "uid-p".into());
     let withdraw = sim.step().remove(&task).unwrap();
     assert!(matches!(change_of(&withdraw), RequestChange::Withdraw { .. }));

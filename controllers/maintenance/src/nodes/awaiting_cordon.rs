@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use drydock_api::node_maintenance::Stage;
+use drydock_api::node_maintenance::NodeMaintenanceStage;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::text::quoted;
 use drydock_runtime::Node;
@@ -28,7 +28,7 @@ pub(crate) struct AwaitingCordon {
     /// Since when each has been there without an attempt to cordon it.
     untried: HashMap<String, Timestamp>,
     /// The words of the refusals that have had an event.
-    told: HashMap<String, String>,
+    published: HashMap<String, String>,
 }
 
 impl AwaitingCordon {
@@ -55,7 +55,8 @@ impl AwaitingCordon {
         let mut waiting: HashSet<&str> =
             view.world.nodes.values().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage == Stage::Drain && nodes.iter().any(|n| young.contains(n.name.as_str()))
+            if maintenance.spec.stage == NodeMaintenanceStage::Drain
+                && nodes.iter().any(|n| young.contains(n.name.as_str()))
             {
                 waiting.extend(nodes.iter().map(|n| n.name.as_str()));
             }
@@ -67,9 +68,9 @@ impl AwaitingCordon {
     /// the finalizer: one event for each new refusal.
     fn publish(&mut self, view: &WorldView<'_>, decision: &mut MaintenanceDecision) {
         let refused = &view.world.refused;
-        self.told.retain(|node, _| refused.contains_key(node));
+        self.published.retain(|node, _| refused.contains_key(node));
         for (node, words) in refused {
-            if self.told.insert(node.clone(), words.clone()).as_ref() == Some(words) {
+            if self.published.insert(node.clone(), words.clone()).as_ref() == Some(words) {
                 continue;
             }
             let what = if view.is_held(node) { "unschedulable" } else { "schedulable again" };

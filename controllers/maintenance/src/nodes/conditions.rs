@@ -1,11 +1,11 @@
-//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for;
-//! and which nodes a live read has confirmed to be empty.
+//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if it is enabled.
+//! Also which nodes a live read has confirmed to be empty.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::maintenances::MaintenanceReference;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
@@ -29,14 +29,14 @@ pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let wanted = wanted(view, node, planned);
+        let desired = desired(view, node, planned);
         let remove: Vec<&str> = TYPES
             .into_iter()
-            .filter(|t| node.condition(t).is_some() && !wanted.iter().any(|w| w.type_ == *t))
+            .filter(|t| node.condition(t).is_some() && !desired.iter().any(|d| d.type_ == *t))
             .collect();
         let remove = if is_ours(node) { remove } else { Vec::new() };
         let set: Vec<NodeConditionChange> =
-            wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
+            desired.into_iter().filter(|d| d.status_changes || differs(node, d)).collect();
         if !set.is_empty() || !remove.is_empty() {
             // A live read is needed only if more is recorded than before.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
@@ -64,7 +64,8 @@ fn is_ours(node: &Node) -> bool {
     node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
 }
 
-fn wanted(
+/// The conditions of our types that a node should have.
+fn desired(
     view: &WorldView<'_>,
     node: &Arc<Node>,
     idle: &[&Arc<NodeMaintenance>],
@@ -74,7 +75,7 @@ fn wanted(
     let condition = |type_: &'static str, is: bool, message: String| {
         let status = if is { "True" } else { "False" };
         let same = is_ours(node) && node.condition(type_).is_some_and(|c| c.status == status);
-        NodeConditionChange { type_, status, reason: furthest.as_str(), message, turns: !same }
+        NodeConditionChange { type_, status, reason: furthest.as_str(), message, status_changes: !same }
     };
     let mut list = vec![condition(IN_PROGRESS, true, message(&holders))];
     if let Some(last) = view.last_type_on(&node.name) {
@@ -83,14 +84,14 @@ fn wanted(
         let stay = view.pods_on(&node.name).len() - left;
         let partly = if empty { None } else { empty_up_to(view, node, last) };
         let text = DrainedText { last, stay, empty: partly }.text();
-        let told = |of: &[&Arc<NodeMaintenance>]| cut(&format!("{text}: {}", message(of)), MAX_MESSAGE);
+        let naming = |of: &[&Arc<NodeMaintenance>]| cut(&format!("{text}: {}", message(of)), MAX_MESSAGE);
         let draining: Vec<_> = view.drains_of(&node.name).collect();
         let busy = |m: &&Arc<NodeMaintenance>| {
             !node.unschedulable || !view.pods_up_to(&node.name, m.spec.last_pod_type).is_empty()
         };
         let busy: Vec<_> = draining.iter().copied().filter(busy).collect();
-        let in_progress = told(if busy.is_empty() { &draining } else { &busy });
-        list.extend([condition(DRAINING, !empty, in_progress), condition(DRAINED, empty, told(&draining))]);
+        let in_progress = naming(if busy.is_empty() { &draining } else { &busy });
+        list.extend([condition(DRAINING, !empty, in_progress), condition(DRAINED, empty, naming(&draining))]);
     }
     list
 }
@@ -106,7 +107,9 @@ fn empty_up_to(view: &WorldView<'_>, node: &Node, last: PodType) -> Option<PodTy
 fn planned_on<'a>(view: &WorldView<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
     let mut on: HashMap<&str, Vec<_>> = HashMap::new();
     let all = view.world.maintenances.iter().zip(&view.selected).filter(|_| view.config.advertise_planned);
-    let idle = |m: &NodeMaintenance| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none();
+    let idle = |m: &NodeMaintenance| {
+        m.spec.stage == NodeMaintenanceStage::Idle && m.metadata.deletion_timestamp.is_none()
+    };
     for (maintenance, nodes) in all.filter(|(m, _)| idle(m)) {
         nodes.iter().for_each(|n| on.entry(n.name.as_str()).or_default().push(maintenance));
     }
@@ -117,9 +120,9 @@ fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditio
     if idle.is_empty() {
         return Vec::new();
     }
-    let turns = node.condition(PLANNED).is_none();
-    let (status, reason) = ("True", Stage::Idle.as_str());
-    vec![NodeConditionChange { type_: PLANNED, status, reason, message: message(idle), turns }]
+    let status_changes = node.condition(PLANNED).is_none();
+    let (status, reason) = ("True", NodeMaintenanceStage::Idle.as_str());
+    vec![NodeConditionChange { type_: PLANNED, status, reason, message: message(idle), status_changes }]
 }
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
@@ -129,9 +132,10 @@ fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
     cut(&all, MAX_MESSAGE)
 }
 
-fn differs(node: &Node, wanted: &NodeConditionChange) -> bool {
-    node.condition(wanted.type_)
-        .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
+fn differs(node: &Node, desired: &NodeConditionChange) -> bool {
+    node.condition(desired.type_).is_none_or(|c| {
+        c.status != desired.status || c.reason != desired.reason || c.message != desired.message
+    })
 }
 
 /// Names the pods up to a type in a message; empty if these are all pods.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage};
 use drydock_api::time::format_seconds;
 use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Node, UndoneByOthers};
@@ -16,7 +16,7 @@ use crate::{CORDONED_BY, OTHERS, OURS};
 /// Most maintenances that an event names.
 const NAMED: usize = 5;
 
-/// How often others made each node schedulable that is under maintenance.
+/// How often others made a node schedulable during its maintenance, by node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UncordonConflicts(HashMap<String, UndoneByOthers>);
 
@@ -80,11 +80,13 @@ fn release_never_started(never_started_nodes: &HashSet<&str>, node: &Arc<Node>) 
 /// was created in Complete, and for one that is being deleted: it may have been in any stage. The API server
 /// notes each stage in the write that sets it, so that no stage is missed however short it was.
 pub(crate) fn never_started(maintenance: &NodeMaintenance) -> bool {
-    let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
+    let was = |stages: &[NodeMaintenanceStage]| {
+        maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name))
+    };
     maintenance.is_ending()
         && maintenance.metadata.deletion_timestamp.is_none()
-        && was(&[Stage::Idle])
-        && !was(&[Stage::Cordon, Stage::Drain])
+        && was(&[NodeMaintenanceStage::Idle])
+        && !was(&[NodeMaintenanceStage::Cordon, NodeMaintenanceStage::Drain])
 }
 
 fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'static str>) -> Action {

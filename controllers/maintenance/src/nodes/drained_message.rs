@@ -38,9 +38,9 @@ pub(super) fn recorded(is_true: bool, message: &str) -> Option<PodType> {
     let Some(rest) = message.strip_prefix(SPEAKS) else { return is_true.then_some(PodType::Static) };
     let text = rest.split(": ").next().unwrap_or_default();
     let is_recorded = |last: &PodType| {
-        let told =
+        let names_type =
             text.strip_prefix(last.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(';'));
-        if is_true { told } else { text.ends_with(none_left(*last)) }
+        if is_true { names_type } else { text.ends_with(none_left(*last)) }
     };
     PodType::ALL.into_iter().find(is_recorded)
 }
@@ -60,15 +60,15 @@ mod tests {
     #[test]
     fn what_is_recorded_is_read_back_from_the_text() {
         for last in PodType::ALL {
-            let told = DrainedText { last, stay: 2, empty: None };
-            let message = told.text() + ": m (no pod of type Default is left: x)";
+            let drained = DrainedText { last, stay: 2, empty: None };
+            let message = drained.text() + ": m (no pod of type Default is left: x)";
             assert_eq!(
                 (recorded(true, &message), recorded(false, &message)),
                 (Some(last), None),
                 "{message}"
             );
             for empty in PodType::ALL.into_iter().filter(|empty| *empty < last) {
-                let message = DrainedText { empty: Some(empty), ..told }.text() + ": m";
+                let message = DrainedText { empty: Some(empty), ..drained }.text() + ": m";
                 assert_eq!(recorded(false, &message), Some(empty), "{message}");
             }
         }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage, WORKLOADS_DRAINED, node_selector,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType, WORKLOADS_DRAINED,
+    node_selector,
 };
 use drydock_api::text::number;
 use drydock_runtime::Node;
@@ -52,7 +53,7 @@ impl GoneNodes {
     pub(crate) fn update(&mut self, view: &WorldView<'_>, emptied: &ConfirmedEmpty) {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage == Stage::Drain {
+            if maintenance.spec.stage == NodeMaintenanceStage::Drain {
                 for last in BTreeSet::from([PodType::Default, maintenance.spec.last_pod_type]) {
                     let key = (maintenance.metadata.uid.clone(), last);
                     let mut tally = before.remove(&key).unwrap_or_else(|| recall(view, maintenance, last));
@@ -157,18 +158,18 @@ fn recall_all(view: &WorldView<'_>, maintenance: &NodeMaintenance, last: PodType
         undrained_unnamed: count(status.gone_nodes.undrained),
         ..GoneNodesTally::default()
     };
-    let (told, others): (Vec<_>, Vec<_>) =
+    let (undrained, others): (Vec<_>, Vec<_>) =
         status.node_statuses.iter().partition(|s| s.drain_message == LEFT_UNDRAINED);
-    tally.undrained_unnamed = tally.undrained_unnamed.saturating_sub(told.len());
+    tally.undrained_unnamed = tally.undrained_unnamed.saturating_sub(undrained.len());
     let is_there = |s: &NodeMaintenanceNodeStatus| view.world.nodes.contains_key(&s.node_ref.name);
     let (there, gone): (Vec<_>, Vec<_>) = others.into_iter().partition(|s| is_there(s));
     let were_drained = were_drained(view, maintenance, &there, &gone);
     let was_drained = |status: &NodeMaintenanceNodeStatus| {
-        let is_told = status.drain_message == LEFT_UNDRAINED;
+        let is_undrained = status.drain_message == LEFT_UNDRAINED;
         (last == PodType::Default && status.workloads_drained)
-            || (were_drained && !is_told && left_on(status) == 0)
+            || (were_drained && !is_undrained && left_on(status) == 0)
     };
-    for status in told.into_iter().filter(|s| !is_there(s)).chain(gone) {
+    for status in undrained.into_iter().filter(|s| !is_there(s)).chain(gone) {
         let (node, pods) = (&status.node_ref.name, left_on(status));
         if was_drained(status) {
             tally.has_gone_drained(node);

@@ -1,5 +1,5 @@
-//! The nodes that have left the cluster while one maintenance drained them, counted and, as far as a status
-//! has room, named.
+//! Counts the nodes that have left the cluster while one maintenance drained them, and names as many as fit into a
+//! status.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(crate) struct ChangesSince {
     pub(crate) lost: HashMap<(String, String), LostRequest>,
     /// The changes of our requests that count.
     pub(crate) steps: Vec<RequestTransition>,
-    /// How often others made each node schedulable that is under maintenance.
+    /// How often others made a node schedulable during its maintenance, by node.
     pub(crate) uncordoned: HashMap<String, usize>,
     /// Nodes that a live read has shown to have no pods up to a type.
     pub(crate) confirmed: HashSet<(String, PodType)>,
@@ -73,8 +73,8 @@ impl ObservedChanges {
     }
 }
 
-/// The node that others made schedulable while it was under maintenance; our own change would remove our
-/// annotation too. Between two plannings a node may be uncordoned and cordoned again.
+/// The node that others made schedulable during its maintenance: our own change would have removed our annotation
+/// too. Between two plannings a node may be uncordoned and cordoned again.
 pub(crate) fn uncordoned_by(change: &ObjectChange<Node>) -> Option<&Node> {
     let is_ours = |node: &&Arc<Node>| node.annotations.contains_key(CORDONED_BY);
     let old = change.old.as_ref().filter(is_ours)?;

@@ -87,13 +87,13 @@ impl RequestFailures {
         self.asked_again.retain(|uid, _| present.contains(uid.as_str()));
         for pod in pods() {
             let key = (pod.namespace.clone(), pod.uid.clone());
-            // Our requester in a request for another pod was never ours.
+            // Our requester in a request for another pod was put there by others.
             let lost = view.world.since.lost.get(&key).filter(|lost| lost.target == pod.name);
             if let Some(lost) = lost.filter(|lost| !self.withdrawn.contains_key(&lost.request)) {
                 let cause = if lost.deleted { FailureCause::Deleted } else { FailureCause::Withdrawn };
                 let failed = FailedRequest { cause, request: &lost.request, at: view.now, why: "" };
                 self.learn(pod, &failed, view.now);
-                // What we counted ourselves comes before what stood in the request, which is anybody's to write.
+                // Our own count comes before the one in the request, which anybody may write.
                 let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
                 let again = counted.or(lost.asked_again).map(|asked| (pod.uid.clone(), asked));
                 self.asked_again.extend(again);
@@ -216,8 +216,7 @@ impl RequestFailures {
 }
 
 impl RequestFailure {
-    /// Whether it is the end of this request, which has our requester and which others did not make for
-    /// another pod.
+    /// Whether this request ended with the failure, and has our requester still.
     fn is_end_of(&self, request: &EvictionRequest) -> bool {
         let is_end = matches!(self.cause, FailureCause::Validation | FailureCause::Evicted);
         is_end && self.request == request.metadata.uid && request.has_requester(REQUESTER)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
 use drydock_api::eviction_request::retention::kept_until;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
@@ -52,7 +52,7 @@ fn ask(
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
             None => {
-                let Some(change) = wanted(pod, request, failures, &mut names) else { continue };
+                let Some(change) = change_for(pod, request, failures, &mut names) else { continue };
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
@@ -65,7 +65,7 @@ fn ask(
 
 /// Returns the change that makes the pod be asked to leave; none if it is asked already, or if its old
 /// request is being deleted.
-fn wanted(
+fn change_for(
     pod: &Pod,
     request: Option<&EvictionRequest>,
     failures: &RequestFailures,
@@ -144,17 +144,17 @@ pub(crate) fn is_open_on(
     requests.any(|request| is_earlier(request) && is_ours(request, failures) && kept(view, request).is_none())
 }
 
-/// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
+/// Until when a request that is over is kept for the pod's owner; none if it need not be kept (any longer).
 fn kept(view: &WorldView<'_>, request: &EvictionRequest) -> Option<Timestamp> {
     let Config { request_retention, .. } = view.config;
     let until = kept_until(request, *request_retention, view.config.first_report_within());
     until.filter(|until| *until > view.now)
 }
 
-/// Whether a request that was made at `made` may be of this maintenance: it was not made after the
-/// maintenance ended.
+/// Whether a request that was made at `made` may belong to this maintenance: it was not made after the maintenance
+/// had ended.
 pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenance) -> bool {
-    match (made, maintenance.status.started(Stage::Complete)) {
+    match (made, maintenance.status.started(NodeMaintenanceStage::Complete)) {
         (Some(made), Some(end)) => made <= end,
         _ => true,
     }

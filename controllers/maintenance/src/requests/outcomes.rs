@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, NodeMaintenanceStage};
 use jiff::Timestamp;
 
 use crate::observed::PodLocation;
@@ -83,7 +83,7 @@ fn add_step(
     outcomes.passed_over = outcomes.passed_over.saturating_add(step.passed_over);
 }
 
-/// Returns the greater of each two counts: the status may have been an old one when the counts began.
+/// Returns the greater of each two counts, because the status may have been an old one when the counts began.
 fn greatest(a: &NodeMaintenanceOutcomes, b: &NodeMaintenanceOutcomes) -> NodeMaintenanceOutcomes {
     NodeMaintenanceOutcomes {
         evicted: a.evicted.max(b.evicted),
@@ -107,5 +107,5 @@ fn at_work<'v>(view: &WorldView<'v>) -> HashMap<&'v str, Vec<&'v NodeMaintenance
 
 /// Whether a maintenance asks for evictions, or withdraws what it has asked for.
 fn is_at_work(maintenance: &NodeMaintenance) -> bool {
-    maintenance.spec.stage == Stage::Drain || maintenance.is_ending()
+    maintenance.spec.stage == NodeMaintenanceStage::Drain || maintenance.is_ending()
 }

@@ -2,7 +2,7 @@
 
 use drydock_api::meta::{Condition, find_condition};
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
-use drydock_api::node_maintenance::{CORDONED, Stage};
+use drydock_api::node_maintenance::{CORDONED, NodeMaintenanceStage};
 use drydock_api::text::{all, are, counted, first_of};
 
 use super::StatusBuilder;
@@ -22,7 +22,7 @@ impl StatusBuilder<'_, '_> {
                 let (is, reason, message) = self.cordoning();
                 Some(self.condition(CORDONED, is, reason, message))
             }
-            Stage::Complete => {
+            NodeMaintenanceStage::Complete => {
                 find_condition(&self.maintenance.status.conditions, CORDONED)?;
                 Some(self.condition(CORDONED, false, "Uncordoned", UNCORDONED.to_owned()))
             }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
-    WORKLOADS_DRAINED,
+    Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage,
+    NodeMaintenanceStatus, PodType, WORKLOADS_DRAINED,
 };
 use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
@@ -50,8 +50,8 @@ impl StatusBuilder<'_, '_> {
         let (stage, old) =
             (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, asked.type_));
         let (is, reason, message) = match stage {
-            Stage::Drain => self.draining(asked, fitted),
-            Stage::Complete => {
+            NodeMaintenanceStage::Drain => self.draining(asked, fitted),
+            NodeMaintenanceStage::Complete => {
                 let (old, generation) = (old?, self.maintenance.metadata.generation);
                 if old.is_true() {
                     // kubectl wait ignores a condition whose observedGeneration is not the present
@@ -74,11 +74,13 @@ impl StatusBuilder<'_, '_> {
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
-        if let Some(message) = without_room(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
+        if let Some(message) =
+            too_large_message(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0)
+        {
             return (false, STATUS_TOO_LARGE, message);
         }
-        if let Some(told) = self.without_nodes(asked) {
-            return told;
+        if let Some(condition) = self.without_nodes(asked) {
+            return condition;
         }
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
@@ -160,7 +162,7 @@ impl StatusBuilder<'_, '_> {
 }
 
 /// The message if something does not fit into the status without which pods are not asked to leave.
-fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
+fn too_large_message(fitted: &Fitted, nodes: usize) -> Option<String> {
     let advice = "select fewer nodes, and drain the others in further maintenances";
     match fitted {
         Fitted { held: true, .. } => Some(format!(
@@ -200,7 +202,7 @@ pub(super) fn to_confirm(
     now: Timestamp,
 ) -> BTreeMap<String, PodType> {
     let mut confirm = BTreeMap::new();
-    if maintenance.spec.stage != Stage::Drain {
+    if maintenance.spec.stage != NodeMaintenanceStage::Drain {
         return confirm;
     }
     let old = &maintenance.status;
@@ -240,14 +242,14 @@ impl StatusBuilder<'_, '_> {
             are(all),
             most.pods,
             blocker.reason,
-            told(blocker, most.node)
+            described(blocker, most.node)
         ))
     }
 
     fn waits_elsewhere(&self) -> Option<String> {
         let node = self.planned()?.waits_for.as_deref()?;
         let what = match self.sources.blockers.oldest(node) {
-            Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
+            Some(blocker) => format!("{}: {}", blocker.reason, described(blocker, node)),
             None => self.left_there(node),
         };
         Some(format!("They wait for node {node}, which another maintenance drains; {what}"))
@@ -265,7 +267,7 @@ impl StatusBuilder<'_, '_> {
 }
 
 /// A blocker in words.
-fn told(blocker: &Blocker, node: &str) -> String {
+fn described(blocker: &Blocker, node: &str) -> String {
     let since = blocker.since_time.map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
     let Blocker { pod, message, .. } = blocker;
     format!("pod {}/{} on node {node}{since}: {message}", pod.namespace, pod.name)

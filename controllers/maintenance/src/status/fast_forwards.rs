@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use drydock_api::meta::is_condition_true;
-use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, NodeMaintenanceStage};
 use drydock_plan::FastForward;
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
@@ -14,10 +14,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::WorldView;
 
-/// Time between two of these events.
-const EVERY: SignedDuration = SignedDuration::from_mins(30);
+/// Time between two events with the same message.
+const PUBLISH_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 /// Most messages that are remembered.
-const MAX: usize = 1000;
+const MAX_REMEMBERED: usize = 1000;
 
 /// When an event was published last, by UID of the maintenance and message.
 #[derive(Clone, Debug, Default)]
@@ -29,13 +29,13 @@ impl FastForwards {
         let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
         let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();
         self.0.retain(|(uid, _), _| draining.contains_key(uid.as_str()));
-        for ((uid, message), told) in &mut self.0 {
+        for ((uid, message), published) in &mut self.0 {
             let Some(maintenance) = draining.get(uid.as_str()) else { continue };
-            if view.now.duration_since(*told) >= EVERY {
-                *told = view.now;
-                decision.events.push(note(maintenance, message.clone()));
+            if view.now.duration_since(*published) >= PUBLISH_INTERVAL {
+                *published = view.now;
+                decision.events.push(event(maintenance, message.clone()));
             }
-            told.checked_add(EVERY).into_iter().for_each(|at| decision.wake_at(at));
+            published.checked_add(PUBLISH_INTERVAL).into_iter().for_each(|at| decision.wake_at(at));
         }
     }
 
@@ -51,30 +51,31 @@ impl FastForwards {
         let all = view.planned.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
         let messages: Vec<String> = all.map(message).collect();
         for message in messages.iter().filter(|_| is_draining(maintenance)) {
-            if self.0.len() < MAX {
+            if self.0.len() < MAX_REMEMBERED {
                 self.0.insert((maintenance.metadata.uid.clone(), message.clone()), view.now);
-                view.now.checked_add(EVERY).into_iter().for_each(|at| decision.wake_at(at));
+                view.now.checked_add(PUBLISH_INTERVAL).into_iter().for_each(|at| decision.wake_at(at));
             }
         }
-        messages.into_iter().map(|message| note(maintenance, message)).collect()
+        messages.into_iter().map(|message| event(maintenance, message)).collect()
     }
 }
 
 fn is_draining(maintenance: &NodeMaintenance) -> bool {
-    maintenance.spec.stage == Stage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
+    maintenance.spec.stage == NodeMaintenanceStage::Drain
+        && !is_condition_true(&maintenance.status.conditions, DRAINED)
 }
 
-fn note(maintenance: &NodeMaintenance, message: String) -> EventDraft {
+fn event(maintenance: &NodeMaintenance, message: String) -> EventDraft {
     EventDraft::of(maintenance, Severity::Warning, DRAIN_FAST_FORWARDED, message)
 }
 
-fn message(told: &FastForward) -> String {
-    let by = match &told.other {
+fn message(fast_forward: &FastForward) -> String {
+    let by = match &fast_forward.other {
         Some(other) if other.is_older => format!("the older maintenance {}", other.name),
         Some(other) => format!("maintenance {}", other.name),
         None => "a maintenance that has ended".to_owned(),
     };
-    match &told.node {
+    match &fast_forward.node {
         Some(node) => format!(
             "Fast-forwarded on node {node} due to {by}: that one is further along there, and pods of entries that this \
              drain plan has not reached are evicted from that node together with the others"

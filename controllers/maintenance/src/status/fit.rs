@@ -25,12 +25,12 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    /// Adds statuses as long as there is room. They only help people.
-    pub(crate) fn add(&mut self, more: impl Iterator<Item = NodeMaintenanceNodeStatus>, room: usize) {
+    /// Adds statuses as long as they fit. They only help people.
+    pub(crate) fn add(&mut self, more: impl Iterator<Item = NodeMaintenanceNodeStatus>, max_bytes: usize) {
         let mut size = json_len(&self.statuses);
         for status in more {
             size += json_len(&status) + 1;
-            if self.statuses.len() >= MAX_NODES || size > room {
+            if self.statuses.len() >= MAX_NODES || size > max_bytes {
                 break;
             }
             self.statuses.push(status);
@@ -40,39 +40,39 @@ impl Fitted {
 }
 
 /// Bytes that the node statuses of a maintenance may have, beside the rest of the object.
-pub(crate) fn room(maintenance: &NodeMaintenance) -> usize {
+pub(crate) fn max_bytes(maintenance: &NodeMaintenance) -> usize {
     let rest = json_len(&maintenance.metadata) + json_len(&maintenance.spec) + REST;
     MAX_NODE_STATUSES_BYTES.min(MAX_OBJECT_BYTES.saturating_sub(rest))
 }
 
-/// Makes room: the counts by entry go first, then the youngest blockers (they are still counted), then all
+/// Drops what does not fit: the counts by entry go first, then the youngest blockers (they are still counted), then all
 /// messages, then targets that another one covers, then nodes that the stored status (`old`) does not have.
 /// Recorded targets are never lowered, as the plan's progress stands in them: where higher ones do not fit,
 /// the stored ones stay.
 pub(crate) fn fit(
     mut statuses: Vec<NodeMaintenanceNodeStatus>,
     old: &HashMap<&str, &NodeMaintenanceNodeStatus>,
-    room: usize,
+    max_bytes: usize,
 ) -> Fitted {
     let all: Vec<String> = statuses.iter().map(|status| status.node_ref.name.clone()).collect();
     let is_new = |s: &NodeMaintenanceNodeStatus| !old.contains_key(s.node_ref.name.as_str());
     statuses.iter_mut().filter(|s| has_too_many(s)).for_each(drop_covered);
     statuses.retain(|s| !(has_too_many(s) && is_new(s)));
-    let mut over = excess(&statuses, room);
+    let mut over = excess(&statuses, max_bytes);
     if over > 0 {
         statuses.iter_mut().for_each(|s| s.left.clear());
-        over = excess(&statuses, room);
+        over = excess(&statuses, max_bytes);
     }
     if over > 0 {
         over = drop_blockers(&mut statuses, over);
     }
     if over > 0 {
         statuses.iter_mut().for_each(|s| s.drain_message.clear());
-        over = excess(&statuses, room);
+        over = excess(&statuses, max_bytes);
     }
     if over > 0 {
         statuses.iter_mut().for_each(drop_covered);
-        over = excess(&statuses, room);
+        over = excess(&statuses, max_bytes);
     }
     while over > 0
         && let Some(at) = statuses.iter().rposition(is_new)
@@ -81,7 +81,7 @@ pub(crate) fn fit(
     }
     let held = over > 0 || statuses.iter().any(has_too_many);
     if held {
-        hold(&mut statuses, old, room);
+        hold(&mut statuses, old, max_bytes);
     }
     let kept: HashSet<&str> = statuses.iter().map(|status| status.node_ref.name.as_str()).collect();
     let dropped: Vec<String> = all.into_iter().filter(|name| !kept.contains(name.as_str())).collect();
@@ -92,7 +92,7 @@ pub(crate) fn fit(
 fn hold(
     statuses: &mut [NodeMaintenanceNodeStatus],
     old: &HashMap<&str, &NodeMaintenanceNodeStatus>,
-    room: usize,
+    max_bytes: usize,
 ) {
     let stored = |status: &NodeMaintenanceNodeStatus| old.get(status.node_ref.name.as_str()).copied();
     for status in statuses.iter_mut() {
@@ -100,7 +100,7 @@ fn hold(
             status.drain_targets.clone_from(&old.drain_targets);
         }
     }
-    if excess(statuses, room) == 0 {
+    if excess(statuses, max_bytes) == 0 {
         return;
     }
     for status in statuses {
@@ -125,8 +125,8 @@ fn drop_covered(status: &mut NodeMaintenanceNodeStatus) {
 }
 
 /// Bytes beyond the room there is.
-fn excess(statuses: &[NodeMaintenanceNodeStatus], room: usize) -> usize {
-    json_len(statuses).saturating_sub(room)
+fn excess(statuses: &[NodeMaintenanceNodeStatus], max_bytes: usize) -> usize {
+    json_len(statuses).saturating_sub(max_bytes)
 }
 
 /// Whether a node has more targets than the API server takes: those of several plans may come together.

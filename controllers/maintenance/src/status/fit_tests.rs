@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::*;
 
-const ROOM: usize = MAX_NODE_STATUSES_BYTES;
+const MAX_BYTES: usize = MAX_NODE_STATUSES_BYTES;
 
 fn status(node: usize, blockers: usize, message: usize) -> NodeMaintenanceNodeStatus {
     let blocker = |i: usize| Blocker {
@@ -28,8 +28,8 @@ fn status(node: usize, blockers: usize, message: usize) -> NodeMaintenanceNodeSt
 
 fn fitted(nodes: usize, blockers: usize, message: usize) -> Fitted {
     let all = (0..nodes).map(|n| status(n, blockers, message)).collect();
-    let fitted = fit(all, &HashMap::new(), ROOM);
-    assert_eq!(excess(&fitted.statuses, ROOM), 0);
+    let fitted = fit(all, &HashMap::new(), MAX_BYTES);
+    assert_eq!(excess(&fitted.statuses, MAX_BYTES), 0);
     assert_eq!(fitted.left_out + fitted.statuses.len(), nodes);
     fitted
 }
@@ -37,7 +37,7 @@ fn fitted(nodes: usize, blockers: usize, message: usize) -> Fitted {
 #[test]
 fn what_fits_stays_as_it_is() {
     let all: Vec<_> = (0..100).map(|n| status(n, 10, 20)).collect();
-    assert_eq!(fit(all.clone(), &HashMap::new(), ROOM), Fitted { statuses: all, ..Fitted::default() });
+    assert_eq!(fit(all.clone(), &HashMap::new(), MAX_BYTES), Fitted { statuses: all, ..Fitted::default() });
 }
 
 /// Ten blockers on each of 4,000 nodes made a status that was refused for ever, and with it everything else in it.
@@ -61,8 +61,8 @@ fn messages_go_before_nodes() {
 fn nodes_that_do_not_fit_are_counted() {
     let mut wide: Vec<_> = (0..4000).map(|n| status(n, 0, 0)).collect();
     wide.iter_mut().for_each(|s| s.drain_targets = vec![DrainPlanEntry::default(); 100]);
-    let fitted = fit(wide, &HashMap::new(), ROOM);
-    assert!(fitted.left_out > 3000 && excess(&fitted.statuses, ROOM) == 0 && !fitted.held);
+    let fitted = fit(wide, &HashMap::new(), MAX_BYTES);
+    assert!(fitted.left_out > 3000 && excess(&fitted.statuses, MAX_BYTES) == 0 && !fitted.held);
 }
 
 /// A status that did not fit lost whole nodes, and with them how far their drain was.
@@ -72,7 +72,7 @@ fn recorded_targets_stay_where_higher_ones_do_not_fit() {
     let stored = old.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
     let mut wide = old.clone();
     wide.iter_mut().for_each(|s| s.drain_targets = vec![DrainPlanEntry::default(); 100]);
-    let fitted = fit(wide, &stored, ROOM);
+    let fitted = fit(wide, &stored, MAX_BYTES);
     assert!(fitted.held && fitted.left_out == 0 && fitted.statuses == old);
 }
 
@@ -99,26 +99,26 @@ fn targets_that_another_covers_are_left_out_where_there_is_no_room() {
     let all = [&needed[..], &[target(5, Some(&long)), target(4, Some("web"))]].concat();
     let old = of(&needed);
     let stored = old.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
-    assert!(fit(of(&all), &stored, ROOM) == Fitted { statuses: old.clone(), ..Fitted::default() });
+    assert!(fit(of(&all), &stored, MAX_BYTES) == Fitted { statuses: old.clone(), ..Fitted::default() });
     let few = of(&all).split_off(3000);
-    assert!(fit(few.clone(), &stored, ROOM).statuses == few, "they stay where there is room");
+    assert!(fit(few.clone(), &stored, MAX_BYTES).statuses == few, "they stay where they fit");
 }
 
 /// Stored targets that only just fitted stood beside counts that had grown meanwhile, and the status was refused.
 #[test]
 fn where_targets_are_held_the_counts_fit_too() {
     let mut old: Vec<_> = (0..4000).map(|n| status(n, 0, 0)).collect();
-    let room = ROOM - json_len(&old);
-    old[0].drain_targets.push(target(5, Some(&"x".repeat(room - 100))));
-    assert!(excess(&old, ROOM) == 0 && json_len(&old) > ROOM - 100);
+    let left = MAX_BYTES - json_len(&old);
+    old[0].drain_targets.push(target(5, Some(&"x".repeat(left - 100))));
+    assert!(excess(&old, MAX_BYTES) == 0 && json_len(&old) > MAX_BYTES - 100);
     let stored = old.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
     let mut wide = old.clone();
     wide.iter_mut().for_each(|s| {
         (s.pods_pending_evacuation, s.pods_evacuating, s.blocked_pods) = (100, 100, 100);
         s.drain_targets.extend(vec![target(6, Some("db")); 5]);
     });
-    let fitted = fit(wide, &stored, ROOM);
-    assert!(fitted.held && excess(&fitted.statuses, ROOM) == 0);
+    let fitted = fit(wide, &stored, MAX_BYTES);
+    assert!(fitted.held && excess(&fitted.statuses, MAX_BYTES) == 0);
     assert!(fitted.statuses.iter().zip(&old).all(|(new, old)| new.drain_targets == old.drain_targets));
 }
 
@@ -136,10 +136,10 @@ fn a_node_has_no_more_targets_than_the_api_server_takes() {
     let old = [status(0, 0, 0), status(1, 0, 0)];
     let stored = old.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
     let kept = vec![target(6, None)];
-    let fitted = fit(vec![status(0, 0, 0), many(true)], &stored, ROOM);
+    let fitted = fit(vec![status(0, 0, 0), many(true)], &stored, MAX_BYTES);
     assert!(!fitted.held && fitted.statuses[1].drain_targets == kept);
-    let fitted = fit(vec![status(0, 0, 0), many(false)], &stored, ROOM);
+    let fitted = fit(vec![status(0, 0, 0), many(false)], &stored, MAX_BYTES);
     assert!(fitted.held && fitted.statuses == old);
-    let fitted = fit(vec![status(0, 0, 0), many(false)], &HashMap::new(), ROOM);
+    let fitted = fit(vec![status(0, 0, 0), many(false)], &HashMap::new(), MAX_BYTES);
     assert!(!fitted.held && fitted.left_out == 1 && fitted.statuses == old[..1]);
 }

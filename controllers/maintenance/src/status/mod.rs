@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use drydock_api::meta::{Condition, is_condition_true, set_condition};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType,
-    PodsLeft, Stage, StageStatus,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeMaintenanceStatus,
+    NodeReference, PodType, PodsLeft, StageStatus,
 };
 use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
@@ -80,7 +80,7 @@ pub(crate) fn decide(
             continue;
         }
         let now = StatusBuilder { view, sources, i, maintenance };
-        let ((mut status, dropped), bare_pods) = (now.wanted(), now.will_be_lost());
+        let ((mut status, dropped), bare_pods) = (now.desired(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicted_controllers.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
@@ -110,12 +110,12 @@ struct StatusBuilder<'v, 'a> {
 }
 
 impl StatusBuilder<'_, '_> {
-    /// The status, and the names of nodes for which it has turned out to have no room.
-    fn wanted(&self) -> (NodeMaintenanceStatus, Vec<String>) {
+    /// Returns the status to write, and the names of the nodes that do not fit into it.
+    fn desired(&self) -> (NodeMaintenanceStatus, Vec<String>) {
         let mut status = self.maintenance.status.clone();
         status.observed_generation = self.maintenance.metadata.generation;
         let stage = self.maintenance.spec.stage;
-        if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != Stage::Unknown {
+        if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != NodeMaintenanceStage::Unknown {
             status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });
         }
         // The API server records a stage when it is set; we add the time.
@@ -148,9 +148,8 @@ impl StatusBuilder<'_, '_> {
         (status, fitted.dropped)
     }
 
-    /// How many of the selected nodes are drained. A status that says that all are counts all, even if the
-    /// condition of a node is written later: the maintenance may move to Complete before that, which freezes
-    /// the count.
+    /// How many of the selected nodes are drained. If the status says that all are, all count, even if the condition
+    /// of a node is not written yet: the maintenance may move to Complete before that, which freezes the count.
     fn drained_nodes(&self, all: bool) -> usize {
         let nodes = self.view.nodes_of(self.i);
         if all && self.is_draining() {
@@ -165,7 +164,7 @@ impl StatusBuilder<'_, '_> {
     }
 
     fn is_draining(&self) -> bool {
-        self.maintenance.spec.stage == Stage::Drain
+        self.maintenance.spec.stage == NodeMaintenanceStage::Drain
     }
 
     /// Whether a node is recorded as drained of pods up to a type.
@@ -182,11 +181,11 @@ impl StatusBuilder<'_, '_> {
     fn node_statuses(&self, kept: &[&NodeMaintenanceNodeStatus]) -> Fitted {
         let old: HashMap<&str, &NodeMaintenanceNodeStatus> =
             self.maintenance.status.node_statuses.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
-        if self.maintenance.spec.stage == Stage::Complete && !old.is_empty() {
+        if self.maintenance.spec.stage == NodeMaintenanceStage::Complete && !old.is_empty() {
             return Fitted { statuses: self.frozen(), ..Fitted::default() };
         }
         let selected = self.view.nodes_of(self.i);
-        let nodes = recorded::with_room(self.view, self.i);
+        let nodes = recorded::fitting_nodes(self.view, self.i);
         let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
         let status = |n: &&Arc<Node>| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share);
         let mut statuses: Vec<_> = nodes.iter().map(status).collect();
@@ -197,11 +196,11 @@ impl StatusBuilder<'_, '_> {
             ..(*status).clone()
         }));
         statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
-        let room = fit::room(self.maintenance);
-        let mut fitted = fit::fit(statuses, &old, room);
+        let max_bytes = fit::max_bytes(self.maintenance);
+        let mut fitted = fit::fit(statuses, &old, max_bytes);
         fitted.left_out += selected.len() - nodes.len();
         let workloads = self.sources.gone.of(self.maintenance, PodType::Default);
-        fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), room);
+        fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), max_bytes);
         fitted
     }
 
@@ -305,8 +304,9 @@ impl Settled {
 
     /// Records that the status of a maintenance is as it should be.
     pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
-        let is_over = maintenance.spec.stage == Stage::Complete && !maintenance.has_finalizer();
-        if is_over || maintenance.spec.stage == Stage::Idle {
+        let is_over =
+            maintenance.spec.stage == NodeMaintenanceStage::Complete && !maintenance.has_finalizer();
+        if is_over || maintenance.spec.stage == NodeMaintenanceStage::Idle {
             self.0.insert(maintenance.metadata.uid.clone(), (maintenance.clone(), now));
         }
     }
@@ -323,7 +323,7 @@ impl Settled {
         if !Arc::ptr_eq(seen, maintenance) {
             return None;
         }
-        if maintenance.spec.stage == Stage::Complete {
+        if maintenance.spec.stage == NodeMaintenanceStage::Complete {
             return Some(Timestamp::MAX);
         }
         let rest = REST_PER_NODE.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)).min(MAX_REST);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::meta::{Condition, is_condition_true};
-use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceStage};
 use drydock_api::text::{counted, cut, cut_at_word};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
@@ -88,7 +88,7 @@ impl EvictedControllers {
 
     /// Takes in the controllers whose pods are to leave.
     pub(crate) fn update(&mut self, view: &WorldView<'_>) {
-        let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
+        let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == NodeMaintenanceStage::Drain;
         let mut before = std::mem::take(&mut self.0);
         for (i, maintenance) in view.world.maintenances.iter().enumerate().filter(|(_, m)| draining(m)) {
             let uid = &maintenance.metadata.uid;
@@ -121,7 +121,9 @@ impl EvictedControllers {
         let (is, reason, message) = match self.message(view, &maintenance.metadata.uid, decision) {
             Some(message) => (true, "NoNodeFits", message),
             None if !was => return None,
-            None if maintenance.spec.stage == Stage::Complete => (false, COMPLETED, NOT_FOLLOWED.to_owned()),
+            None if maintenance.spec.stage == NodeMaintenanceStage::Complete => {
+                (false, COMPLETED, NOT_FOLLOWED.to_owned())
+            }
             None => {
                 (false, "AllPodsScheduled", "The pods that replace the evicted ones are scheduled".to_owned())
             }
@@ -149,8 +151,8 @@ impl EvictedControllers {
             let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
                 continue;
             };
-            let told_at = pod.creation_timestamp.and_then(|made| made.checked_add(SETTLES_WITHIN).ok());
-            if let Some(at) = told_at.filter(|at| view.now < *at) {
+            let counts_from = pod.creation_timestamp.and_then(|made| made.checked_add(SETTLES_WITHIN).ok());
+            if let Some(at) = counts_from.filter(|at| view.now < *at) {
                 decision.wake_at(at);
                 continue;
             }
@@ -194,7 +196,7 @@ pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Opti
 /// Restores the controllers after a restart: if the condition is True, all controllers with unschedulable
 /// pods, because the previous leader may have evicted their pods.
 fn recall(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
-    let drain = maintenance.status.started(Stage::Drain);
+    let drain = maintenance.status.started(NodeMaintenanceStage::Drain);
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
     let Some(since) = drain.filter(|_| was) else { return OfMaintenance::default() };
     let unscheduled = view.world.unscheduled.iter();

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition};
-use drydock_api::node_maintenance::{NodeMaintenance, PODS_WILL_BE_LOST, PodType, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PODS_WILL_BE_LOST, PodType};
 use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
@@ -42,21 +42,21 @@ impl<'a> Losses<'a> {
     }
 
     fn message(&self) -> String {
-        let mut told = Vec::new();
+        let mut parts = Vec::new();
         if !self.bare.is_empty() {
             let names = self.bare.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name));
             let named = first_of(names, NAMED);
             let bare = counted(self.bare.len(), "pod has", "pods have");
-            told.push(format!("{bare} no controller and will not come back: {named}"));
+            parts.push(format!("{bare} no controller and will not come back: {named}"));
         }
         if self.with_empty_dir > 0 {
             let with = counted(self.with_empty_dir, "pod has", "pods have");
-            told.push(format!("{with} an emptyDir volume, whose data is lost"));
+            parts.push(format!("{with} an emptyDir volume, whose data is lost"));
         }
-        if told.is_empty() {
+        if parts.is_empty() {
             return "Every pod that is to leave has a controller, and none has an emptyDir volume".to_owned();
         }
-        told.join("; ")
+        parts.join("; ")
     }
 }
 
@@ -65,7 +65,7 @@ impl StatusBuilder<'_, '_> {
     /// nothing leaves.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
         let stage = self.maintenance.spec.stage;
-        if stage == Stage::Complete {
+        if stage == NodeMaintenanceStage::Complete {
             find_condition(&self.maintenance.status.conditions, PODS_WILL_BE_LOST)?;
             return Some((self.condition(PODS_WILL_BE_LOST, false, COMPLETED, STAY.to_owned()), 0));
         }
@@ -89,7 +89,7 @@ pub(crate) struct BarePods(HashMap<String, usize>);
 impl BarePods {
     /// Forgets maintenances that do not drain.
     pub(crate) fn update(&mut self, view: &WorldView<'_>) {
-        let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
+        let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == NodeMaintenanceStage::Drain);
         let draining: HashSet<&str> = draining.map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| draining.contains(uid.as_str()));
     }
@@ -102,13 +102,13 @@ impl BarePods {
         (condition, bare): &(Condition, usize),
         decision: &mut MaintenanceDecision,
     ) -> Option<EventDraft> {
-        if maintenance.spec.stage != Stage::Drain {
+        if maintenance.spec.stage != NodeMaintenanceStage::Drain {
             return None;
         }
         let before = self.0.insert(maintenance.metadata.uid.clone(), *bare);
         let note =
             EventDraft::of(maintenance, Severity::Warning, PODS_WILL_BE_LOST, condition.message.as_str());
-        if maintenance.status.started(Stage::Drain).is_none() {
+        if maintenance.status.started(NodeMaintenanceStage::Drain).is_none() {
             return Some(note).filter(|_| condition.is_true());
         }
         if before.is_some_and(|before| before < *bare) {

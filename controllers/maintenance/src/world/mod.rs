@@ -37,8 +37,8 @@ pub struct World {
 }
 
 impl World {
-    /// Reads the caches. Pods are read only of nodes for which `wanted` holds.
-    pub fn read(caches: &HostCaches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
+    /// Reads the caches. Pods are read only of nodes for which `reads_pods` holds.
+    pub fn read(caches: &HostCaches, reads_pods: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();
@@ -46,7 +46,7 @@ impl World {
         // beside that pod.
         let key = |r: &EvictionRequest| (r.metadata.namespace.clone(), r.metadata.name.clone());
         let requests: HashMap<_, _> = caches.requests.all().into_iter().map(|r| (key(&r), r)).collect();
-        let watched = nodes.values().filter(|n| wanted(n, &maintenances));
+        let watched = nodes.values().filter(|n| reads_pods(n, &maintenances));
         let pods = watched.map(|n| (n.name.clone(), caches.pods.on_node(&n.name))).collect();
         let unbound = caches.pods.on_node("").into_iter();
         let unscheduled =

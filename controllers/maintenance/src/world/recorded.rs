@@ -8,7 +8,7 @@ use std::sync::Arc;
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, NodeMaintenanceStage,
 };
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{DrainingMaintenance, TargetsByNode};
@@ -26,7 +26,7 @@ pub(crate) fn plan_input(
     let status = &maintenance.status;
     let position = status.drain_plan_position.and_then(|at| usize::try_from(at).ok());
     let planned = status.node_statuses.iter().filter(|s| !s.drain_targets.is_empty());
-    let started = status.started(Stage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
+    let started = status.started(NodeMaintenanceStage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
     DrainingMaintenance {
         name: maintenance.metadata.name.clone(),
         started: started.as_second(),
@@ -39,20 +39,20 @@ pub(crate) fn plan_input(
     }
 }
 
-/// The nodes of a maintenance for which its status has room, beside those that have left it. Nodes that the
+/// The nodes of a maintenance that fit into its status, beside those that have left it. Nodes that the
 /// status shows already come first.
-pub(crate) fn with_room<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
+pub(crate) fn fitting_nodes<'a>(view: &WorldView<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
     let mut nodes = view.nodes_in(maintenance);
     let statuses = view.world.maintenances.get(maintenance).map(|m| m.status.node_statuses.as_slice());
     let statuses = statuses.unwrap_or_default();
     if nodes.len() + statuses.len() <= MAX_NODES {
         return nodes;
     }
-    let room = MAX_NODES.saturating_sub(not_handed_over(view, maintenance).len());
-    if nodes.len() > room {
+    let most = MAX_NODES.saturating_sub(not_handed_over(view, maintenance).len());
+    if nodes.len() > most {
         let shown: BTreeSet<&str> = statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
         nodes.sort_by_key(|n| (!shown.contains(n.name.as_str()), n.name.as_str()));
-        nodes.truncate(room);
+        nodes.truncate(most);
         nodes.sort_by_key(|n| n.name.as_str());
     }
     nodes
@@ -70,13 +70,14 @@ pub(crate) fn not_handed_over<'a>(
     left.filter(|s| !is_handed_over(view, s)).collect()
 }
 
-/// Drain targets recorded by maintenances in Complete that still have their finalizer; only of nodes that a
-/// maintenance of `draining` has recorded which started before that one completed: for one that started later
-/// they mean nothing.
+/// Drain targets, by node, that maintenances in Complete have recorded and whose finalizer is still there. A node
+/// counts only if a maintenance of `draining` recorded it too and started before the other one completed: for one that
+/// started later, the targets mean nothing.
 pub(crate) fn ended(world: &World, draining: &[DrainingMaintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
     for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
-        let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);
+        let at =
+            maintenance.status.started(NodeMaintenanceStage::Complete).map_or(i64::MAX, Timestamp::as_second);
         let was_there =
             |node: &String| draining.iter().any(|m| m.started < at && m.recorded.contains_key(node));
         for status in maintenance.status.node_statuses.iter().filter(|s| was_there(&s.node_ref.name)) {
@@ -94,7 +95,7 @@ impl<'a> Recorded<'a> {
     pub(crate) fn of(view: &WorldView<'a>) -> Self {
         let mut targets: HashMap<&str, Vec<&[DrainPlanEntry]>> = HashMap::new();
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
-            if maintenance.spec.stage != Stage::Drain {
+            if maintenance.spec.stage != NodeMaintenanceStage::Drain {
                 continue;
             }
             let selected: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
@@ -142,7 +143,7 @@ fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {
         && shown.pod_selector.as_ref().is_none_or(|selector| selector.is_empty() || selects_more(selector))
 }
 
-/// The nodes for which the status of their maintenance has no room, by UID of the maintenance. The plan
+/// The nodes that do not fit into the status of their maintenance, by UID of the maintenance. The plan
 /// leaves them alone: a node whose targets cannot be stored is never drained, and a plan that waited for it
 /// would stand still on all nodes.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +154,7 @@ struct NodesLeftOut {
     generation: i64,
     /// How many nodes it selected.
     selected: usize,
-    /// Names of those without room.
+    /// Names of those that do not fit.
     nodes: HashSet<String>,
 }
 
@@ -164,7 +165,7 @@ impl LeftOut {
         self.of(maintenance, selected).is_some_and(|known| known.nodes.contains(node))
     }
 
-    /// Records further nodes for which there was no room.
+    /// Records further nodes that did not fit.
     pub(crate) fn note(&mut self, maintenance: &NodeMaintenance, selected: usize, nodes: Vec<String>) {
         let uid = &maintenance.metadata.uid;
         if self.of(maintenance, selected).is_none() {

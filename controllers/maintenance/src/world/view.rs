@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage, node_selector};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType, node_selector};
 use drydock_plan::PlanOutcome;
 use drydock_runtime::cache::Taint;
 use drydock_runtime::{Node, Pod};
@@ -31,7 +31,7 @@ pub(crate) struct WorldView<'a> {
     /// Nodes whose pods are not asked to leave yet, because they wait for nodes to be cordoned. None until
     /// that is decided.
     pub(crate) waiting: Option<HashSet<&'a str>>,
-    /// Nodes that the statuses have no room for.
+    /// Nodes that do not fit into the statuses.
     left_out: LeftOut,
     /// UIDs of Drydock's own pods, if no node takes them.
     staying: HashSet<&'a str>,
@@ -123,7 +123,7 @@ impl<'a> WorldView<'a> {
 
     /// Maintenances in Drain of a node, in the order of their creation.
     pub(crate) fn drains_of(&self, node: &str) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
-        self.holders_of(node).filter(|m| m.spec.stage == Stage::Drain)
+        self.holders_of(node).filter(|m| m.spec.stage == NodeMaintenanceStage::Drain)
     }
 
     /// Maintenances in Drain of a node that drain pods of a type, in the order of their creation.
@@ -187,7 +187,7 @@ fn holders<'a>(world: &'a World, selected: &[Vec<&'a Arc<Node>>]) -> HashMap<&'a
 fn last_types<'a>(world: &World, holders: &HashMap<&'a str, Vec<usize>>) -> HashMap<&'a str, PodType> {
     let last = |holders: &[usize]| {
         let holders = holders.iter().filter_map(|i| world.maintenances.get(*i));
-        holders.filter(|m| m.spec.stage == Stage::Drain).map(|m| m.spec.last_pod_type).max()
+        holders.filter(|m| m.spec.stage == NodeMaintenanceStage::Drain).map(|m| m.spec.last_pod_type).max()
     };
     holders.iter().filter_map(|(node, holders)| Some((*node, last(holders)?))).collect()
 }

@@ -66,7 +66,7 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
     fn uid(&self) -> &str;
     /// `metadata.resourceVersion`
     fn resource_version(&self) -> &str;
-    /// The node that the object is bound to, empty while it is bound to none; none if the kind is not indexed by node.
+    /// The node that the object is bound to, empty while it is not bound; none if the kind is not indexed by node.
     fn node(&self) -> Option<&str> {
         None
     }

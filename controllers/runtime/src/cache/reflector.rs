@@ -23,13 +23,13 @@ const MIN_BACKOFF: Duration = Duration::from_millis(200);
 pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
     let mut listed = HashSet::new();
-    let (mut failures, mut told) = (0, WatchFailures::default());
+    let (mut failures, mut watch_failures) = (0, WatchFailures::default());
     loop {
         let event = tokio::select! {
             () = stop.cancelled() => return,
             event = stream.next() => event,
         };
-        if let Some(error) = event.as_ref().and_then(|event| told.take_in(event)) {
+        if let Some(error) = event.as_ref().and_then(|event| watch_failures.take_in(event)) {
             warn!(resource = T::PLURAL, group = T::GROUP, error, "cannot watch; trying again until it works");
         }
         match event {

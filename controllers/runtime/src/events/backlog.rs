@@ -22,7 +22,7 @@ pub(super) struct EventBacklog {
 }
 
 impl EventBacklog {
-    /// Adds an event. Returns the event that is dropped for lack of room, which may be the new one.
+    /// Adds an event. If the backlog is full, returns the event that is dropped, which may be the new one.
     pub(super) fn push(&mut self, event: RecordedEvent) -> Option<RecordedEvent> {
         let namespace = event.regarding.namespace.clone();
         let mine = self.waiting.get(&namespace).map_or(0, VecDeque::len);

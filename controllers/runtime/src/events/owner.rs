@@ -26,12 +26,12 @@ impl EventRecorder {
     }
 
     /// Publishes to the owner what blocks the eviction, and what the owner can do: only admins can read the
-    /// maintenance, which says it too. The words are cut where there is no room for both.
+    /// maintenance, which says it too. The words are cut if both do not fit.
     pub fn publish_block_to_owner(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
         let way_out = guide::way_out(&blocked.reason, &blocked.state);
         // A colon and a space.
-        let room = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
-        let message = cut_bytes(words.trim_end_matches('.'), room) + &way_out;
+        let most = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
+        let message = cut_bytes(words.trim_end_matches('.'), most) + &way_out;
         self.publish_to_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 

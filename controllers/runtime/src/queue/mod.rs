@@ -116,9 +116,9 @@ impl<K: QueueKey> WorkQueue<K> {
         self.shared.state.lock().failures(key)
     }
 
-    /// Notes the words with which a key failed. Returns whether they differ from the ones noted last since
-    /// [`WorkQueue::forget`]. Of a key without failures it notes nothing, and returns false.
-    pub(crate) fn is_news(&self, key: &K, words: &str) -> bool {
+    /// Notes the message with which a key failed. Returns whether it differs from the last one since
+    /// [`WorkQueue::forget`]. For a key without failures, notes nothing and returns false.
+    pub(crate) fn note_failure(&self, key: &K, words: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         words.hash(&mut hasher);
         self.shared.state.lock().note_failure(key, hasher.finish())

@@ -9,6 +9,9 @@ use cel::{DeclarationError, Env, ExecutionError, extensions};
 use super::argument;
 use crate::cel::value;
 
+/// The items of a list that is read as a set.
+type SetItems<'a, 'v> = &'a [Box<dyn Val + 'v>];
+
 /// Finds the index of a value in a list.
 type Find<'v> = fn(&[Box<dyn Val + 'v>], &dyn Val) -> Option<usize>;
 
@@ -96,4 +99,34 @@ fn position<'b, 'v>(args: &[CowVal<'_, 'v>], find: Find<'v>) -> Result<CowVal<'b
 fn compare(a: &dyn Val, b: &dyn Val) -> Result<Ordering, ExecutionError> {
     let comparer = a.as_comparer().ok_or_else(|| ExecutionError::no_such_overload("compare", vec![]))?;
     comparer.compare(b)
+}
+
+/// Declares the functions that treat lists as sets (cel-go ext.Sets).
+pub fn declare_sets(env: &mut Env) -> Result<(), DeclarationError> {
+    let lists = || vec![LIST_TYPE, LIST_TYPE];
+    env.add_overload("sets.contains", "list_sets_contains_list", lists(), |args| {
+        compare_sets(&args, |a, b| has_all(a, b))
+    })?;
+    env.add_overload("sets.equivalent", "list_sets_equivalent_list", lists(), |args| {
+        compare_sets(&args, |a, b| has_all(a, b) && has_all(b, a))
+    })?;
+    env.add_overload("sets.intersects", "list_sets_intersects_list", lists(), |args| {
+        compare_sets(&args, |a, b| a.iter().any(|item| has(b, item.as_ref())))
+    })
+}
+
+fn compare_sets<'b, 'v>(
+    args: &[CowVal<'_, 'v>],
+    holds: fn(SetItems<'_, 'v>, SetItems<'_, 'v>) -> bool,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let (a, b) = (argument::<CelList>(args, 0)?.inner(), argument::<CelList>(args, 1)?.inner());
+    Ok(CowVal::owned(CelBool::from(holds(a, b))))
+}
+
+fn has_all(all: SetItems<'_, '_>, wanted: SetItems<'_, '_>) -> bool {
+    wanted.iter().all(|item| has(all, item.as_ref()))
+}
+
+fn has(all: SetItems<'_, '_>, wanted: &dyn Val) -> bool {
+    all.iter().any(|item| item.equals(wanted))
 }

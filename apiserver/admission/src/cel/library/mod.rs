@@ -8,7 +8,6 @@ mod quantity;
 mod re2;
 pub mod regex;
 mod semantic_version;
-mod sets;
 pub mod strings;
 mod url;
 
@@ -22,7 +21,7 @@ use cel::{DeclarationError, Env, ExecutionError};
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     strings::declare(env)?;
     lists::declare(env)?;
-    sets::declare(env)?;
+    lists::declare_sets(env)?;
     regex::declare(env)?;
     url::declare(env)?;
     quantity::declare(env)?;

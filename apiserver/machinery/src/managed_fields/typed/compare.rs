@@ -4,8 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::list::item_element;
-use super::{Decomposition, decomposition, is_empty};
+use super::decomposition::{Decomposition, decomposition, is_empty, item_element};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;

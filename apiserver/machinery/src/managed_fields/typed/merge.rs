@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::list::item_element;
+use super::decomposition::{Decomposition, decomposition, is_empty, item_element};
 use super::to_set::descend;
-use super::{Decomposition, decomposition, is_empty};
 use crate::managed_fields::path::PathElement;
 use crate::object::Object;
 use crate::schema::Schema;

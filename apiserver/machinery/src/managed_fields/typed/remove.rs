@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::list::item_element;
+use super::decomposition::{Decomposition, decomposition, item_element};
 use super::to_set::descend;
-use super::{Decomposition, decomposition};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;

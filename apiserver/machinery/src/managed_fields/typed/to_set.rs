@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::list::item_element;
-use super::{Decomposition, decomposition};
+use super::decomposition::{Decomposition, decomposition, item_element};
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;

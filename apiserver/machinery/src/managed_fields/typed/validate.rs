@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::list::item_element;
+use super::decomposition::{Decomposition, decomposition, item_element};
 use super::to_set::descend;
-use super::{Decomposition, decomposition};
 use crate::field::{SHOWN_MAX, beginning};
 use crate::go_format::{plain, syntax, type_name};
 use crate::managed_fields::path::PathElement;

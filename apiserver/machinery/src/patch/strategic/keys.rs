@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::DIRECTIVE;
 use super::error::{Error, INCOMPARABLE, Result};
+use super::merge::DIRECTIVE;
 use crate::go_format::type_name;
 
 /// The position of each item by the value of its key, or by the item itself if the list has no key.

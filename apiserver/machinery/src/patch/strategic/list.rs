@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::error::{Error, Result};
 use super::keys::{ItemKind, Positions, item_kind, key_of, map};
 use super::lookup::{ListMeta, kind};
-use super::{DIRECTIVE, merge, order};
+use super::merge::{self, DIRECTIVE};
+use super::order;
 use crate::schema::Schema;
 
 /// Merges the list of a patch into a list, or replaces the list (apimachinery: mergeSliceHandler).

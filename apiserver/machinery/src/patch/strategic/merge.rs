@@ -1,13 +1,35 @@
-//! Merges maps: first the directives for the map, then each field of the patch.
+//! Merges a patch into a map: first the directives for the map, then each field of the patch.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::error::{BAD_DELETION, BAD_RETAIN_KEYS, Error, INCOMPARABLE, Result};
-use super::{DELETE_FROM, DIRECTIVE, RETAIN_KEYS, SET_ORDER, list, lookup, order};
+use super::{list, lookup, order};
+use crate::error::ApiError;
 use crate::go_format::type_name;
 use crate::schema::{PatchStrategy, Schema};
+
+/// The names of directives.
+pub(super) const DIRECTIVE: &str = "$patch";
+pub(super) const RETAIN_KEYS: &str = "$retainKeys";
+pub(super) const DELETE_FROM: &str = "$deleteFromPrimitiveList";
+pub(super) const SET_ORDER: &str = "$setElementOrder";
+
+/// Merges `patch` into `doc`, an object of this schema.
+///
+/// Changes `patch` as Go does, because errors about the result show it: removes the directives that were applied, and
+/// the nulls in new values.
+///
+/// # Errors
+/// 400 for directives of the wrong form; 500, as Kubernetes answers it, for a patch that does not fit the schema.
+pub fn strategic_merge_patch(
+    doc: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    schema: &Schema,
+) -> std::result::Result<(), ApiError> {
+    merge_map(doc, patch, schema).map_err(ApiError::from)
+}
 
 /// Merges `patch` into `original` (apimachinery: mergeMap).
 pub(super) fn merge_map(

@@ -15,28 +15,4 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value};
-
-use crate::error::ApiError;
-use crate::schema::Schema;
-
-/// The names of directives.
-const DIRECTIVE: &str = "$patch";
-const RETAIN_KEYS: &str = "$retainKeys";
-const DELETE_FROM: &str = "$deleteFromPrimitiveList";
-const SET_ORDER: &str = "$setElementOrder";
-
-/// Merges `patch` into `doc`, an object of this schema.
-///
-/// Changes `patch` as Go does, because errors about the result show it: removes the directives that were applied, and
-/// the nulls in new values.
-///
-/// # Errors
-/// 400 for directives of the wrong form; 500, as Kubernetes answers it, for a patch that does not fit the schema.
-pub fn strategic_merge_patch(
-    doc: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
-    schema: &Schema,
-) -> Result<(), ApiError> {
-    merge::merge_map(doc, patch, schema).map_err(ApiError::from)
-}
+pub use merge::strategic_merge_patch;

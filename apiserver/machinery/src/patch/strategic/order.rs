@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::error::{BAD_ORDER, Error, INCOMPARABLE, Result};
 use super::keys::{ItemKind, Positions, has_directive, item_kind, key_of, keys_of, map};
 use super::lookup::ListMeta;
-use super::{DIRECTIVE, SET_ORDER, list, lookup, merge};
+use super::merge::{self, DIRECTIVE, SET_ORDER};
+use super::{list, lookup};
 use crate::schema::Schema;
 
 /// Applies each `$setElementOrder/name` and merges its list (apimachinery: mergePatchIntoOriginal).

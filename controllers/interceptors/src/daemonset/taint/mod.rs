@@ -8,7 +8,7 @@
 //! five or fifty drained nodes, a node that joined could still lack its pod after two minutes (measured with
 //! Kubernetes 1.36).
 
-mod wanted;
+mod decide;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ use tracing::info;
 
 use super::state::DaemonSetState;
 use super::targets::changed_nodes;
-use wanted::{is_wanted, patch, taken_from};
-pub(crate) use wanted::{nodes_of, stands};
+pub(crate) use decide::{has_taint, nodes_of};
+use decide::{needs_taint, patch, taken_from};
 
 /// Key of the taint.
 pub(crate) const TAINT: &str = DRAIN_TAINT;
@@ -68,19 +68,19 @@ pub(crate) async fn run(
 /// Whether a node needs the taint and does not have it yet, according to the caches.
 pub(crate) fn is_awaited(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
     may_be_awaited(context, state, node)
-        && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, state, &node))
+        && context.caches.nodes.find("", node).is_some_and(|node| needs_taint_now(context, state, &node))
 }
 
 /// Whether DaemonSet pods are being drained from a node that does not have the taint.
 pub(crate) fn may_be_awaited(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
     state.targets.has_reached_daemon_sets(node)
-        && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
+        && context.caches.nodes.find("", node).is_some_and(|node| !has_taint(&node))
 }
 
-fn is_wanted_now(context: &ControllerContext, state: &DaemonSetState, node: &Node) -> bool {
+fn needs_taint_now(context: &ControllerContext, state: &DaemonSetState, node: &Node) -> bool {
     let on_node = state.targets.on(&node.name);
     let pods = context.caches.pods.on_node(&node.name);
-    is_wanted(node, &pods, &on_node, &state.deletions.lock(), clock::now())
+    needs_taint(node, &pods, &on_node, &state.deletions.lock(), clock::now())
 }
 
 fn subscribe(context: &ControllerContext, state: &Arc<DaemonSetState>) {
@@ -120,12 +120,12 @@ async fn reconcile(
         state.over(&name, false);
         return Ok(Requeue::Never);
     };
-    let wanted = is_wanted_now(context, state, &node);
-    let Some(patch) = patch(&node, wanted) else {
+    let needed = needs_taint_now(context, state, &node);
+    let Some(patch) = patch(&node, needed) else {
         state.over(&name, is_draining);
         return Ok(Requeue::Never);
     };
-    if wanted && let Some(wait) = pause(context, state, blocked, &node) {
+    if needed && let Some(wait) = pause(context, state, blocked, &node) {
         return Ok(Requeue::After(wait));
     }
     context.check_lease()?;
@@ -134,7 +134,7 @@ async fn reconcile(
     match api.patch(&name, &params, &Patch::Merge(patch)).await {
         Ok(_) => {
             state.refusals.forget(&name);
-            let change = if wanted { "added" } else { "removed" };
+            let change = if needed { "added" } else { "removed" };
             let maintenance = state.targets.on(&name).names();
             info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
             // If others undo it before the cache has shown it, no change wakes us.
@@ -146,8 +146,8 @@ async fn reconcile(
             _ => {
                 if state.refusals.note(&name, &error) {
                     blocked(&name);
-                    if !wanted {
-                        tell_it_stays(context, &node, &state.refusals);
+                    if !needed {
+                        publish_it_stays(context, &node, &state.refusals);
                     }
                 }
                 Err(CallError::of("changing the node's taints")(error))
@@ -158,7 +158,7 @@ async fn reconcile(
 
 /// Publishes an event that the taint cannot be removed. No blocker would say so, and no DaemonSet pod comes
 /// back while the node has it.
-fn tell_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
+fn publish_it_stays(context: &ControllerContext, node: &Node, refusals: &NodeWriteRefusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
     let message =
         format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
@@ -174,7 +174,7 @@ fn pause(
     node: &Node,
 ) -> Option<Duration> {
     let now = clock::now();
-    let due = state.waits.wanted(&node.name, now);
+    let due = state.waits.record_missing(&node.name, now);
     if let Some((times, began)) = due.report {
         let message = format!(
             "The taint {TAINT} was taken away {times} times since {} while DaemonSet pods are drained from \

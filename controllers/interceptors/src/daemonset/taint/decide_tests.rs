@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 use drydock_api::node_maintenance::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_runtime::cache::OwnerRef;
 
@@ -41,8 +41,8 @@ fn only_our_own_taint_changes_in_the_list_which_is_written_as_a_whole() {
 
 #[test]
 fn the_patch_holds_for_the_version_that_was_seen_only() {
-    for (present, wanted) in [(Some(EFFECT), false), (None, true)] {
-        let seen = patch(&node(present), wanted).unwrap()["metadata"].clone();
+    for (present, needs) in [(Some(EFFECT), false), (None, true)] {
+        let seen = patch(&node(present), needs).unwrap()["metadata"].clone();
         assert_eq!(seen, json!({"uid": "u", "resourceVersion": "7"}));
     }
 }
@@ -55,7 +55,7 @@ fn foreign_effect_under_our_key_is_put_right() {
 
 fn drained_to(pod_priority: i32) -> NodeTargets {
     let mut m = NodeMaintenance::default();
-    m.spec.stage = Stage::Drain;
+    m.spec.stage = NodeMaintenanceStage::Drain;
     m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
         node_ref: NodeReference { name: "n".into() },
         drain_targets: vec![DrainPlanEntry {
@@ -73,9 +73,9 @@ fn pod(uid: &str, priority: i32) -> Pod {
     Pod { uid: uid.into(), node_name: "n".into(), priority, controller: Some(owner), ..Default::default() }
 }
 
-fn wanted(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
+fn needs(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
     let pods: Vec<Arc<Pod>> = pods.iter().map(|pod| Arc::new((*pod).clone())).collect();
-    is_wanted(node, &pods, &drained_to(to), deletions, Timestamp::UNIX_EPOCH)
+    needs_taint(node, &pods, &drained_to(to), deletions, Timestamp::UNIX_EPOCH)
 }
 
 /// It came with the first DaemonSet entry, and a higher DaemonSet whose pod was lost did not get it back,
@@ -83,19 +83,19 @@ fn wanted(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
 #[test]
 fn the_taint_comes_when_the_targets_cover_all_daemon_set_pods_that_it_keeps_away() {
     let (low, high, none) = (pod("low", 10), pod("high", 1000), Deletions::default());
-    assert!(!wanted(&node(None), &[&low, &high], 10, &none));
-    assert!(wanted(&node(None), &[&low, &high], 1000, &none));
-    assert!(wanted(&node(None), &[&low], 10, &none));
+    assert!(!needs(&node(None), &[&low, &high], 10, &none));
+    assert!(needs(&node(None), &[&low, &high], 1000, &none));
+    assert!(needs(&node(None), &[&low], 10, &none));
     let stops = Pod { deletion_timestamp: Some(Timestamp::UNIX_EPOCH), ..high };
-    assert!(!wanted(&node(None), &[&low, &stops], 10, &none), "it is to come back");
+    assert!(!needs(&node(None), &[&low, &stops], 10, &none), "it is to come back");
 }
 
 #[test]
 fn pods_that_tolerate_the_taint_neither_hold_it_up_nor_need_it() {
     let (low, none) = (pod("low", 10), Deletions::default());
     let tolerates = |priority| Pod { tolerates_drain_taint: true, ..pod("tolerates", priority) };
-    assert!(wanted(&node(None), &[&low, &tolerates(1000)], 10, &none));
-    assert!(!wanted(&node(None), &[&tolerates(5)], 10, &none));
+    assert!(needs(&node(None), &[&low, &tolerates(1000)], 10, &none));
+    assert!(!needs(&node(None), &[&tolerates(5)], 10, &none));
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn pods_of_other_types_and_terminal_ones_play_no_part() {
     let ended = Pod { phase: drydock_runtime::cache::PodPhase::Failed, ..pod("ended", 1000) };
     let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
     let mirror = Pod { annotations: [mirror].into(), ..pod("mirror", 1000) };
-    assert!(wanted(&node(None), &[&low, &free, &ended, &mirror], 10, &none));
-    assert!(!wanted(&node(None), &[&free], 10, &none));
+    assert!(needs(&node(None), &[&low, &free, &ended, &mirror], 10, &none));
+    assert!(!needs(&node(None), &[&free], 10, &none));
 }
 
 /// Without it the lower tier never ends, and the higher ones, for which the taint would wait, are never reached.
@@ -115,13 +115,13 @@ fn the_taint_comes_before_its_time_for_a_pod_that_has_come_back() {
     let (low, high) = (pod("low", 10), pod("high", 1000));
     let mut deletions = Deletions::default();
     deletions.deleted(&low, Timestamp::UNIX_EPOCH);
-    assert!(!wanted(&node(None), &[&low, &high], 10, &deletions));
-    assert!(wanted(&node(None), &[&pod("low-again", 10), &high], 10, &deletions));
+    assert!(!needs(&node(None), &[&low, &high], 10, &deletions));
+    assert!(needs(&node(None), &[&pod("low-again", 10), &high], 10, &deletions));
 }
 
 #[test]
 fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
     let none = Deletions::default();
-    assert!(wanted(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
-    assert!(!is_wanted(&node(Some(EFFECT)), &[], &NodeTargets::default(), &none, Timestamp::UNIX_EPOCH));
+    assert!(needs(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
+    assert!(!needs_taint(&node(Some(EFFECT)), &[], &NodeTargets::default(), &none, Timestamp::UNIX_EPOCH));
 }

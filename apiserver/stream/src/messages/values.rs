@@ -1,19 +1,33 @@
-//! Converts values of our objects to protobuf enums. A value that this server does not know becomes `Unspecified` or
-//! `Other`.
+//! Converts values of our objects to protobuf: times, texts cut to their limits, and enums, of which a value that this
+//! server does not know becomes `Unspecified` or `Other`.
+//!
+//! gRPC clients accept messages of 4 MiB by default; an object, or all objects that concern one node, may be larger.
 
 use drydock_api::eviction_request::blocked::{
     KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SEVERAL_BUDGETS, SHORT_NOW,
 };
 use drydock_api::node_maintenance::{self, blocker};
+use drydock_proto::prost_types;
 use drydock_proto::status::v1alpha1::{BlockReason, BudgetState, EvictionState, PodType, Stage};
+use jiff::Timestamp;
+use prost::Message;
 
-pub(super) fn stage(stage: node_maintenance::Stage) -> Stage {
+/// Maximum bytes of a text for people, as of the message of a condition in Kubernetes.
+const TEXT_MAX: usize = 32 << 10;
+/// Maximum bytes of a name in Kubernetes.
+const NAME_MAX: usize = 253;
+/// Maximum bytes of the list of pods left by plan entry.
+pub(super) const PODS_LEFT_MAX: usize = 256 << 10;
+/// Maximum bytes of the progress of all maintenances on a node.
+pub(super) const PROGRESS_MAX: usize = 3 << 20;
+
+pub(super) fn stage(stage: node_maintenance::NodeMaintenanceStage) -> Stage {
     match stage {
-        node_maintenance::Stage::Idle => Stage::Idle,
-        node_maintenance::Stage::Cordon => Stage::Cordon,
-        node_maintenance::Stage::Drain => Stage::Drain,
-        node_maintenance::Stage::Complete => Stage::Complete,
-        node_maintenance::Stage::Unknown => Stage::Unspecified,
+        node_maintenance::NodeMaintenanceStage::Idle => Stage::Idle,
+        node_maintenance::NodeMaintenanceStage::Cordon => Stage::Cordon,
+        node_maintenance::NodeMaintenanceStage::Drain => Stage::Drain,
+        node_maintenance::NodeMaintenanceStage::Complete => Stage::Complete,
+        node_maintenance::NodeMaintenanceStage::Unknown => Stage::Unspecified,
     }
 }
 
@@ -73,6 +87,42 @@ pub(super) fn budget_state(text: &str) -> BudgetState {
         KEEPS_UNHEALTHY => BudgetState::KeepsUnhealthy,
         _ => BudgetState::Unspecified,
     }
+}
+
+/// Converts a time to protobuf.
+pub fn timestamp(time: Timestamp) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() }
+}
+
+/// Returns the sum of counts, which saturates.
+pub(super) fn count(of: impl Iterator<Item = i32>) -> i32 {
+    of.fold(0, i32::saturating_add)
+}
+
+/// Returns a text for people, cut if it is too long.
+pub(super) fn text(text: &str) -> String {
+    text[..text.floor_char_boundary(TEXT_MAX)].to_owned()
+}
+
+/// Returns a name, cut if it is too long for one.
+pub(super) fn name(name: &str) -> String {
+    name[..name.floor_char_boundary(NAME_MAX)].to_owned()
+}
+
+/// Whether a name is not too long for one.
+pub fn is_name(name: &str) -> bool {
+    name.len() <= NAME_MAX
+}
+
+/// Returns as many of the first messages as have at most `most` bytes together.
+pub(super) fn first<M: Message>(messages: impl IntoIterator<Item = M>, most: usize) -> Vec<M> {
+    let mut bytes = 0;
+    let has_room = |message: &M| {
+        // Its tag and its length.
+        bytes += message.encoded_len() + 6;
+        bytes <= most
+    };
+    messages.into_iter().take_while(has_room).collect()
 }
 
 #[cfg(test)]

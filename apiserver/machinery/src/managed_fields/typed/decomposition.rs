@@ -1,11 +1,43 @@
-//! Path elements of the items of sets and associative lists.
+//! How a schema splits a value into what managed fields own: not at all, by field, or by list item, each of which has a
+//! path element.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use crate::managed_fields::path::PathElement;
-use crate::schema::{Schema, Shape};
+use crate::schema::{ListType, Schema, Shape};
+
+/// How managed fields split a value.
+pub(super) enum Decomposition<'a> {
+    /// Not at all.
+    Leaf,
+    /// By struct field or map entry.
+    Fields,
+    /// By list item.
+    Items(&'a Schema, &'a [&'static str]),
+}
+
+/// Returns how the values of a schema are split.
+pub(super) fn decomposition(schema: &Schema) -> Decomposition<'_> {
+    match &schema.shape {
+        Shape::Object(object) if object.atomic => Decomposition::Leaf,
+        Shape::Object(_) | Shape::Map(_) => Decomposition::Fields,
+        Shape::List(items, ListType::Set) => Decomposition::Items(items, &[]),
+        Shape::List(items, ListType::Map(keys)) => Decomposition::Items(items, keys),
+        _ => Decomposition::Leaf,
+    }
+}
+
+/// Whether the value is absent, null, or an empty map or list.
+pub(super) fn is_empty(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(_) => false,
+    }
+}
 
 /// Returns the element that identifies `item`.
 ///

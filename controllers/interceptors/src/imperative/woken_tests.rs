@@ -9,7 +9,7 @@ use drydock_runtime::PodDisruptionBudget;
 use drydock_runtime::testing::context;
 
 use super::super::testing::{
-    HostCalls, RunningInterceptor, accepted, budget, denied, no_room, pod, request, several, withdrawn,
+    HostCalls, RunningInterceptor, accepted, budget, denied, no_disruption, pod, request, several, withdrawn,
 };
 use super::*;
 
@@ -48,7 +48,7 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     let has_room = Arc::new(AtomicBool::new(false));
     let opened = has_room.clone();
     let mut running = RunningInterceptor::start(&[budget("b", "1", 0)], &pods, move |_| {
-        if opened.load(SeqCst) { denied() } else { no_room() }
+        if opened.load(SeqCst) { denied() } else { no_disruption() }
     });
     let mut kept = BTreeSet::new();
     while kept.len() < pods.len() {
@@ -79,7 +79,7 @@ async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     let has_room = Arc::new(AtomicBool::new(false));
     let opened = has_room.clone();
     let mut running = RunningInterceptor::start(&[budget("b", "1", 0)], &pods, move |_| {
-        if opened.load(SeqCst) { accepted() } else { no_room() }
+        if opened.load(SeqCst) { accepted() } else { no_disruption() }
     });
     let mut kept = Vec::new();
     while kept.len() < pods.len() {
@@ -144,7 +144,7 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
     let left = room.clone();
     let takes = move |_: &str| match left.fetch_update(SeqCst, SeqCst, |room| room.checked_sub(1)) {
         Ok(_) => accepted(),
-        Err(_) => no_room(),
+        Err(_) => no_disruption(),
     };
     let healthy = |version: &str, current_healthy: i32| PodDisruptionBudget {
         current_healthy,

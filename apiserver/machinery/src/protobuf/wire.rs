@@ -1,4 +1,4 @@
-//! Reads fields from untrusted bytes.
+//! The wire format: reads fields from untrusted bytes, and writes tags, varints and lengths.
 
 /// A field's value in its wire format.
 pub(super) enum WireValue<'a> {
@@ -63,4 +63,27 @@ impl<'a> WireReader<'a> {
 
 fn eof() -> String {
     "unexpected EOF".to_owned()
+}
+
+/// Writes a length-delimited field.
+pub(super) fn write_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
+    write_varint(out, u64::from(number) << 3 | 2);
+    write_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+/// Writes an integer field.
+pub(super) fn write_integer(out: &mut Vec<u8>, number: u32, value: i64) {
+    write_varint(out, u64::from(number) << 3);
+    // Negative numbers take ten bytes, also 32-bit ones.
+    write_varint(out, value.cast_unsigned());
+}
+
+/// Writes seven bits in each byte, the lowest first.
+fn write_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
 }

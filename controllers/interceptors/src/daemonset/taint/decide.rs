@@ -13,7 +13,7 @@ use crate::daemonset::deletions::Deletions;
 use crate::daemonset::targets::NodeTargets;
 
 /// Whether the node has the taint, as the host's controllers see it.
-pub(crate) fn stands(node: &Node) -> bool {
+pub(crate) fn has_taint(node: &Node) -> bool {
     node.taints.iter().any(|t| t.key == TAINT && t.effect == EFFECT)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn stands(node: &Node) -> bool {
 /// reached. If one has come back, the node therefore needs the taint earlier: the drain goes on, and
 /// DaemonSets of later tiers do not get their pods back on this node until the drain ends. A node that has
 /// the taint keeps it: the pods that it keeps away are no longer there to be counted.
-pub(super) fn is_wanted(
+pub(super) fn needs_taint(
     node: &Node,
     pods: &[Arc<Pod>],
     on_node: &NodeTargets,
@@ -52,8 +52,8 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
 /// The node from which a change removed the taint. We remove it only when DaemonSet pods are no longer
 /// drained from the node.
 pub(super) fn taken_from(change: &ObjectChange<Node>) -> Option<&Arc<Node>> {
-    let old = change.old.as_ref().filter(|old| stands(old))?;
-    change.new.as_ref().filter(|new| !stands(new) && new.uid == old.uid)
+    let old = change.old.as_ref().filter(|old| has_taint(old))?;
+    change.new.as_ref().filter(|new| !has_taint(new) && new.uid == old.uid)
 }
 
 /// Returns the nodes on which the change adds or removes a DaemonSet pod, or changes which drain targets cover one.
@@ -70,16 +70,16 @@ pub(crate) fn nodes_of(change: &ObjectChange<Pod>) -> impl Iterator<Item = &str>
 /// The patch that adds or removes our taint alone, if it is to change. The list is atomic for the host, even
 /// in a strategic merge patch: the patch contains all of it, and applies only to the version of the node that
 /// was read.
-pub(super) fn patch(node: &Node, wanted: bool) -> Option<Value> {
+pub(super) fn patch(node: &Node, needed: bool) -> Option<Value> {
     let (ours, mut taints): (Vec<_>, Vec<_>) = node.taints.iter().cloned().partition(|t| t.key == TAINT);
-    let right = match wanted {
+    let right = match needed {
         true => matches!(ours.as_slice(), [taint] if taint.effect == EFFECT),
         false => ours.is_empty(),
     };
     if right {
         return None;
     }
-    if wanted {
+    if needed {
         taints.push(Taint { key: TAINT.to_owned(), effect: EFFECT.to_owned(), ..Taint::default() });
     }
     let seen = json!({"uid": node.uid, "resourceVersion": node.resource_version});
@@ -87,5 +87,5 @@ pub(super) fn patch(node: &Node, wanted: bool) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[path = "wanted_tests.rs"]
+#[path = "decide_tests.rs"]
 mod tests;
