@@ -11,7 +11,10 @@ pub fn all() -> Vec<SourceFile> {
 /// Whether the whole file is tests.
 pub fn is_test(file: &SourceFile) -> bool {
     let path = &file.path;
-    path.contains("/tests/") || path.contains("/testing/") || path.ends_with("tests.rs") || path.contains("_tests/")
+    path.contains("/tests/")
+        || path.contains("/testing/")
+        || path.ends_with("tests.rs")
+        || path.contains("_tests/")
 }
 
 /// The lines before the tests at the file's end.
