@@ -7,11 +7,17 @@ use drydock_architecture::{none, source};
 /// Folders whose modules have no cycles: crates, and modules of crates.
 const LAYERED: &[&str] = &[
     "apiserver/server/src/",
+    "apiserver/server/src/audit/",
     "apiserver/server/src/handlers/",
     "apiserver/storage/src/cache/",
     "apiserver/storage/src/store/",
     "apiserver/storage-sqlite/src/",
+    "apiserver/server/src/request/",
+    "apiserver/server/src/wire/",
     "apiserver/serving/src/",
+    "apiserver/serving/src/auth/authn/",
+    "apiserver/serving/src/auth/review/",
+    "apiserver/serving/src/serve/",
     "apiserver/serving/src/wire/",
     "controllers/eviction/src/",
     "controllers/interceptors/src/",
