@@ -147,6 +147,17 @@ fn nothing_of_the_product_depends_on_conformance() {
     }
 }
 
+/// The scripts of conformance/ name crates by package, their readers by folder.
+#[test]
+fn a_crate_of_conformance_has_the_name_of_its_folder() {
+    for member in manifest::crates().iter().filter(|member| is_tool(member)) {
+        let folder = member.folder.trim_start_matches("conformance/");
+        // Clients in several languages share a folder.
+        let is_named = folder.contains('/') || member.name == format!("drydock-{folder}");
+        assert!(is_named, "{}: is named {}", member.folder, member.name);
+    }
+}
+
 #[test]
 fn pure_crates_do_no_io() {
     for member in product().iter().filter(|member| PURE.contains(&member.name.as_str())) {

@@ -57,7 +57,7 @@ fn row(result: &AttackResult) -> [String; 12] {
         seconds(bystanders.probes.slowest),
         of(&bystanders.probes),
         format!("{:.0}", result.review_rate()),
-        format!("{} + {} masters", of(&bystanders.observer), of(&bystanders.system_masters)),
+        format!("{} + {} of system:masters", of(&bystanders.observer), of(&bystanders.system_masters)),
         seconds(result.slowest()),
         seconds(bystanders.observer.p99()),
         bystanders.watch.breaks.to_string(),
