@@ -3,7 +3,7 @@
 //!
 //! Our kinds are served in one version each and have no equivalent resources, so `matchPolicy` makes no difference.
 
-use drydock_machinery::selector::{LabelSelector, Operator, Requirement};
+use drydock_machinery::selector::{LabelRequirements, Operator, Requirement};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::AdmissionAttributes;
 use k8s_openapi::api::admissionregistration::v1 as host;
@@ -99,8 +99,8 @@ pub struct Criteria {
     /// Whether the absence of rules means every request.
     any_without_rules: bool,
     excluded: Vec<MatchRule>,
-    namespaces: Result<LabelSelector, String>,
-    objects: Result<LabelSelector, String>,
+    namespaces: Result<LabelRequirements, String>,
+    objects: Result<LabelRequirements, String>,
 }
 
 impl Criteria {
@@ -164,14 +164,14 @@ impl Criteria {
     }
 }
 
-fn selects(selector: &LabelSelector, object: Option<&Object>) -> bool {
+fn selects(selector: &LabelRequirements, object: Option<&Object>) -> bool {
     object.is_some_and(|object| selector.matches(object))
 }
 
 /// metav1.LabelSelectorAsSelector, for which a nil selector selects nothing; here it selects everything. The host's
 /// defaults exclude that case.
-pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, String> {
-    let Some(it) = it else { return Ok(LabelSelector::default()) };
+pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelRequirements, String> {
+    let Some(it) = it else { return Ok(LabelRequirements::default()) };
     let labels = it.match_labels.iter().flatten().map(|(key, value)| Requirement {
         key: key.clone(),
         operator: Operator::Equals,
@@ -189,7 +189,7 @@ pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, Strin
         let values = expression.values.iter().flatten().cloned().collect();
         all.push(Requirement { key: expression.key.clone(), operator, values });
     }
-    Ok(LabelSelector::new(all))
+    Ok(LabelRequirements::new(all))
 }
 
 /// The cost budget of all match conditions for one request.

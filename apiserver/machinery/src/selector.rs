@@ -8,7 +8,7 @@ mod parser;
 mod tests;
 
 pub use fields::{FieldSelector, FieldTerm};
-pub use labels::{LabelSelector, Operator, Requirement};
+pub use labels::{LabelRequirements, Operator, Requirement};
 
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::Arc;
 
-use drydock_machinery::selector::LabelSelector;
+use drydock_machinery::selector::LabelRequirements;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -55,7 +55,7 @@ pub struct Filter {
     /// Maintenance of a node or an eviction.
     pub maintenance: String,
     /// Labels.
-    pub labels: LabelSelector,
+    pub labels: LabelRequirements,
     /// Whether it selects only blocked entities.
     pub only_blocked: bool,
 }
@@ -83,7 +83,7 @@ impl Filter {
             name: String::new(),
             node: String::new(),
             maintenance: String::new(),
-            labels: LabelSelector::default(),
+            labels: LabelRequirements::default(),
             only_blocked: false,
         }
     }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_condition_must_hold() {
-        let labels = |text: &str| LabelSelector::parse(text).unwrap();
+        let labels = |text: &str| LabelRequirements::parse(text).unwrap();
         let (key, entity) = ("shop/uid", blocked_eviction());
         let held = [
             with(|_| {}),
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn equal_filters_have_one_digest_and_others_another() {
-        let labels = |text: &str| with(|f| f.labels = LabelSelector::parse(text).unwrap());
+        let labels = |text: &str| with(|f| f.labels = LabelRequirements::parse(text).unwrap());
         assert_eq!(labels("a=1,b in (y,x)").digest(), labels("b in (x, y), a=1").digest());
         let different = [
             with(|_| {}),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use drydock_api::{eviction_request, node_maintenance};
 use drydock_machinery::names::{dns1123_label, dns1123_subdomain};
-use drydock_machinery::selector::LabelSelector;
+use drydock_machinery::selector::LabelRequirements;
 use drydock_proto::status::v1alpha1::{
     GetEvictionRequest, GetMaintenanceRequest, GetNodeRequest, WatchEvictionsRequest,
     WatchMaintenancesRequest, WatchNodesRequest, WatchOptions,
@@ -173,11 +173,11 @@ fn token(bytes: &[u8], filter: &Filter) -> Result<Token, Status> {
     Ok(token)
 }
 
-fn labels(selector: &str) -> Result<LabelSelector, Status> {
+fn labels(selector: &str) -> Result<LabelRequirements, Status> {
     if selector.len() > SELECTOR_MAX {
         return Err(invalid("label_selector", format!("may have at most {SELECTOR_MAX} bytes")));
     }
-    LabelSelector::parse(selector).map_err(|error| invalid("label_selector", error.status.message))
+    LabelRequirements::parse(selector).map_err(|error| invalid("label_selector", error.status.message))
 }
 
 fn required(field: &str, value: &str) -> Result<(), Status> {

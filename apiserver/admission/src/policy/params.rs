@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_logging::with_causes;
-use drydock_machinery::selector::LabelSelector;
+use drydock_machinery::selector::LabelRequirements;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
@@ -59,7 +59,7 @@ impl Params {
         self.reflector.known.get(&wanted).and_then(|found| shown(&found))
     }
 
-    fn select(&self, selector: &LabelSelector, namespace: Option<&str>) -> Vec<Value> {
+    fn select(&self, selector: &LabelRequirements, namespace: Option<&str>) -> Vec<Value> {
         let all = self.reflector.known.state();
         let mut found: Vec<_> = all
             .iter()

@@ -15,7 +15,7 @@ const ALLOCATED: usize = 40;
 
 /// Requirements on labels, all of which must match; a selector without requirements selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LabelSelector {
+pub struct LabelRequirements {
     requirements: Vec<Requirement>,
 }
 
@@ -51,7 +51,7 @@ pub enum Operator {
     LessThan,
 }
 
-impl LabelSelector {
+impl LabelRequirements {
     /// Parses `a=b,c in (d,e),!f`. Fails with a 400 for an invalid selector.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         super::parser::parse(text).map(Self::new).map_err(ApiError::bad_request)
@@ -183,7 +183,7 @@ pub(super) fn key_error(key: &str, path: &Path) -> Option<Error> {
     (!wrong.is_empty()).then(|| Error::invalid(path.clone(), key, wrong))
 }
 
-impl fmt::Display for LabelSelector {
+impl fmt::Display for LabelRequirements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let terms: Vec<_> = self.requirements.iter().map(Requirement::to_string).collect();
         f.write_str(&terms.join(","))

@@ -14,7 +14,7 @@ fn labels(value: Value) -> Map<String, Value> {
 }
 
 fn matches(selector: &str, labelled: Value) -> bool {
-    LabelSelector::parse(selector).unwrap().matches_labels(Some(&labels(labelled)))
+    LabelRequirements::parse(selector).unwrap().matches_labels(Some(&labels(labelled)))
 }
 
 fn message(result: Result<impl std::fmt::Debug, ApiError>) -> String {
@@ -94,14 +94,14 @@ fn bad_label_selectors_are_told_in_kubernetes_words() {
         ),
     ];
     for (selector, text) in cases {
-        assert_eq!(message(LabelSelector::parse(selector)), text, "{selector}");
+        assert_eq!(message(LabelRequirements::parse(selector)), text, "{selector}");
     }
     assert!(
-        message(LabelSelector::parse("-a")).starts_with(
+        message(LabelRequirements::parse("-a")).starts_with(
             "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of"
         )
     );
-    assert!(message(LabelSelector::parse("a=-")).starts_with(
+    assert!(message(LabelRequirements::parse("a=-")).starts_with(
         "unable to parse requirement: values[0][a]: Invalid value: \"-\": a valid label must be"
     ));
 }
@@ -109,7 +109,7 @@ fn bad_label_selectors_are_told_in_kubernetes_words() {
 #[test]
 fn selectors_are_bounded() {
     let many = vec!["a"; TERMS_MAX + 1].join(",");
-    assert_eq!(message(LabelSelector::parse(&many)), "a selector may not have more than 100 terms");
+    assert_eq!(message(LabelRequirements::parse(&many)), "a selector may not have more than 100 terms");
     let many = vec!["metadata.name=a"; TERMS_MAX + 1].join(",");
     assert_eq!(message(FieldSelector::parse(&many, &[])), "a selector may not have more than 100 terms");
 }
@@ -118,9 +118,9 @@ fn selectors_are_bounded() {
 #[test]
 fn what_a_selector_takes_grows_with_each_value() {
     let values: Vec<String> = (0..15_000).map(|at| at.to_string()).collect();
-    let many = LabelSelector::parse(&format!("a in ({})", values.join(","))).unwrap().bytes();
+    let many = LabelRequirements::parse(&format!("a in ({})", values.join(","))).unwrap().bytes();
     assert!(many >= values.len() * (size_of::<String>() + 16), "{many}");
-    assert!(LabelSelector::parse("a=b").unwrap().bytes() < 512);
+    assert!(LabelRequirements::parse("a=b").unwrap().bytes() < 512);
     let field = FieldSelector::parse(&format!("metadata.name={}", "x".repeat(60_000)), &[]).unwrap();
     assert!(field.bytes() > 60_000);
 }
@@ -184,14 +184,14 @@ fn bad_field_selectors_are_told_in_kubernetes_words() {
 proptest! {
     #[test]
     fn any_text_is_parsed_or_refused(text in "[a-z!=<>(), \\\\\u{0}é]{0,40}") {
-        let _ = LabelSelector::parse(&text);
+        let _ = LabelRequirements::parse(&text);
         let _ = FieldSelector::parse(&text, &[]);
     }
 
     #[test]
     fn a_label_selector_reads_its_own_text(text in "(!?[a-z]|[a-z](=|!=)[a-z]?|[a-z] (in|notin) \\([a-z](,[a-z]){0,3}\\)|[a-z][<>][0-9]{1,3})(,[a-z]=b){0,2}") {
-        let selector = LabelSelector::parse(&text).unwrap();
-        prop_assert_eq!(LabelSelector::parse(&selector.to_string()).unwrap(), selector);
+        let selector = LabelRequirements::parse(&text).unwrap();
+        prop_assert_eq!(LabelRequirements::parse(&selector.to_string()).unwrap(), selector);
     }
 
     #[test]

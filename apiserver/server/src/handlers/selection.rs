@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drydock_machinery::field_mask::FieldMask;
-use drydock_machinery::selector::{FieldSelector, LabelSelector};
+use drydock_machinery::selector::{FieldSelector, LabelRequirements};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::{RequiredField, Scope, Selection};
 
@@ -12,7 +12,7 @@ use super::context::RequestContext;
 /// The scope of a list, watch or deletecollection.
 pub fn scope(request: &RequestContext) -> Result<Scope, ApiError> {
     let query = &request.info.query;
-    let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
+    let labels = LabelRequirements::parse(query.get("labelSelector").unwrap_or_default())?;
     let fields = field_selector(request)?;
     let namespace = namespace(request, &fields);
     let single = fields
@@ -53,7 +53,7 @@ fn namespace(request: &RequestContext, fields: &FieldSelector) -> String {
     if selected.contains('/') { String::new() } else { selected.to_owned() }
 }
 
-fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> {
+fn selection(labels: LabelRequirements, fields: FieldSelector) -> Option<Selection> {
     if labels.is_empty() && fields.is_empty() {
         return None;
     }
@@ -65,7 +65,7 @@ fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> 
 }
 
 /// A field that must have one value: a label, else a field of the kind's own. Name and namespace are in the key.
-fn required(labels: &LabelSelector, fields: &FieldSelector) -> Option<RequiredField> {
+fn required(labels: &LabelRequirements, fields: &FieldSelector) -> Option<RequiredField> {
     let label = labels.required_value().map(|(key, value)| (vec!["metadata", "labels", key], value));
     let own = fields.terms().iter().find(|term| !term.negated && !term.field.starts_with("metadata."));
     let (path, value) =

@@ -94,7 +94,7 @@ mod tests {
         };
         let text = selector_text(&selector);
         assert_eq!(text, "app=db,tier in (a,b),tier notin (c),x,!y");
-        drydock_machinery::selector::LabelSelector::parse(&text).unwrap();
+        drydock_machinery::selector::LabelRequirements::parse(&text).unwrap();
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! Selectors of lists and watches.
 
-use drydock_machinery::selector::{FieldSelector, LabelSelector};
+use drydock_machinery::selector::{FieldSelector, LabelRequirements};
 
 use crate::kinds;
 
 /// `labelSelector=`
 pub fn labels(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(selector) = LabelSelector::parse(text) else { return };
+    let Ok(selector) = LabelRequirements::parse(text) else { return };
     for sample in kinds::samples() {
         let all = selector
             .requirements()
             .iter()
-            .all(|requirement| LabelSelector::new(vec![requirement.clone()]).matches_labels(sample.labels()));
+            .all(|requirement| LabelRequirements::new(vec![requirement.clone()]).matches_labels(sample.labels()));
         assert_eq!(selector.matches(&sample), all, "a selector is all of its requirements: {text:?}");
     }
 }
