@@ -9,10 +9,9 @@ pub fn labels(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(selector) = LabelRequirements::parse(text) else { return };
     for sample in kinds::samples() {
-        let all = selector
-            .requirements()
-            .iter()
-            .all(|requirement| LabelRequirements::new(vec![requirement.clone()]).matches_labels(sample.labels()));
+        let all = selector.requirements().iter().all(|requirement| {
+            LabelRequirements::new(vec![requirement.clone()]).matches_labels(sample.labels())
+        });
         assert_eq!(selector.matches(&sample), all, "a selector is all of its requirements: {text:?}");
     }
 }
