@@ -23,7 +23,7 @@ fn refuse(sim: &mut Sim) {
     sim.settle_but(&Task::Cordon("b".into()));
 }
 
-/// A webhook refused to have one node changed: no pod of any node of the maintenance was asked to leave any
+/// A webhook refused the update of one node: no pod of any node of the maintenance was asked to leave any
 /// more, and the status said 'Evacuating'.
 #[test]
 fn a_node_that_cannot_be_cordoned_keeps_its_own_pods_alone_and_is_a_blocker() {

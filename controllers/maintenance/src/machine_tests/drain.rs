@@ -291,8 +291,8 @@ fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     ));
 }
 
-/// The count came with the condition of the last node, a write later: a maintenance that was completed in
-/// between said for good that fewer nodes were drained than all.
+/// The count was written one write after the condition of the last node: a maintenance that was completed in
+/// between said for good that not all nodes were drained.
 #[test]
 fn the_status_that_says_drained_counts_every_node() {
     let mut sim = Sim::new(&["a", "b"]);
