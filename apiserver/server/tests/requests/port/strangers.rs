@@ -20,7 +20,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str, token: &str) -> Stri
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let (mut answer, mut part) = (Vec::new(), vec![0; 1 << 14]);
-    // The answers here end with a brace or a line.
+    // The answers here end with a brace or a line break.
     while !answer.ends_with(b"}") && !answer.ends_with(b"}\n") && !answer.ends_with(b"later\n") {
         let read = stream.read(&mut part).await.unwrap();
         assert!(read > 0, "{}", String::from_utf8_lossy(&answer));
