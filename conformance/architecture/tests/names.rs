@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_architecture::{none, source};
 
-/// Names that are idiomatic within a module: which one is meant, its path says.
+/// Names that are idiomatic within a module: the path says which one is meant.
 const IDIOMATIC: &[&str] = &[
     "Arguments",
     "CommandLine",
@@ -22,7 +22,7 @@ const IDIOMATIC: &[&str] = &[
 /// Names that mean several things still. This list is only to shrink.
 const NOT_YET_RENAMED: &[&str] = &["Caller", "LabelSelector", "ListOptions"];
 
-/// Names that are not yet renamed: to be lowered with each that is.
+/// Maximum length of the list above. Lower it with each rename.
 const MOST_NOT_YET_RENAMED: usize = 3;
 
 #[test]

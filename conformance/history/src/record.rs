@@ -191,6 +191,6 @@ pub struct History {
     /// store's members were gone. It is never a fault for a store of one member.
     pub unanswered: Vec<UnansweredRead>,
     pub outages: Option<Vec<(Moment, Moment)>>,
-    /// How often what happened beside: faults by kind, requests that failed.
+    /// Counts of everything else: faults by kind, requests that failed.
     pub counts: BTreeMap<&'static str, u64>,
 }

@@ -22,7 +22,7 @@ pub fn check(request: &RequestContext, new: &Object) -> Result<(), ApiError> {
 /// - that leaves it within the limit passes;
 /// - that does not make it larger passes too, even if it is still too large;
 /// - that makes its fields smaller, but its managed fields larger by more than that, passes: `new` gets back the
-/// old managed fields, so that a finalizer or an entry of a list can always be removed;
+///   old managed fields, so that a finalizer or an entry of a list can always be removed;
 /// - that makes it larger in any other way is refused, except for controllers.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE};
 
 pub(super) fn all() -> Vec<Sequence> {
     let areas = [lists(), removals(), writers(), entries(), generated()];
-    // Their names are apart from those of the other applies.
+    // This prefix distinguishes their names from those of the other applies.
     let named = |mut sequence: Sequence| {
         sequence.name = format!("of owners: {}", sequence.name);
         sequence

@@ -44,7 +44,7 @@ pub fn install() {
             zName: c"drydock-disk".as_ptr(),
             xOpen: Some(open),
             xDelete: Some(delete),
-            // The others, the clock and chance and names, look at none of the fields above.
+            // The other methods (clock, randomness, names) use none of the fields above.
             ..system
         };
         // SAFETY: it lives for ever, and was made of one that is whole.

@@ -67,7 +67,7 @@ impl BenchRow for Restart {
         Ok(sample)
     }
 
-    /// That none is lost.
+    /// Checks that no object is lost.
     async fn verify(&self, subject: &Subject) -> Result<()> {
         let (mut count, mut token) = (0, None);
         loop {

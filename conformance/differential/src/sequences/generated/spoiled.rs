@@ -19,7 +19,8 @@ pub(super) fn spoiled(generator: &mut Generator, mut object: Value) -> Value {
     }
     let (path, _) = generator.one(&places);
     let mut wrong = odd(generator);
-    // Of the host's rules for metadata, our reference kinds have what the generic server has, once.
+    // Our reference kinds have only those of the host's rules for metadata that the generic server has, and
+    // check them once.
     if wrong.is_string() && path.starts_with("/metadata") {
         wrong = json!(false);
     }

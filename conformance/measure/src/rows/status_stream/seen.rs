@@ -79,7 +79,7 @@ impl SubscribersSeen {
         self.sent.borrow_mut().push(Instant::now());
     }
 
-    /// A subscriber follows who knows what was there before the first write.
+    /// Begins to count for a subscriber that knows the states before the first write.
     pub fn begin(&self, ledger: &Ledger) {
         ledger.behind.set(self.writes.min(self.objects));
     }

@@ -25,12 +25,12 @@ pub struct Program {
     pub name: &'static str,
     pub dir: PathBuf,
     pub port: u16,
-    /// Those with which it runs.
+    /// The flags with which it runs.
     pub flags: Vec<String>,
 }
 
 impl Program {
-    /// That reaches the host at an address; `test` names its folder.
+    /// Returns a program that reaches the host at an address; `test` names its folder.
     pub async fn new(host: &TestHost, test: &str, name: &'static str, url: &str) -> Result<Program> {
         static GRANTED: OnceCell<()> = OnceCell::const_new();
         GRANTED.get_or_try_init(async || grant_leases(host).await).await?;
