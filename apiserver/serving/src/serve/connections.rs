@@ -26,7 +26,7 @@ use crate::request::user::Network;
 use super::groups::{Groups, Id, Member};
 use super::unfinished_heads::{Owner, UnfinishedHeads};
 
-/// How far a connection has come that has authenticated no user.
+/// The stage of a connection that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ConnectionStage {
     /// It is open, and no ClientHello has come.
@@ -77,7 +77,7 @@ struct OpenConnection<T> {
     closes: T,
 }
 
-/// Whom a connection counts for.
+/// The holder for whom a connection counts.
 enum Holder {
     Address(Network, ConnectionStage),
     User(Arc<str>, Network),

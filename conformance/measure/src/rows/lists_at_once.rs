@@ -26,7 +26,7 @@ pub struct ListsAtOnce {
 }
 
 impl ListsAtOnce {
-    /// Over so many objects.
+    /// Creates the row with so many objects.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, filled: RefCell::default() }
     }

@@ -23,7 +23,7 @@ pub struct MemoryRow {
 }
 
 impl MemoryRow {
-    /// So many.
+    /// Creates the row with so many objects.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, filled: RefCell::default() }
     }

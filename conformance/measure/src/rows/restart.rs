@@ -19,7 +19,7 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// So many MiB of objects.
+    /// Creates the row with so many MiB of objects.
     pub fn new(mib: usize) -> Self {
         Self { mib }
     }

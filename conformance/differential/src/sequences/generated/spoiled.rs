@@ -11,7 +11,7 @@ pub(super) fn spoiled(generator: &mut Generator, mut object: Value) -> Value {
     if !generator.one_in(5) {
         return object;
     }
-    // A null among the amounts of a budget keeps them from being two.
+    // A null is never replaced: a budget with a null for one amount would then have two.
     let places: Vec<PatchPlace> =
         places(&object).into_iter().filter(|(path, value)| !value.is_null() && !is_fixed(path)).collect();
     if places.is_empty() {

@@ -65,8 +65,8 @@ fn made_with(area: Area, name: &str, rest: Value) -> Sequence {
     of(area, name).apply(X, "maker", request(X, rest))
 }
 
-/// A sequence that begins with a request that has a status: what is written once has the status of the schema's default
-/// in a custom resource, and is written again by the next write, whatever that is.
+/// A sequence that begins with a request that has a status. Without it, a custom resource that was written once has
+/// the default status of its schema, and the next write of any kind changes the object.
 fn settled(area: Area, name: &str) -> Sequence {
     let status = json!({"status": {"observedGeneration": 1}});
     made(area, name).apply(&format!("{X}/status"), "controller", status)

@@ -35,7 +35,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Of a subscriber who knows nothing of so many objects.
+    /// Creates the ledger of a subscriber who knows nothing of so many objects.
     pub fn new(objects: usize) -> Self {
         Self { known: RefCell::new(vec![0; objects]), ..Self::default() }
     }

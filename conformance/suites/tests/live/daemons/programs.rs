@@ -44,7 +44,8 @@ impl Program {
         flags.extend([format!("--secure-port={port}"), "--cert-dir=certs".into()]);
         match name {
             APISERVER => flags.push("--data-dir=data".into()),
-            // Not the lease of the Drydock that the other tests use, and nothing to do that is done there.
+            // It does not compete for the lease of the Drydock that the other tests use, and does not do
+            // that one's work.
             _ => flags.extend([
                 format!("--leader-elect-resource-name={test}"),
                 format!("--leader-elect-resource-namespace={NAMESPACE}"),
