@@ -58,7 +58,7 @@ fn another_maintenance_on_the_node_drains_them_as_if_the_first_did_not_exist() {
     }
 }
 
-/// A DaemonSet that comes back as often as it is deleted keeps the long one busy for ever.
+/// A DaemonSet that comes back as often as it is deleted keeps the long one busy forever.
 #[test]
 fn it_does_not_wait_for_pods_of_later_types_that_a_neighbour_drains() {
     let mut short = up_to(Plain, "short", 2, &["n", "o"]);

@@ -158,7 +158,8 @@ fn greedy(checked: &mut Checked, level: usize, flow: FlowKey) -> u32 {
     checked.used_by(level, flow)
 }
 
-/// One flow once held every seat for a minute; now a quarter of what its level can have is left to the others.
+/// Regression: one flow held every seat for a minute. Now a quarter of what its level can have is left to the
+/// others.
 #[test]
 fn one_flow_leaves_seats_to_the_next() {
     let mut checked = Checked::new(600);

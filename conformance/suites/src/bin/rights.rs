@@ -149,7 +149,7 @@ fn rights(rule: &RoleRule) -> Vec<Right> {
 }
 
 /// Returns the rights that a request which the host allowed has used; for a review by drydock-apiserver also the
-/// right that it asked about, whosever that is.
+/// right that it asked about, for any user.
 fn used(program: &'static str, request: &audit::LoggedRequest) -> Vec<(&'static str, Right)> {
     let about = &request.object_ref;
     let itself = Right {

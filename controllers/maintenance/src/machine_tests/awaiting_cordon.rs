@@ -70,7 +70,7 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     assert_eq!(told(&sim).len(), 4);
 }
 
-/// The finalizer stayed for ever, and nothing said why.
+/// The finalizer stayed forever, and nothing said why.
 #[test]
 fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_it() {
     let mut sim = Sim::new(&["a", "b"]);

@@ -201,7 +201,7 @@ fn a_node_whose_kubelet_says_that_it_is_not_ready_is_not_away() {
     assert!(blocker.reason == "Terminating" && blocker.message.starts_with(told), "{blocker:?}");
 }
 
-/// The pod was shown as terminating ten seconds after its grace period, and nothing said that it would be for ever.
+/// The pod was shown as terminating ten seconds after its grace period, and nothing said that it would be forever.
 #[test]
 fn a_terminating_pod_on_a_node_whose_kubelet_is_away_names_the_node_and_the_way_out() {
     let mut sim = Sim::new(&["a"]);
@@ -317,7 +317,7 @@ fn what_the_interceptor_of_a_tenant_says_is_told_as_its_words() {
     assert_eq!(told, pair("PodDisruptionBudget", "b allows 0"));
 }
 
-/// An interceptor that changed its message each second had the whole status written each second.
+/// An interceptor that changed its message each second caused a write of the whole status each second.
 #[test]
 fn the_words_of_a_blocker_are_written_once_a_minute_at_most() {
     for interceptor in ["x.tenant.example", "imperative-eviction.k8s.io"] {

@@ -230,7 +230,7 @@ fn a_request_of_the_pods_uid_for_another_pod_is_replaced_whether_it_has_ended_or
     }
 }
 
-/// Each pod that came and left had the pods of every node of the maintenance read anew.
+/// Whenever a pod came and left, the pods of every node of the maintenance were read again.
 #[test]
 fn only_nodes_that_are_not_known_to_be_empty_are_read_when_drained_turns_true_again() {
     let mut sim = Sim::new(&["a", "b"]);

@@ -29,7 +29,8 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str, token: &str) -> Stri
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Two hundred tokens of one stranger once took all permits, and no other token was reviewed any more.
+/// Regression: two hundred tokens of one stranger took all permits, and no other token was reviewed
+/// any more.
 #[tokio::test]
 async fn junk_tokens_of_one_address_do_not_hold_up_a_good_one_of_another() {
     let port = Arc::new(Port::open(Settings::default()).await);
