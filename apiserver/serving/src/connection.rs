@@ -145,7 +145,7 @@ impl Connection {
         self.closed.is_cancelled()
     }
 
-    /// Has it closed at once.
+    /// Asks for it to be closed at once.
     pub fn close(&self) {
         self.closed.cancel();
     }

@@ -56,7 +56,7 @@ async fn a_notice_is_read_and_fails_nothing() {
     assert_eq!(status(&health, "/livez", "verbose"), Some(StatusCode::OK));
 }
 
-/// `?verbose` once showed every client the address of etcd and its error.
+/// Regression: `?verbose` showed every client the address of etcd and its error.
 #[tokio::test]
 async fn reasons_are_told_on_the_paths_that_need_authorization_alone() {
     let refused = || "connect to 10.1.2.3:2379: refused".to_owned();

@@ -139,7 +139,7 @@ async fn a_review_without_an_answer_is_not_remembered() {
     assert_eq!(host.times(), 2);
 }
 
-/// While one user's questions are not answered, another's are.
+/// One user's questions get no answer, and another user's do.
 #[tokio::test]
 async fn one_callers_reviews_do_not_hold_up_anothers() {
     let host = Host::answering(0);
@@ -255,7 +255,7 @@ async fn authenticates_and_authorizes(client: Client) -> (bool, bool) {
     (decision.is_ok_and(|decision| decision.allowed), user.is_ok())
 }
 
-/// Neither a right nor an identity comes of what is no review, and the host is not asked about it without end.
+/// An answer that is no review gives neither a right nor an identity, and the host is not asked again without end.
 #[tokio::test]
 async fn what_is_no_answer_of_the_host_lets_nobody_in() {
     let allows = r#"{"status":{"allowed":true,"authenticated":true,"user":{"username":"ann"}}}"#;

@@ -40,12 +40,12 @@ impl StreamLiveness {
         (self.due, self.lost) = (None, None);
     }
 
-    /// Waits until a ping is due; for ever if none is.
+    /// Waits until a ping is due; forever if none is.
     pub async fn due(&self) {
         until(self.due).await;
     }
 
-    /// Waits until an expected response is overdue; for ever if none is expected.
+    /// Waits until an expected response is overdue; forever if none is expected.
     pub async fn lost(&self) {
         until(self.lost).await;
     }
@@ -75,7 +75,7 @@ pub(super) fn is_pong(response: &PbWatchResponse) -> bool {
     response.created && response.canceled && response.watch_id == NO_WATCH
 }
 
-/// Waits until `moment`; for ever if there is none.
+/// Waits until `moment`; forever if there is none.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -44,7 +44,7 @@ impl EarlyCompaction {
         self.revision_times.note(now, revision, self.written);
         let demand = self.quota.demand(&self.retention).filter(|_| now >= self.not_before)?;
         let due = self.revision_times.due(now, demand)?;
-        // Until [`Self::met`] says that it succeeded.
+        // The next attempt waits for the pause, unless [`Self::met`] reports that this one succeeded.
         self.not_before = now + PAUSE;
         Some(due)
     }

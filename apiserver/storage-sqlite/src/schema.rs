@@ -12,7 +12,8 @@ use crate::error::{damaged, translate};
 
 /// Marks the file as ours (`PRAGMA application_id`): "DryD".
 pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
-/// The layout below (`PRAGMA user_version`). Layout 1, of before the first release, had no checksums and is not read.
+/// The layout below (`PRAGMA user_version`). Layout 1, from before the first release, had no checksums and is not
+/// read.
 pub(super) const VERSION: u32 = 2;
 
 /// The tables. An empty store is at revision 1, as in etcd.

@@ -1,4 +1,4 @@
-//! As much of a Rust file as the rules ask for, by its lines. rustfmt makes that reliable: what opens at an
+//! Reads as much of a Rust file as the rules need, line by line. rustfmt makes that reliable: what opens at an
 //! indentation closes at the same.
 
 use crate::repository::{self, SourceFile};

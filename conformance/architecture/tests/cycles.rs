@@ -40,7 +40,8 @@ fn modules_of_layered_folders_use_each_other_one_way() {
     for &folder in LAYERED {
         let mut uses = uses(folder);
         assert!(uses.len() > 3, "{folder} has no modules: take it off the list, or right its path");
-        // What uses nothing that is left is a layer; what remains are cycles.
+        // A module that uses none of those that are left is a layer; the modules that remain at the end
+        // are in cycles.
         while let Some(lowest) = uses.iter().find(|(_, used)| used.is_empty()).map(|(name, _)| name.clone()) {
             uses.remove(&lowest);
             uses.values_mut().for_each(|used| used.retain(|name| *name != lowest));
@@ -80,7 +81,8 @@ fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     uses
 }
 
-/// What a path begins with; all names of a list, which may be more than that.
+/// Returns the first segment of a path. Of a list in braces, returns every name in it, also names that
+/// are not first segments.
 fn heads(path: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
     let most = if path.starts_with('{') { usize::MAX } else { 1 };

@@ -55,7 +55,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that decide and never do: bytes and objects in, bytes and objects out.
+/// Crates that decide and do no I/O: bytes and objects in, bytes and objects out.
 const PURE: [&str; 3] = ["drydock-machinery", "drydock-api", "drydock-plan"];
 /// What gives a crate I/O, a clock or chance.
 const IMPURE: [&str; 14] = [

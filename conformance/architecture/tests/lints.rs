@@ -1,4 +1,4 @@
-//! Each ban has its reason beside it, no crate escapes the bans, and no exception goes without a word.
+//! Each ban has its reason beside it, no crate escapes the bans, and each exception states its reason.
 
 use drydock_architecture::{manifest, none, repository, source};
 

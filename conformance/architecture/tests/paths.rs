@@ -1,4 +1,4 @@
-//! Files that texts name are there.
+//! Files that comments and documents name exist.
 
 use drydock_architecture::{none, repository, source};
 

@@ -15,7 +15,7 @@ const GENERIC: [&str; 7] = [
     "apiserver/server/",
     "apiserver/admission/",
 ];
-/// How our kinds are spoken of.
+/// Words that name our kinds.
 const OUR_KINDS: [&str; 6] = ["eviction", "maintenance", "interceptor", "evictor", "requester", "drainplan"];
 
 /// What decides from its arguments alone: its time comes from them too.

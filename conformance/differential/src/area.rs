@@ -23,7 +23,7 @@ pub enum Area {
     List,
     /// Watches.
     Watch,
-    /// What bodies and answers are written in.
+    /// Formats of bodies and answers.
     Formats,
     /// Refusals that belong to no verb.
     Errors,

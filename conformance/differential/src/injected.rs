@@ -17,7 +17,8 @@ pub enum InjectedDifference {
 }
 
 impl InjectedDifference {
-    /// Puts the fault into a record where it first can be; false if it nowhere can.
+    /// Puts the fault into a record at the first place where it fits; returns false if there is
+    /// none.
     pub fn put(self, record: &mut RunRecord) -> bool {
         match self {
             InjectedDifference::WrongStatus => {

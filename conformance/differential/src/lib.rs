@@ -28,8 +28,8 @@
 //!   `.header(...)` and `.with(|request| ...)` change the request before them.
 //! - `$(...)` in paths, queries, headers and bodies stands for the target's names and for fields of earlier answers:
 //!   see [`template`]. Answers are counted from 0; `.later()` has none.
-//! - Times count by the second. Where it matters that one is later than another, put `.later()` between; elsewhere
-//!   all times of a run are alike.
+//! - Times are compared by the second, and all times between two `.later()` count as equal. If a time must be later
+//!   than another, put `.later()` between them.
 //! - A sequence has a namespace of its own in each server, so that lists and watches see nothing else. Objects
 //!   without a namespace need names of their own: `$(namespace)-x`.
 //! - A sequence states no expected answers: what the host answers is right. Where we must differ, an entry in

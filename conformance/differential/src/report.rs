@@ -59,7 +59,7 @@ fn follows_from_the_code(found: &[(ServerRoute, Mismatch)], door: ServerRoute, m
     other_code && !["code", "body.message"].contains(&mismatch.field.as_str())
 }
 
-/// Most of a body that is printed.
+/// Maximum number of characters of a body that are printed.
 const BODY: usize = 1000;
 
 /// What was sent, for generated sequences, which are in no file.

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-/// What most bodies are written in.
+/// The content type of most bodies.
 pub const JSON: &str = "application/json";
 
 /// A request as a sequence has it.
@@ -11,13 +11,13 @@ pub const JSON: &str = "application/json";
 pub struct SequenceRequest {
     /// GET and so on.
     pub method: Method,
-    /// Path, of which parts may stand for something.
+    /// Path; may contain placeholders.
     pub path: String,
-    /// Without the question mark.
+    /// Query, without the question mark.
     pub query: String,
-    /// Beside those that every request has.
+    /// Headers in addition to those that every request has.
     pub headers: Vec<(String, String)>,
-    /// Its bytes.
+    /// The body.
     pub body: SentBody,
     /// Whether it comes without any certificate.
     pub anonymous: bool,
@@ -29,7 +29,7 @@ pub enum SentBody {
     /// No body.
     #[default]
     None,
-    /// Text, of which parts may stand for something.
+    /// Text; may contain placeholders.
     Text(String),
     /// Bytes as they are.
     Bytes(Vec<u8>),
@@ -71,7 +71,7 @@ impl SequenceRequest {
         self
     }
 
-    /// What it says its body is.
+    /// Sets the content type of the body.
     #[must_use]
     pub fn content_type(self, type_: &str) -> Self {
         self.header("content-type", type_)
@@ -101,26 +101,26 @@ impl SequenceRequest {
         self.body(JSON, object.to_string())
     }
 
-    /// What the client would like to read.
+    /// Sets the media types that the client accepts.
     #[must_use]
     pub fn accept(self, types: &str) -> Self {
         self.header("accept", types)
     }
 
-    /// As somebody else.
+    /// Sends the request as another user, by impersonation.
     #[must_use]
     pub fn as_user(self, user: &str) -> Self {
         self.header("impersonate-user", user)
     }
 
-    /// Anonymously: without a certificate.
+    /// Sends the request without a certificate.
     #[must_use]
     pub fn as_nobody(mut self) -> Self {
         self.anonymous = true;
         self
     }
 
-    /// What a report calls it.
+    /// Returns the title in reports.
     pub fn title(&self) -> String {
         let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
         format!("{} {}{query}", self.method, self.path)

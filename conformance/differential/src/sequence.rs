@@ -27,24 +27,24 @@ pub enum SequenceStep {
     Ask(SequenceRequest),
     /// A watch is opened; its events are taken by the steps that follow. The answer is its head.
     Open(SequenceRequest),
-    /// So many events of the watch that was opened last are the answer, without the bookmarks that come now and then.
+    /// The answer consists of this many events of the watch that was opened last, without periodic bookmarks.
     Events(usize),
-    /// All events of the watch until a bookmark, with it, are the answer.
+    /// The answer consists of all events of the watch up to and including the next bookmark.
     UntilBookmark,
-    /// All events of the watch until the server ends it are the answer, without those bookmarks.
+    /// The answer consists of all events of the watch until the server ends it, without periodic bookmarks.
     UntilEnd,
-    /// The clocks go on by a second at the least, so that times of before and after differ.
+    /// Waits until the clock shows a later second, so that times before and after it differ.
     Later,
 }
 
-/// An object of the target's kind: a name, and what else there is.
+/// An object of the target's kind with this name and the fields of `rest`.
 pub fn object(name: &str, rest: Value) -> Value {
     let mut object = json!({"metadata": {"name": name}});
     merge(&mut object, rest);
     object
 }
 
-/// Puts fields into an object, below those that are there.
+/// Merges `from` into an object, field by field; any other value replaces the present one.
 pub fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {

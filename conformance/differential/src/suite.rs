@@ -18,8 +18,9 @@ use crate::setup::{ServerRoute, ServerSetup};
 const AT_A_TIME: usize = 24;
 /// How long a sequence may take.
 const LIMIT: Duration = Duration::from_secs(40);
-/// A sequence during which the clock's second changed may see times differ that are equal in another run, and
-/// the host may end a watch of a CRD to serve it anew: such a sequence is run again, so often.
+/// Maximum number of runs of a sequence. It is run again if the clock's second changed during the run,
+/// because times may then differ that are equal in another run; or if the host could not be asked, as when it
+/// ends a watch of a CRD to serve it anew.
 const ATTEMPTS: usize = 5;
 /// The way to the host's own server.
 const THEIRS: &str = "theirs";
@@ -32,7 +33,7 @@ pub struct SequenceOutcome<'s> {
     theirs: Vec<Value>,
     /// What we said.
     ours: Vec<RunRecord>,
-    /// Fields that differ and are in no list, by the way.
+    /// Fields that differ and are in no list, each with the route on which it was seen.
     pub found: Vec<(ServerRoute, Mismatch)>,
     /// Entries of the list that were seen.
     pub seen: Vec<&'static Difference>,
@@ -71,8 +72,8 @@ async fn run_one<'s>(
     }
 }
 
-/// The outcome, and whether another run may have another one: the clock moved, or it is the host that could
-/// not be asked.
+/// Runs a sequence once. Returns the outcome, and whether another run may have another one: because the clock
+/// moved, or because the host could not be asked.
 async fn attempt<'s>(
     setup: &ServerSetup,
     sequence: &'s Sequence,

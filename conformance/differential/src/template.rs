@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::target::{TargetApi, TargetKind};
 
-/// What the words stand for in one run.
+/// The values of the placeholders in one run.
 pub struct TemplateScope<'a> {
     /// The kind.
     pub target: &'a TargetKind,
@@ -27,7 +27,7 @@ pub struct TemplateScope<'a> {
 }
 
 impl TemplateScope<'_> {
-    /// The text with everything put in.
+    /// Returns the text with all placeholders replaced.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;

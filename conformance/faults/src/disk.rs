@@ -36,10 +36,10 @@ pub struct Disk {
 pub(crate) struct State {
     pub nodes: HashMap<PathBuf, Inode>,
     pub pool: RegionPool,
-    /// Deleted, and perhaps back when the power was lost: a deletion is durable with the next sync.
+    /// Deleted files, which may be back after a loss of power: a deletion is durable with the next sync.
     removed: Vec<(PathBuf, Vec<u8>)>,
     faults: Faults,
-    /// Whose next sync fails.
+    /// The file whose next sync fails.
     failing: Option<PathBuf>,
     chance: Option<StdRng>,
     /// Writes and syncs until the power goes.
@@ -66,7 +66,7 @@ impl Disk {
         (state.left, state.faults) = (Some(left), faults);
     }
 
-    /// Has the power gone?
+    /// Whether the power has gone.
     pub fn is_dead(&self) -> bool {
         self.state.lock().dead
     }
@@ -78,7 +78,8 @@ impl Disk {
         state.faults = Faults { no_space: if full { 1000 } else { 0 }, ..Faults::default() };
     }
 
-    /// Lets the next sync of this file fail. Of what it was to make durable nothing ever is, though it is shown.
+    /// Lets the next sync of this file fail. Nothing that it was to make durable ever becomes durable, though the
+    /// system shows it.
     pub fn fail_sync(&self, path: &Path) {
         self.state.lock().failing = Some(path.to_owned());
     }
@@ -132,7 +133,8 @@ impl Disk {
         Ok(())
     }
 
-    /// The memory of the last connection is the next one's to make anew.
+    /// Closes a connection. With the last one, the memory goes back to the pool, and the next connection makes it
+    /// anew.
     pub(crate) fn close(&self, path: &Path, who: u64) {
         let mut state = self.state.lock();
         let State { nodes, pool, .. } = &mut *state;
@@ -250,7 +252,7 @@ fn point(path: &Path, what: &'static str) -> &'static str {
 }
 
 impl State {
-    /// Counts down to the end; the change that it comes with fails.
+    /// Counts down to the loss of power; the change at which it happens fails.
     fn power(&mut self, code: i32) -> Result<(), i32> {
         match &mut self.left {
             _ if self.dead => return Err(code),

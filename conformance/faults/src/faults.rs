@@ -9,6 +9,6 @@ pub struct Faults {
     pub no_space: u32,
     /// A sync fails, after a part of it.
     pub bad_sync: u32,
-    /// Of the test itself: a sync does nothing, and says that it did.
+    /// A fault of the test itself: a sync does nothing, and reports success.
     pub lying_sync: u32,
 }

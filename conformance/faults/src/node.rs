@@ -41,13 +41,13 @@ impl Inode {
         Ok(Self { shown, durable, pending: Vec::new(), locks, memory, users: 0 })
     }
 
-    /// Is it still the file of that name?
+    /// Whether it is still the file of that name.
     pub fn is(&self, other: &File) -> bool {
         let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino())).ok();
         id(&self.shown) == id(other)
     }
 
-    /// Has it any name, be it another one by now?
+    /// Whether the file still has a name, even if it is another one by now.
     pub fn has_name(&self) -> bool {
         self.shown.metadata().is_ok_and(|data| data.nlink() > 0)
     }
@@ -80,7 +80,7 @@ impl Inode {
         }
     }
 
-    /// A sync failed, and the system takes what it could not write for written.
+    /// A sync failed, and the system treats what it could not write as written.
     pub fn forget(&mut self) {
         self.pending.clear();
     }
@@ -90,7 +90,7 @@ impl Inode {
         &self.durable
     }
 
-    /// What is found after the power was lost: of what was not synced nothing, all, the first part, or anything.
+    /// Loses the power: of what was not synced, nothing, everything, the first part or any part is left.
     pub fn lose_power(&mut self, chance: &mut StdRng) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let style = chance.random_range(0..4);

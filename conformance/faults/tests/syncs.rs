@@ -67,7 +67,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Writes as often, or until it is refused: what that was.
+    /// Writes so many times, or until a write is refused; returns that error.
     async fn write_on(&mut self, store: &SqliteBackend, times: usize) -> Option<BackendError> {
         for _ in 0..times {
             if let Err(error) = self.write(store).await {
@@ -160,8 +160,8 @@ async fn whoever_opens_it_after_a_failed_sync_copies_all_of_the_log() {
     setup.lose_power(store).await;
 }
 
-/// A commit that the disk does not sync is taken back; whoever opened the store after that found it there, in what the
-/// system showed of the log, and what was written behind it was lost with it.
+/// A commit that the disk does not sync is rolled back. Whoever opened the store after that found it in the log as
+/// the system showed it, and lost with it what was written behind it.
 #[tokio::test]
 async fn what_is_written_behind_a_commit_that_failed_is_not_lost_with_it() {
     let mut setup = Setup::new().await;

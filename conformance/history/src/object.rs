@@ -7,7 +7,8 @@ use serde_json::{Value as Json, json};
 
 use crate::record::{Pair, Value};
 
-/// All keys that are written, and the group and resource that typed storage makes it of.
+/// The prefix of all keys that are written, and the group and resource from which typed storage
+/// makes it.
 pub const PREFIX: &str = "/registry/test.example/widgets/";
 pub const GROUP: &str = "test.example";
 pub const RESOURCE: &str = "widgets";
@@ -17,7 +18,7 @@ pub const GUARD: &str = "/registry/test.example/widgets/fence/leader";
 pub const ANNOTATION: &str = "history";
 /// A label that changes with the number.
 pub const PARITY: &str = "parity";
-/// What it says of an even number.
+/// The value of the label for an even number.
 pub const EVEN: &str = "even";
 
 /// The objects' keys below the prefix: few, so that clients meet.

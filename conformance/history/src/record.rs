@@ -19,9 +19,9 @@ pub type Value = u64;
 pub struct Pair {
     /// The key.
     pub key: String,
-    /// What was written.
+    /// The value that was written.
     pub value: Value,
-    /// When.
+    /// The revision of the write.
     pub modified: Rev,
     /// When the key was created, if the layer says so.
     pub created: Option<Rev>,
@@ -36,7 +36,7 @@ pub struct Op {
     pub returned: Option<Moment>,
     /// Who asked, for messages.
     pub by: &'static str,
-    /// What it was.
+    /// The operation.
     pub what: RecordedOperation,
 }
 
@@ -77,11 +77,11 @@ pub enum RecordedOutcome {
     Committed(Rev),
     /// It was made, at an unknown revision.
     Made,
-    /// It was not, because this stood there.
+    /// It was not made, because this was stored there.
     Conflict(Present),
-    /// It was not, because the guard had moved.
+    /// It was not made, because the guard had another version.
     Guarded,
-    /// It was not.
+    /// It was not made.
     Refused,
     /// It is unknown whether it was made.
     Unknown,
@@ -142,9 +142,9 @@ pub enum DeliveredItem {
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveredEvent {
-    /// When.
+    /// The revision of the change.
     pub revision: Rev,
-    /// Of which key.
+    /// The key that changed.
     pub key: String,
     /// How it looks to the watcher.
     pub kind: DeliveredKind,
@@ -191,6 +191,6 @@ pub struct History {
     /// store's members were gone. It is never a fault for a store of one member.
     pub unanswered: Vec<UnansweredRead>,
     pub outages: Option<Vec<(Moment, Moment)>>,
-    /// How often what happened beside: faults by kind, requests that failed.
+    /// Counts of everything else: faults by kind, requests that failed.
     pub counts: BTreeMap<&'static str, u64>,
 }

@@ -9,7 +9,7 @@ use crate::record::{
     RecordedWrite, Rev, UnansweredRead, Value,
 };
 
-/// Takes notes.
+/// Records what happens in a run.
 #[derive(Default)]
 pub struct Recorder {
     clock: AtomicU64,
@@ -28,7 +28,7 @@ impl Recorder {
         recorder
     }
 
-    /// Now.
+    /// Returns the present moment.
     pub fn stamp(&self) -> Moment {
         self.clock.fetch_add(1, SeqCst)
     }
@@ -86,19 +86,19 @@ impl Recorder {
         }
     }
 
-    /// A fault begins.
+    /// Records that a fault begins; returns the moment.
     pub fn fault(&self) -> Moment {
         let now = self.stamp();
         self.fault.store(now, SeqCst);
         now
     }
 
-    /// Reads have to be answered at all other times.
+    /// Records that reads must be answered at all times but the outages.
     pub fn survives(&self) {
         self.history.lock().outages.get_or_insert_default();
     }
 
-    /// Counts something.
+    /// Adds one to the count of `what`.
     pub fn count(&self, what: &'static str) {
         *self.history.lock().counts.entry(what).or_default() += 1;
     }
@@ -118,7 +118,7 @@ impl Recorder {
         self.history.lock().ops.len()
     }
 
-    /// The end.
+    /// Ends the recording, and returns the history.
     pub fn finish(&self) -> History {
         std::mem::take(&mut *self.history.lock())
     }

@@ -83,7 +83,7 @@ pub struct SampleSpread {
 }
 
 impl SampleSpread {
-    /// Of some numbers; zeros if there are none.
+    /// Returns the spread of some numbers; zeros if there are none.
     pub fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let mut all: Vec<f64> = numbers.collect();
         all.sort_by(f64::total_cmp);

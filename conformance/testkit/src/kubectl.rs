@@ -42,7 +42,7 @@ pub struct FollowedKubectl {
 }
 
 impl Kubectl {
-    /// Of the admin, in the namespace `default`.
+    /// Returns the kubectl of the admin, in the namespace `default`.
     pub fn new(host: &TestHost) -> Kubectl {
         Kubectl {
             program: host.bin.join("kubectl"),
@@ -53,19 +53,19 @@ impl Kubectl {
         }
     }
 
-    /// Of another user.
+    /// Sets another user.
     pub fn with_kubeconfig(mut self, kubeconfig: &Path) -> Kubectl {
         self.kubeconfig = kubeconfig.into();
         self
     }
 
-    /// In another namespace.
+    /// Sets another namespace.
     pub fn in_namespace(mut self, namespace: &str) -> Kubectl {
         self.namespace = namespace.into();
         self
     }
 
-    /// With an editor for `edit`: a command that gets the file's name.
+    /// Sets the editor for `edit`: a command that gets the file's name.
     pub fn with_editor(mut self, editor: &str) -> Kubectl {
         self.editor = editor.into();
         self
@@ -111,7 +111,8 @@ impl Kubectl {
         Ok(serde_json::from_str(&self.ok(&["get", kind, name, "--output=json"]).await?)?)
     }
 
-    /// Runs a script of bash in a folder, with this kubectl on its PATH; what it printed, and how it exits.
+    /// Runs a bash script in a folder, with this kubectl on its PATH. Returns what it printed, and its exit
+    /// code.
     pub async fn script(&self, folder: &Path, script: &str) -> Result<KubectlOutput> {
         let path = self.program.parent().context("kubectl is in no folder")?.display();
         let path = format!("{path}:{}", std::env::var("PATH").unwrap_or_default());
@@ -129,7 +130,7 @@ impl Kubectl {
         Ok(FollowedKubectl { lines: BufReader::new(out).lines(), _child: child })
     }
 
-    /// The same with an input; what it said instead.
+    /// As [`Self::refused`], with an input on stdin.
     pub async fn refused_with(&self, args: &[&str], stdin: &str) -> Result<String> {
         let said = self.run(args, stdin).await?;
         ensure!(said.code == 1, "kubectl {} was not refused: {said:?}", args.join(" "));

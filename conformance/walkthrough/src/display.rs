@@ -16,7 +16,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// For these nodes.
+    /// Creates the display for these nodes.
     pub fn new(names: &[String]) -> Display {
         let bars = MultiProgress::new();
         let nodes = names.iter().map(|name| (name.clone(), bars.add(bar(name)))).collect();

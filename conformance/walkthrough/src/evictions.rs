@@ -12,8 +12,8 @@ use super::maintenance::SeenStatus;
 /// The application whose pods have an interceptor.
 const INTERCEPTED: &str = "cache";
 
-/// At most one accepted eviction a pod, each of a pod on one of the maintained nodes. `before` has the nodes of pods
-/// when the drain began, as a killed server loses the last lines of its log.
+/// Each pod has at most one accepted eviction, and only pods on the maintained nodes have one. `before` has the
+/// nodes of pods when the drain began, because a killed server loses the last lines of its log.
 pub fn once_and_there(
     nodes: &[String],
     before: &BTreeMap<String, String>,
@@ -47,7 +47,7 @@ pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> Finding
     Finding::new(by_host > 0, what)
 }
 
-/// How many SubjectAccessReviews the host was asked while pods were evicted, and how many that is for a pod.
+/// How many SubjectAccessReviews the host was asked while pods were evicted, and how many these are for each pod.
 pub fn cost_in_reviews(log: &[LoggedRequest]) -> String {
     let answered = |what| log.iter().filter(|request| request.is_about(what) && request.succeeded()).count();
     let (reviews, evicted) = (answered("subjectaccessreviews"), answered("pods/eviction"));

@@ -52,7 +52,7 @@ pub struct ServerFaults<'a> {
 }
 
 impl<'a> ServerFaults<'a> {
-    /// None yet.
+    /// No fault has occurred yet.
     pub fn new(drydock: &'a Drydock, chaos: Chaos) -> ServerFaults<'a> {
         ServerFaults { drydock, chaos, done: BTreeMap::new() }
     }

@@ -348,8 +348,8 @@ mod tests {
         assert!(served.seen("r"));
     }
 
-    /// It gave up after two minutes, of which two answers that the aggregator waited for in vain are enough,
-    /// and the request was not served before its heartbeat deadline of twenty.
+    /// It gave up after two minutes, which pass while the aggregator waits twice for an answer in vain. The request
+    /// was then not served before its heartbeat deadline of twenty minutes.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_is_away_for_long_is_waited_for() {
         assert!(served(vec![Some((503, "shutting down")); 600]).await.over);

@@ -40,7 +40,7 @@ pub struct SeenStatus {
 }
 
 impl Maintenance {
-    /// Of these nodes.
+    /// A maintenance of these nodes.
     pub fn new(client: Client, nodes: Vec<String>, cordoned: String) -> Maintenance {
         let kind = GroupVersionKind::gvk(drydock_api::GROUP, drydock_api::VERSION, "NodeMaintenance");
         let resource = ApiResource::from_gvk_with_plural(&kind, drydock_api::node_maintenance::RESOURCE);

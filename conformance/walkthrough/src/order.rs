@@ -57,8 +57,8 @@ fn name(entry: &DrainPlanEntry) -> String {
     }
 }
 
-/// Compares the last end of a tier with the first request of the next. The end is when the host received the deletion,
-/// before it was carried out: a request that is too early by it is too early by any clock.
+/// Compares the last end of a tier with the first request of the next. The end is when the host received the
+/// deletion, which is before it carried it out: so a request before that is too early by any clock.
 fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> Finding {
     let Some(first) = after.pods.iter().filter_map(|pod| Some((pod.asked?, pod))).min_by_key(|(at, _)| *at)
     else {

@@ -93,7 +93,8 @@ async fn the_time_of_a_turn_is_read_after_the_pod_was() {
     assert!(written >= drydock_api::time::truncate_to_micros(read.lock().unwrap()), "{written}");
 }
 
-/// No request ever started, and nothing said so.
+/// If the clocks of the controller and the API server differed by too much, no request ever started, and
+/// nothing said so.
 #[tokio::test]
 async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
     let refuses = |method: &str, _: &str, _: Value| failure(if method == "PATCH" { 422 } else { 200 }, "");
@@ -117,7 +118,7 @@ async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
 }
 
 /// An aggregator that has just started answers 404 to every path of an API that it does not know yet: the
-/// controller took such a request for deleted, and never tried it again.
+/// controller concluded that the request was deleted, and never tried again.
 #[tokio::test]
 async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_request() {
     let (reconciler, key) = reconciler(context(|method, _, _| match method {
@@ -140,7 +141,7 @@ async fn a_pod_is_gone_only_where_the_host_says_so_of_this_pod() {
     assert!(reconciler.reconcile(key).await.is_err());
 }
 
-/// It was tried again after 5, 10 and 20 ms, as often as the cache took to show what had changed.
+/// The write was tried again after 5, 10, 20 ms and so on, until the cache showed what had changed.
 #[tokio::test]
 async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_newer_one() {
     let (reconciler, key) = reconciler(context(|method, _, _| match method {

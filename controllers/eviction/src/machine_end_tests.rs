@@ -49,8 +49,8 @@ fn withdrawn_request_goes_after_a_short_grace() {
     assert!(step(&request, TargetPod::NotCached, at(300), &config).delete);
 }
 
-/// A mistyped pod name under the right UID shut every other requester out of that pod: for the whole retention, and for
-/// ever where that was 0.
+/// A request with the right UID and a mistyped pod name kept all other requesters away from that pod: for the whole
+/// retention, and forever if the retention was 0.
 #[test]
 fn request_that_failed_validation_goes_after_a_short_grace_whatever_the_retention() {
     for retention in [None, Some(Duration::from_secs(24 * 3600))] {

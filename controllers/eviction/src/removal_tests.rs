@@ -49,7 +49,7 @@ impl Removals {
     }
 }
 
-/// A namespace had any number of finished requests while their requesters did not withdraw.
+/// A namespace kept any number of finished requests as long as their requesters did not withdraw.
 #[tokio::test]
 async fn the_oldest_beyond_the_limit_are_removed_few_at_a_time_on_the_state_that_was_seen() {
     let deleted = Arc::new(Mutex::new(Vec::<(String, Value)>::new()));

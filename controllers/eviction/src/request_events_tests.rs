@@ -65,7 +65,7 @@ async fn what_began_before_this_term_is_told_of_only_if_the_term_before_did_not_
     assert_eq!(events(None, Some(request(SAVER, Some(in_the_gap)))).len(), 2);
 }
 
-/// The log line named it by UIDs, which mean nothing to an admin.
+/// The log line named the eviction by UIDs, which mean nothing to an admin.
 #[tokio::test]
 async fn what_is_passed_over_is_logged_by_pod_node_and_maintenance() {
     let (log, _guard) = testing::log(&target::directives(0));

@@ -101,7 +101,8 @@ fn told_by_planner(f: drydock_plan::FastForward) -> FastForward {
     FastForward { maintenance: f.maintenance, node: f.node, other }
 }
 
-/// Lives through the world of a seed by the planner; returns what is violated, or where the model says something else.
+/// Runs the world of a seed with the planner. Returns the rule that is violated, or where the model's outcome
+/// differs.
 fn differs(seed: u64) -> Option<String> {
     let found = RefCell::new(None);
     let both = |all: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>]| {

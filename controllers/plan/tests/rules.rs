@@ -115,7 +115,8 @@ fn a_pod_that_two_plans_reach_by_different_selectors_gets_a_target_with_both() {
     assert_eq!(all[0].recorded["n"].len(), 3);
 }
 
-/// The place of a maintenance that another one limits was guessed from the targets, and was too far.
+/// After a restart the position of a maintenance that another one limits was derived from the
+/// targets, and was too far ahead.
 #[test]
 fn a_limited_maintenance_stands_where_it_stood_after_a_restart() {
     let mut all = [
@@ -131,7 +132,8 @@ fn a_limited_maintenance_stands_where_it_stood_after_a_restart() {
     }
 }
 
-/// The cursor stood at its end: application and static pods were all targeted at once.
+/// The cursor stayed at its end when a node joined: application and static pods there were all
+/// targeted at once.
 #[test]
 fn a_node_that_joins_is_drained_in_order() {
     let entries = [entry(Plain, 10), entry(Plain, 20), entry(Static, 20)];

@@ -27,7 +27,8 @@ fn pods_of_later_types_are_not_left_and_never_leave() {
     assert!(outcome.maintenances[0].nodes["n"].by_entry.is_empty());
 }
 
-/// The Default one stands still at its end: asked about DaemonSet pods too, it would hold them for ever.
+/// The maintenance with only Default stays at the end of its plan. If it were asked about DaemonSet pods
+/// too, it would keep them forever.
 #[test]
 fn another_maintenance_on_the_node_drains_them_as_if_the_first_did_not_exist() {
     for older in [1, 3] {
@@ -41,7 +42,7 @@ fn another_maintenance_on_the_node_drains_them_as_if_the_first_did_not_exist() {
         ];
         let outcome = plan(&mut all, &pods);
         assert_eq!(outcome.targeted, [true, true, false, false, false]);
-        // One of its own pods elsewhere is stuck, and holds only its own types up.
+        // One of its own pods elsewhere is stuck, and delays only the types that it drains.
         pods.remove(1);
         let outcome = plan(&mut all, &pods);
         assert_eq!(outcome.targeted, [true, true, false, false]);
@@ -57,7 +58,7 @@ fn another_maintenance_on_the_node_drains_them_as_if_the_first_did_not_exist() {
     }
 }
 
-/// A DaemonSet that comes back as often as it is deleted keeps the long one busy for ever.
+/// A DaemonSet that comes back as often as it is deleted keeps the long one busy forever.
 #[test]
 fn it_does_not_wait_for_pods_of_later_types_that_a_neighbour_drains() {
     let mut short = up_to(Plain, "short", 2, &["n", "o"]);

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(pace(&status(503, 7)), None);
     }
 
-    /// Whatever was not found was taken for gone, and some work on it was given up for good.
+    /// Every 404 was read as "gone", and some work on the object was given up for good.
     #[test]
     fn a_404_that_names_no_object_does_not_mean_that_it_is_gone() {
         let of = |details: serde_json::Value| {

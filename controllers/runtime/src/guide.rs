@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::blocker::{
     POD_DISRUPTION_BUDGET, REASONS, TERMINATING, WORKLOAD_POD, WORKLOAD_RETURNS,
 };
 
-/// The heading about pods that may stay for ever.
+/// The heading about pods that may stay forever.
 pub const LATER_TYPES: &str = "\"DaemonSets and static pods\"";
 
 /// Returns the heading about a blocker of this reason; for a budget, the heading about its state, if that is
@@ -28,7 +28,7 @@ pub fn place(heading: &str) -> String {
     format!("(see {heading} in controllers/README.md)")
 }
 
-/// Whether a blocker of this reason may stay for ever because no one can remove its cause.
+/// Whether a blocker of this reason may stay forever because no one can remove its cause.
 pub fn may_stay(reason: &str) -> bool {
     [DAEMON_SET_RETURNS, NO_NODE_AGENT].contains(&reason)
 }

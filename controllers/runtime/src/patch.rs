@@ -31,7 +31,7 @@ fn as_map(status: &impl Serialize) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    /// A field that a list of all of them had left out would never have been cleared.
+    /// Fields that had to be in a list of all fields: one that the list lacked was never cleared.
     #[test]
     fn what_differs_is_written_what_is_gone_is_removed_and_what_is_foreign_is_left() {
         let meta = ObjectMeta { uid: "u".into(), resource_version: "7".into(), ..ObjectMeta::default() };

@@ -148,7 +148,7 @@ mod tests {
         log.lines()
     }
 
-    /// Each retry of a write that was refused was a warning, for ever, with a Status in Rust debug output.
+    /// Each retry of a write that was refused was a warning, forever, with a Status in Rust debug output.
     #[tokio::test(start_paused = true)]
     async fn a_refusal_that_stays_is_a_warning_once_in_plain_words_and_another_one_again() {
         let often = |words: &'static str| std::iter::repeat_with(move || answered(403, words)).take(20);

@@ -106,7 +106,7 @@ impl AdmissionAttributes<'_> {
         ApiError::forbidden(self.names.group, self.names.plural, name, why)
     }
 
-    /// The same, with the name of the object that a deletion of a collection came to.
+    /// As [`Self::forbidden`], with the name of the object that a deletecollection is about to remove.
     pub fn forbidden_object(&self, why: impl std::fmt::Display) -> ApiError {
         ApiError::forbidden(self.names.group, self.names.plural, self.object_name(), why)
     }

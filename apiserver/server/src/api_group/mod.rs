@@ -55,7 +55,7 @@ pub struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
+    /// A request that did not arrive over a port, and is logged nowhere. It must be answered within `time`.
     pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
         let info = Arc::new(RequestInfo::parse(&method, &uri));

@@ -45,13 +45,13 @@ enum QueuedLine {
         line: Vec<u8>,
         written: Option<oneshot::Sender<bool>>,
     },
-    /// Everything before this has been written when it is answered.
+    /// Answered once everything before it has been written.
     Flush(oneshot::Sender<()>),
 }
 
 impl AuditLog {
-    /// Starts the thread that writes to `out`, with a queue of `buffer` lines. As many again may wait for room in it
-    /// whose answers have been sent already.
+    /// Starts the thread that writes to `out`, with a queue of `buffer` lines. As many more lines, whose answers
+    /// have been sent already, may wait for room in it.
     pub fn start(
         out: impl Write + Send + 'static,
         mode: Mode,
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Each line once waited in a task of its own, which no bound counted and a flush overtook.
+    /// Each line used to wait in a task of its own, which no bound counted and a flush overtook.
     #[tokio::test]
     async fn lines_that_nothing_waits_for_are_bounded_and_flushed() {
         let (out, counts) = (Memory::default(), AuditMetrics::default());

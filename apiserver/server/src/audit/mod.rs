@@ -1,4 +1,4 @@
-//! The audit log: who asked for what, and how it ended, in audit.k8s.io/v1 events, as a policy file wants it
+//! The audit log: who asked for what, and how it ended, in audit.k8s.io/v1 events, as a policy file selects them
 //! (k8s.io/apiserver pkg/audit, pkg/endpoints/filters/audit.go).
 //!
 //! ```text

@@ -32,7 +32,7 @@ pub enum AuditStage {
     Panic,
 }
 
-/// A policy: rules in order. What none matches is not logged.
+/// A policy: rules in order. A request that matches none of them is not logged.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AuditPolicy {

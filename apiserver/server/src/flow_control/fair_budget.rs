@@ -29,7 +29,7 @@ pub struct FairBudget {
     /// Notified when units are given back. It wakes no more requests than there are seats, because a waiting request
     /// holds seats.
     freed: Notify,
-    /// The message of a 429 after a wait in vain.
+    /// The message of a 429 for a request that has waited and got no room.
     refusal: &'static str,
 }
 
@@ -55,7 +55,7 @@ struct Units {
 }
 
 impl FairBudget {
-    /// A budget of `total` units; a request that waits in vain gets a 429 with the message `refusal`.
+    /// A budget of `total` units; a request that has waited and got no room gets a 429 with the message `refusal`.
     pub fn new(total: usize, refusal: &'static str) -> Self {
         let (common, own) = (Pool::new(total - total / 4), Pool::new(total / 4));
         Self { pools: Mutex::new(Pools { common, own }), freed: Notify::new(), refusal }

@@ -1,7 +1,7 @@
 //! Which request gets a seat, and which waits: a state machine without clock or I/O.
 //!
-//! Its invariant: the seats that are held, and those of each level that it never lends and does not hold, are together
-//! no more than there are.
+//! Invariant: the seats that are held, plus the seats that each level never lends and does not hold itself, are
+//! never more than all seats.
 
 use super::level::{FlowKey, LevelQueues, Ticket};
 use super::share::{LEVELS, Share, shares};
@@ -152,7 +152,7 @@ impl<W> Scheduler<W> {
         }
     }
 
-    /// Seats that a level may take: not those that others hold or keep.
+    /// Returns how many seats a level may take: those that no other level holds or keeps for itself.
     fn free(&self, index: usize) -> u32 {
         let Some(level) = self.levels.get(index) else { return 0 };
         let others = self.levels.iter().enumerate().filter(|(other, _)| *other != index);
@@ -163,7 +163,7 @@ impl<W> Scheduler<W> {
 }
 
 impl Scarce {
-    /// Up to how many seats a level may hold meanwhile.
+    /// Returns how many seats a level may hold at most until the request that is next has been served.
     fn leaves(self, share: Share) -> u32 {
         match self {
             Self::Nothing => share.upper,

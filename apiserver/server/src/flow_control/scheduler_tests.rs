@@ -131,7 +131,7 @@ impl Checked {
             assert_eq!(self.scheduler.level(level).unwrap().used, used[level]);
             assert!(used[level] <= share.upper);
         }
-        // No request waits beside seats that are free for a request that waits alone.
+        // If only one request waits and its flow holds no seat, there are too few free seats for it.
         if let [(_, _, claim)] = self.waiting[..] {
             let alone = self.used_by(claim.level, claim.flow) == 0;
             assert!(!alone || claim.seats > self.free(claim.level), "{claim:?} waits for nothing");
@@ -158,7 +158,8 @@ fn greedy(checked: &mut Checked, level: usize, flow: FlowKey) -> u32 {
     checked.used_by(level, flow)
 }
 
-/// One flow once held every seat for a minute; now a quarter of what its level can have is left to the others.
+/// Regression: one flow held every seat for a minute. Now a quarter of what its level can have is left to the
+/// others.
 #[test]
 fn one_flow_leaves_seats_to_the_next() {
     let mut checked = Checked::new(600);

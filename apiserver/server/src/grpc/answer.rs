@@ -152,7 +152,7 @@ fn parse_timeout(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// An answer that is finished goes out, however the server is.
+    /// A finished answer is sent as a whole, whatever state the server is in.
     #[tokio::test]
     async fn a_unary_answer_has_its_whole_body_until_its_deadline() {
         let answer = || unary(Response::new(Body::from("whole")), Instant::now() + Duration::from_secs(60));

@@ -132,7 +132,7 @@ fn only_a_refusal_of_our_own_budget_is_throttling() {
     assert!(matches!(not_made(&ApiError::internal("the host is away")), RecheckResult::Unknown));
 }
 
-/// A question whose review panics must not be left unasked for ever.
+/// A question whose review panics must not be left unasked forever.
 #[tokio::test]
 async fn a_review_that_panics_is_tried_again() {
     let streams = Arc::<Streams>::default();

@@ -21,8 +21,8 @@ pub fn check(request: &RequestContext, new: &Object) -> Result<(), ApiError> {
 /// Fits a changed object into the size that its kind allows. A write
 /// - that leaves it within the limit passes;
 /// - that does not make it larger passes too, even if it is still too large;
-/// - that makes its fields smaller but its managed fields larger by more passes: `new` gets back the old managed
-///   fields, so that a finalizer or an entry of a list can always be removed;
+/// - that makes its fields smaller, but its managed fields larger by more than that, passes: `new` gets back the
+///   old managed fields, so that a finalizer or an entry of a list can always be removed;
 /// - that makes it larger in any other way is refused, except for controllers.
 ///
 /// # Errors

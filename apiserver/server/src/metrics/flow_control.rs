@@ -60,7 +60,7 @@ struct RequestKindLabels {
 /// A figure of a level.
 type Figure = fn(&LevelFigures) -> u64;
 
-/// The seats of a level, by name and with what they are.
+/// The seats of a level: name, help text and value.
 const LIMITS: [(&str, &str, Figure); 3] = [
     ("apiserver_flowcontrol_nominal_limit_seats", "Share of the seats", |of| of.share.nominal.into()),
     ("apiserver_flowcontrol_lower_limit_seats", "Seats of the share that are never lent", |of| {
@@ -71,7 +71,7 @@ const LIMITS: [(&str, &str, Figure); 3] = [
     }),
 ];
 
-/// Requests of a level, by name and with what they are.
+/// The requests of a level: name, help text and value.
 const REQUESTS: [(&str, &str, Figure); 3] = [
     ("apiserver_flowcontrol_current_inqueue_requests", "Requests that wait for seats", |of| of.waiting),
     ("apiserver_flowcontrol_current_executing_requests", "Requests that hold seats", |of| of.executing),

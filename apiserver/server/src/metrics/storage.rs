@@ -33,7 +33,7 @@ struct Refused {
 /// A figure of a cache.
 type CacheFigure = fn(&Cache) -> &AtomicU64;
 
-/// What rises and falls, by name and with what it is.
+/// Figures that rise and fall: name, help text and value.
 const GAUGES: [(&str, &str, CacheFigure); 7] = [
     ("apiserver_resource_objects", "Objects that are stored", |of| &of.objects),
     ("apiserver_watch_cache_resource_version", "Revision of the cache", |of| &of.revision),
@@ -46,7 +46,7 @@ const GAUGES: [(&str, &str, CacheFigure); 7] = [
     ("drydock_watch_cache_damaged_objects", "Objects that cannot be read", |of| &of.damaged),
 ];
 
-/// What only rises; the encoder appends `_total`.
+/// Figures that only rise: name (the encoder appends `_total`), help text and value.
 const COUNTERS: [(&str, &str, CacheFigure); 4] = [
     ("apiserver_watch_cache_initializations", "Times that the cache was filled", |of| &of.fills),
     ("apiserver_terminated_watchers", "Watches that were ended as their history was gone", |of| {
@@ -60,7 +60,7 @@ const COUNTERS: [(&str, &str, CacheFigure); 4] = [
     }),
 ];
 
-/// Why a write is refused of which nothing was made.
+/// Reasons for which a write is refused before it has any effect.
 const REASONS: [(&str, CacheFigure); 3] = [
     ("queue-full", |of| &of.refused_busy),
     ("no-space", |of| &of.refused_full),

@@ -76,7 +76,8 @@ async fn an_answer_counts_until_the_transport_has_taken_its_last_piece() {
     assert_eq!((responses.held(), seat.is_cancelled()), (0, true));
 }
 
-/// What the task of a stream leaves with HTTP when it ends can only be had back by closing the connection.
+/// The bytes that the task of a stream has left in HTTP's buffers when it ends are freed only when the connection
+/// is closed.
 #[tokio::test]
 async fn the_last_piece_is_small() {
     let (responses, connection) = (responses(1 << 20), Arc::default());
@@ -168,7 +169,7 @@ async fn answers_are_looked_after_whenever_any_is_open() {
     }
 }
 
-/// An HTTP/2 stream whose task has ended, and left HTTP what it made.
+/// An HTTP/2 stream whose task has ended and has left its output in HTTP's buffers.
 fn stream() -> Http2Stream {
     Http2Stream::of(tokio::spawn(async {}).abort_handle())
 }
@@ -195,7 +196,8 @@ async fn a_connection_is_closed_for_its_only_user_alone() {
     assert!(!mixed.is_closed() && !proxy.is_closed());
 }
 
-/// One sweep ended the stream at its deadline, and then, by what it had seen before, the connection for want of room.
+/// One sweep reset the stream at its deadline and then, by what it had read before that, closed the connection to
+/// make room.
 #[tokio::test]
 async fn a_front_proxys_connection_stays_open_when_deadlines_pass_while_room_is_short() {
     let (responses, proxy) = (responses(4 * BASE), Arc::<Connection>::default());
@@ -294,7 +296,7 @@ async fn an_unread_stream_that_is_ended_from_outside_is_reset() {
     assert!(seat.is_cancelled());
 }
 
-/// Clients with h2 close a connection on which a hundred empty frames have come that end nothing.
+/// Clients with h2 close a connection after a hundred empty frames that do not end a stream.
 #[tokio::test]
 async fn trailers_end_a_body_without_an_empty_piece_and_keep_the_answer_until_they_are_taken() {
     let (responses, connection) = (responses(1 << 20), Arc::default());

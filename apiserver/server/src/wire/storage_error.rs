@@ -85,8 +85,8 @@ mod tests {
         namespaced: false,
     };
 
-    /// A write that etcd had taken and not answered once got an error with Retry-After. client-go repeated it by
-    /// itself, and the create that had been made got 409, as if another client had made it.
+    /// Regression: a write that etcd had taken and not answered got an error with Retry-After. client-go repeated
+    /// it by itself, and the create that had been made got 409, as if another client had made it.
     #[test]
     fn a_write_of_unknown_outcome_is_not_asked_to_be_sent_again() {
         let unknown = || StorageError::Backend(BackendError::Unavailable("no answer".to_owned()));

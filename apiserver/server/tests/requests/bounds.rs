@@ -213,7 +213,7 @@ async fn what_is_painted_or_deleted_counts_no_longer_and_what_failed_never_did()
 async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_the_status_and_what_makes_it_smaller() {
     let server = Server::bounded().await;
     let status = json!({"status": {"phase": "painted", "note": "x"}});
-    // Many more than there is room for, lest a missing limit keep this going.
+    // Many more than there is room for. The number is limited, so that the test ends if the quota does not work.
     for n in 0..200 {
         // A consistent read: the cache has taken them in.
         server.get(&format!("{GADGETS}?limit=1")).await.expect(200);

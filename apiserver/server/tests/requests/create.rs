@@ -142,8 +142,8 @@ async fn an_object_that_fits_only_without_its_managed_fields_is_stored_without_t
     }
 }
 
-/// Each owner reference was once compared with all before it: ten thousand, and a body has room for three times as
-/// many, held a thread for seconds.
+/// Regression: each owner reference was compared with all before it. Ten thousand of them, a third of what a body
+/// has room for, held a thread for seconds.
 #[tokio::test]
 async fn owner_references_are_kept_once_however_many() {
     let server = Server::start().await;

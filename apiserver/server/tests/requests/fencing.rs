@@ -71,8 +71,8 @@ async fn terms_are_of_the_user_that_writes_and_pretended_writes_begin_none() {
     assert_eq!(label(&server).await, "t8");
 }
 
-/// A key was once written for each user who sent a token, and stayed for ever: a tenant can make any number of
-/// service accounts.
+/// Regression: a key was written for each user who sent a token, and stayed forever; a tenant can make any
+/// number of service accounts.
 #[tokio::test]
 async fn a_user_who_is_no_controller_has_no_term_and_leaves_nothing_in_storage() {
     let server = Server::start().await;

@@ -37,7 +37,8 @@ async fn a_user_who_never_ends_a_body_leaves_room_for_others() {
     open.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// The worker goes on while a large body is decoded: with one worker, what is asked meanwhile is answered first.
+/// The worker serves others while a large body is decoded: with one worker, a request that is sent meanwhile is
+/// answered first.
 #[tokio::test]
 async fn a_large_body_does_not_hold_up_the_worker() {
     let server = Server::start().await;

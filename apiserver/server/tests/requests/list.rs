@@ -35,8 +35,8 @@ async fn items_of_a_list_carry_no_type_of_their_own() {
     assert_eq!(server.get("/apis/test.io/v1/namespaces/none/gadgets").await.expect(200)["items"], json!([]));
 }
 
-/// The objects of such lists were once read whole, however many there were, and counted nowhere before they were
-/// sent.
+/// Regression: all objects of such a list were read at once, however many there were, and were counted nowhere
+/// before they were sent.
 #[tokio::test]
 async fn lists_of_a_version_that_is_not_in_memory_share_what_room_there_is() {
     const BYTES: usize = 20_000;

@@ -106,8 +106,8 @@ async fn unreadable_managed_fields_are_not_taken_over_and_owners_stand_once() {
     assert_eq!(made["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
 }
 
-/// A refusal on what the cache held was always repeated on the stored state, even if that was the same one, so that a
-/// slow admission was waited for twice.
+/// A refusal of a state from the cache was always repeated on the stored state, even if both were the same: the
+/// request waited twice for a slow admission.
 #[tokio::test]
 async fn nobody_is_asked_twice_about_one_state() {
     let (server, labeller) = server().await;

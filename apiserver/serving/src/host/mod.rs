@@ -102,7 +102,7 @@ fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyho
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(keep_alive.interval)
         .http2_keep_alive_timeout(keep_alive.timeout)
-        // After the host's GOAWAY, hyper takes a connection for idle although one answer has yet to come.
+        // After the host's GOAWAY, hyper treats a connection as idle although an answer is still to come.
         .http2_keep_alive_while_idle(true)
         .build(connector);
     let service = ServiceBuilder::new()

@@ -26,7 +26,7 @@ use crate::request::user::Network;
 use super::groups::{Groups, Id, Member};
 use super::unfinished_heads::{Owner, UnfinishedHeads};
 
-/// How far a connection has come that has authenticated no user.
+/// The stage of a connection that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ConnectionStage {
     /// It is open, and no ClientHello has come.
@@ -77,7 +77,7 @@ struct OpenConnection<T> {
     closes: T,
 }
 
-/// Whom a connection counts for.
+/// The holder for whom a connection counts.
 enum Holder {
     Address(Network, ConnectionStage),
     User(Arc<str>, Network),
@@ -104,7 +104,7 @@ impl<T> Connections<T> {
         Self { permits, per_address, next: 0, open, strangers, users, heads }
     }
 
-    /// Gives a permit to a new connection. The second is one that has lost its permit for it.
+    /// Gives a permit to a new connection. Returns its id, and the connection that lost its permit to it, if any.
     pub(super) fn take(&mut self, source: Network, closes: T) -> (Id, Option<T>) {
         let is_full = self.strangers.total() + self.users.total() >= self.permits;
         let loses = self
@@ -118,8 +118,8 @@ impl<T> Connections<T> {
         (id, loses)
     }
 
-    /// Records that a connection has come to a stage, or begins another request. Returns a connection that has lost
-    /// its permit for it. Does nothing once the connection has authenticated a user.
+    /// Records that a connection has come to a stage, or begins another request. Returns the connection that loses
+    /// its permit because of this, if any. Does nothing once the connection has authenticated a user.
     pub(super) fn comes_to(&mut self, stage: ConnectionStage, id: Id) -> Option<T> {
         let step = self.number();
         let OpenConnection { holder: Holder::Address(source, now), step: last, .. } =
@@ -140,8 +140,9 @@ impl<T> Connections<T> {
         self.next - 1
     }
 
-    /// Records that a connection has authenticated a user of this flow. If it counted for its address, it counts for
-    /// the flow from now on. Returns a connection that has lost its permit for it, which may be the same one.
+    /// Records that a connection has authenticated a user of this flow. If it counted for its address, it counts
+    /// for the flow from now on. Returns the connection that loses its permit because of this, if any; it may be
+    /// the same one.
     pub(super) fn authenticated(&mut self, id: Id, flow: &str) -> Option<T> {
         let OpenConnection { holder, step, .. } = self.open.get_mut(&id)?;
         let Holder::Address(source, stage) = holder else { return None };
@@ -162,8 +163,8 @@ impl<T> Connections<T> {
         self.uncount(&before, (step, id));
     }
 
-    /// Records whether a head on a connection has begun and not ended. Returns a connection that has lost its permit
-    /// for it.
+    /// Records whether a head on a connection has begun and not ended. Returns the connection that loses its permit
+    /// because of this, if any.
     pub(super) fn has_unfinished_head(&mut self, id: Id, is_unfinished: bool) -> Option<T> {
         let open = self.open.get_mut(&id)?;
         if let Some(before) = open.unfinished_head.take() {

@@ -94,7 +94,7 @@ fn of_the_stage_with_the_most_the_one_that_is_there_for_longest_is_closed() {
     assert_eq!(shake(&mut table, "10.0.0.1", 1).1, [ids[2]], "as many shake hands, who came to it later");
 }
 
-/// Connections that waited were once closed for each other, and reconnected at once: no handshake was completed, not
+/// Waiting connections used to be closed for each other, and reconnected at once: no handshake was completed, not
 /// even a probe's.
 #[test]
 fn who_waits_for_the_server_is_not_closed_for_the_bound_of_an_address() {

@@ -309,8 +309,8 @@ mod tests {
         assert!(line.permit(source(3), 100).now_or_never().is_some());
     }
 
-    /// Clients that reconnected as soon as they were closed once kept a core busy, and a probe beside them was closed
-    /// for them.
+    /// Clients that reconnect as soon as they are closed used to keep a core busy, and a probe beside them was
+    /// closed for them.
     #[tokio::test]
     async fn an_address_begins_so_many_in_a_span() {
         let line = Handshakes::of(1, 2);
@@ -335,7 +335,7 @@ mod tests {
         assert!(begun.may_begin(&source(1)) && begun.by_source.is_empty() && begun.order.is_empty());
     }
 
-    /// Strangers once had chains of certificates verified without a permit.
+    /// The certificate chains of strangers used to be verified without a permit.
     #[tokio::test]
     async fn certificates_are_verified_in_a_turn_before_the_next_handshake() {
         let line = Handshakes::of(1, 2);

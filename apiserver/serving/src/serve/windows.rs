@@ -11,7 +11,7 @@
 //! every 4 KiB that its client has read, so that a client that reads is not slowed down.
 //!
 //! Windows of any other size are left as they are. Other implementations give a window back only when half of it is
-//! used (nghttp2, the crate h2), and would wait for ever for what a lowered window holds back here: streams that are
+//! used (nghttp2, the crate h2), and would wait forever for what a lowered window holds back here: streams that are
 //! not read may use up the connection of a front proxy that is not written in Go.
 
 use std::io::{self, IoSlice};

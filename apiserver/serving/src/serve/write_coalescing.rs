@@ -20,9 +20,9 @@ pub(super) const WRITE_BUFFER: usize = 128 * 1024;
 /// first request: this bounds how many requests it takes at once, whatever a client has sent, and how long other
 /// connections wait for their turns.
 const READ: usize = 16 * 1024;
-/// Maximum bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the processor
-/// (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when what is copied to is not aligned;
-/// behind the head of a frame or of a TLS record it never is.
+/// Maximum bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the
+/// processor (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when the target is not aligned.
+/// Behind the head of a frame or of a TLS record it never is.
 const PART: usize = 2 * 1024;
 
 thread_local! {

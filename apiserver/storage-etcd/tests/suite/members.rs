@@ -122,9 +122,9 @@ async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked()
     assert_eq!(text(&store, "/a", None).await.as_deref(), Some("1"));
 }
 
-/// Regression: a watch that was catching up got no progress and was taken for a dead one. Its stream was closed after
-/// two seconds, and the next one began to catch up again; even with a single member, where there is no other to
-/// switch to.
+/// Regression: a watch that was catching up got no progress and counted as dead. Its stream was closed after two
+/// seconds, and the next one began to catch up again; even with a single member, where there is no other to switch
+/// to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
     let etcd = Etcd::start();

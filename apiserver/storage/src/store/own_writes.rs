@@ -114,7 +114,8 @@ impl AnnouncedWrite<'_> {
 }
 
 impl Drop for AnnouncedWrite<'_> {
-    /// If an event of another write with the same bytes took this one, removes that of the other write instead.
+    /// If the event of another write with the same bytes took this entry, removes the entry of that other write
+    /// instead.
     fn drop(&mut self) {
         if !self.committed {
             let (key, write) = (&self.write.key, &*self.write);

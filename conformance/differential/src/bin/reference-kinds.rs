@@ -1,5 +1,5 @@
-//! `reference-kinds KUBECONFIG PORT FOLDER`: an aggregated API of kinds that are nothing but their own files,
-//! on the generic server.
+//! `reference-kinds KUBECONFIG PORT FOLDER`: an aggregated API of kinds that consist of nothing but their own
+//! files, on the generic server.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use super::symbols::Symbols;
 use super::text;
 use crate::setup::ServerRoute;
 
-/// Not compared. The first are of the connection or follow from the body's length and the moment; of the
-/// others, the host's priority and fairness is switched on and ours has none (k8s.io/apiserver
+/// Headers that are not compared. The first four belong to the connection, or depend on the body's length or the
+/// time. The others come from the host's priority and fairness, and our server does not send them (k8s.io/apiserver
 /// pkg/server/config.go, DefaultBuildHandlerChain).
 const NOT_COMPARED: [&str; 6] = [
     "connection",

@@ -22,7 +22,7 @@ pub struct Symbols<'a> {
 }
 
 impl Symbols<'_> {
-    /// Of an object: its rank.
+    /// Returns the symbol of an object's resourceVersion: its rank.
     pub fn revision(&self, text: &str) -> String {
         match text.parse::<u64>() {
             Ok(revision) if revision > 0 => match self.facts.revisions.iter().position(|r| *r == revision) {
@@ -33,7 +33,8 @@ impl Symbols<'_> {
         }
     }
 
-    /// Of a list and the like: how many of the objects' it covers.
+    /// Returns the symbol of the resourceVersion of a list, table or bookmark: how many of the objects' versions it
+    /// covers.
     pub fn state(&self, text: &str) -> String {
         match text.parse::<u64>() {
             Ok(revision) if revision > 0 => format!("<state with {} revisions>", self.covered(revision)),
@@ -45,7 +46,7 @@ impl Symbols<'_> {
         self.facts.revisions.range(..=revision).count()
     }
 
-    /// Of a time that the server's clock made; None for any other text.
+    /// Returns the symbol of a time that the server's clock set; None for any other text.
     pub fn time(&self, text: &str) -> Option<String> {
         if text.len() < 20 || !text.ends_with('Z') {
             return None;
@@ -55,12 +56,13 @@ impl Symbols<'_> {
         self.epoch(second).map(|epoch| format!("<time {epoch}{format}>"))
     }
 
-    /// The stretch in which a second lies.
+    /// Returns the index of the stretch in which a second lies.
     pub fn epoch(&self, second: i64) -> Option<usize> {
         self.record.epochs.iter().position(|(first, last)| (*first..=*last).contains(&second))
     }
 
-    /// Of a continue token: its version and the state that it is of. Where it goes on is between a server and itself.
+    /// Returns the symbol of a continue token: its version, and the state that it belongs to. The key at which it
+    /// continues is not compared, because only the server itself reads it.
     pub fn token(&self, token: &str) -> String {
         let said =
             URL_SAFE_NO_PAD.decode(token).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());

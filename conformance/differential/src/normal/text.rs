@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::symbols::Symbols;
 use super::values;
 
-/// Before a revision in a message.
+/// Texts that stand before a revision in a message.
 const BEFORE_REVISIONS: [&str; 3] = [
     "ResourceVersion in precondition: ",
     "ResourceVersion in object meta: ",
     "the ResourceVersion in record (",
 ];
-/// Before a state in a message.
+/// Texts that stand before a state in a message.
 const BEFORE_STATES: [&str; 2] = ["too old resource version: ", ", current: "];
 
 /// A text with symbols in it.
@@ -48,7 +48,8 @@ pub fn normal(text: &str, symbols: &Symbols<'_>) -> String {
     text
 }
 
-/// Names of the group and of what is in it. The core group has none: where another's would stand, it is put in.
+/// Replaces the names of the group and of what is in it by symbols. The core group has no name: the symbol is
+/// put where the name of another group would stand.
 fn with_group(text: String, symbols: &Symbols<'_>) -> String {
     let (group, kind, plural) = (symbols.api.group, symbols.target.kind, symbols.target.plural);
     if group.is_empty() {
@@ -80,14 +81,14 @@ fn without_body(text: &str) -> String {
     }
 }
 
-/// Where a server keeps an object is its own matter.
+/// Removes the storage key from a message: each server chooses its own keys.
 fn without_key(text: &str) -> String {
     let Some((before, rest)) = text.split_once(", Key: ") else { return text.to_owned() };
     let rest = rest.split_once(", ").map_or("", |(_, rest)| rest);
     format!("{before}, Key: <key>, {rest}")
 }
 
-/// Before a value in a message.
+/// The text that stands before a value in a message.
 const BEFORE_VALUES: &str = "Invalid value: ";
 
 /// Objects within messages, as they are or quoted: their fields may come in any order.

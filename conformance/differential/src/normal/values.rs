@@ -36,7 +36,7 @@ fn normal_map(map: &Map<String, Value>, symbols: &Symbols<'_>) -> Map<String, Va
     normal_of
 }
 
-/// Conflicts with several managers are in the order in which Go walks a map, which is another each time.
+/// Sorts the conflicts with several managers: Go walks a map in another order each time.
 fn sort_conflicts(status: &mut Map<String, Value>) {
     let causes = status.get_mut("details").and_then(|details| details["causes"].as_array_mut());
     if let Some(causes) = causes.filter(|all| all.iter().all(|one| one["reason"] == "FieldManagerConflict")) {
@@ -63,8 +63,8 @@ fn normal_metadata(meta: &Map<String, Value>, normal_meta: &mut Map<String, Valu
     }
 }
 
-/// The core group's name is empty, and an empty name is left out of details: it is spelled out, so that ours is
-/// demanded in its place.
+/// The core group's name is empty, and details leave an empty name out. It is put in here, so that our answer
+/// must have our group's name at the same place.
 fn name_the_core_group(status: &mut Map<String, Value>, symbols: &Symbols<'_>) {
     if let Some(Value::Object(details)) = status.get_mut("details")
         && symbols.api.group.is_empty()
@@ -111,7 +111,7 @@ fn normal_message(fields: &[Value], symbols: &Symbols<'_>) -> Vec<Value> {
         let said = value.as_str().unwrap_or_default();
         let symbol = match number {
             6 if of_object => symbols.revision(said).into(),
-            // A bookmark's.
+            // This is the version of a bookmark.
             6 if text(1).is_empty() && text(5).is_empty() && said.parse::<u64>().is_ok() => {
                 symbols.state(said).into()
             }

@@ -17,7 +17,7 @@ const NAMES: Names = super::names("PodDisruptionBudget", "poddisruptionbudgets",
 pub struct BudgetKind(Schema);
 
 impl BudgetKind {
-    /// With its schema.
+    /// Creates the kind with its schema.
     pub fn new() -> Self {
         let selector = Schema { patch: PatchStrategy::Replace, ..label_selector_schema("Which pods.") };
         let spec = vec![

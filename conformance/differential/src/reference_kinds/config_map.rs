@@ -16,7 +16,7 @@ const NAMES: Names = names("ConfigMap", "configmaps", "configmap");
 pub struct ConfigMap(Schema);
 
 impl ConfigMap {
-    /// With its schema.
+    /// Creates the kind with its schema.
     pub fn new() -> Self {
         let bytes = Schema::new("", Shape::Map(Box::new(Schema::new("", Shape::Bytes))));
         let fields = vec![

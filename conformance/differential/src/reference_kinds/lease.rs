@@ -16,7 +16,7 @@ const NAMES: Names = names("Lease", "leases", "lease");
 pub struct Lease(Schema);
 
 impl Lease {
-    /// With its schema.
+    /// Creates the kind with its schema.
     pub fn new() -> Self {
         let spec = vec![
             scalar("holderIdentity", 1, Shape::String).pointer(),

@@ -19,7 +19,7 @@ const NAMES: Names = Names { namespaced: false, ..names("RuntimeClass", "runtime
 pub struct RuntimeClass(Schema);
 
 impl RuntimeClass {
-    /// With its schema.
+    /// Creates the kind with its schema.
     pub fn new() -> Self {
         let toleration = vec![
             text("key", 1, ""),

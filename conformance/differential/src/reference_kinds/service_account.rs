@@ -14,7 +14,7 @@ const NAMES: Names = names("ServiceAccount", "serviceaccounts", "serviceaccount"
 pub struct ServiceAccount(Schema);
 
 impl ServiceAccount {
-    /// With its schema.
+    /// Creates the kind with its schema.
     pub fn new() -> Self {
         let reference = vec![
             text("kind", 1, ""),
@@ -70,7 +70,7 @@ impl Kind for ServiceAccount {
 
 const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// Of a reference the name is kept and nothing else.
+/// Keeps only the name of each reference.
 fn clean_references(object: &mut Object) {
     let Some(Value::Array(secrets)) = object.0.get_mut("secrets") else { return };
     for secret in secrets {

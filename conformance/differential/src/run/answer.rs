@@ -1,4 +1,4 @@
-//! What a server answered, before anything is made of it.
+//! The answer of a server, before it is normalised.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -26,7 +26,7 @@ pub enum Content {
     Empty,
     /// JSON.
     Json(Value),
-    /// JSON or YAML whose very text counts, and what it says.
+    /// JSON or YAML whose text itself is compared, and its value.
     Text(String, Value),
     /// Protobuf, as the tree of its fields.
     Protobuf(Value),
@@ -72,7 +72,7 @@ fn read(type_: &str, encoding: &str, body: &Bytes) -> Content {
     }
     let text = String::from_utf8_lossy(&plain).into_owned();
     if let Ok(value) = serde_json::from_str(&text) {
-        // Pretty-printed: how, is part of the answer.
+        // Pretty-printed: the layout is part of the answer.
         return if text.starts_with("{\n") { Content::Text(text, value) } else { Content::Json(value) };
     }
     let value = if type_.contains("yaml") { serde_yaml_ng::from_str(&text).ok() } else { None };

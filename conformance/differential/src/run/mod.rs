@@ -20,19 +20,19 @@ use crate::setup::{ServerRoute, ServerSetup};
 use crate::template::TemplateScope;
 use frames::WatchFrames;
 
-/// The manager of whatever is not applied.
+/// The user agent, which names the field manager of every write that is not an apply.
 const AGENT: &str = "differential/1.0 (suite)";
 
 /// Everything that one server said in one run.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
-    /// Which way.
+    /// The route to the server.
     pub door: ServerRoute,
     /// The run's namespace.
     pub namespace: String,
     /// First and last second of each stretch between two [`SequenceStep::Later`].
     pub epochs: Vec<(i64, i64)>,
-    /// One for each step but those.
+    /// One answer for each step except [`SequenceStep::Later`].
     pub answers: Vec<RecordedAnswer>,
 }
 
@@ -189,7 +189,8 @@ impl SequenceRun<'_> {
     }
 }
 
-/// A bookmark but the one that ends the initial events: each server sends them in its own time.
+/// Whether this is a bookmark other than the one that ends the initial events: each server sends those at
+/// its own times.
 fn is_casual(event: &Value) -> bool {
     let text = event.to_string();
     text.contains("\"BOOKMARK\"") && !text.contains("k8s.io/initial-events-end")
@@ -199,7 +200,7 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Waits until the clock has left a second behind, and returns the one that it shows.
+/// Waits until the clock shows a later second than `last`, and returns that second.
 async fn later(last: i64) -> i64 {
     while now() <= last {
         let rest = 1_000 - jiff::Timestamp::now().subsec_millisecond();

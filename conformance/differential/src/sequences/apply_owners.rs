@@ -9,7 +9,7 @@ use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE};
 
 pub(super) fn all() -> Vec<Sequence> {
     let areas = [lists(), removals(), writers(), entries(), generated()];
-    // Their names are apart from those of the other applies.
+    // This prefix distinguishes their names from those of the other applies.
     let named = |mut sequence: Sequence| {
         sequence.name = format!("of owners: {}", sequence.name);
         sequence
@@ -21,7 +21,8 @@ fn of(name: &str) -> Sequence {
     Sequence::new(Apply, BUDGET, name)
 }
 
-/// Of a kind with lists by key. Its version `v1` cannot be told from others' in a message, so its applies are taken.
+/// A sequence on a kind with lists by key. Its applies are all accepted, because in the message of a refusal its
+/// version `v1` cannot be distinguished from others.
 fn on_account(name: &str) -> Sequence {
     Sequence::new(Apply, ACCOUNT, name)
 }

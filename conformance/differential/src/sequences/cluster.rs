@@ -18,10 +18,11 @@ pub(super) fn all() -> Vec<Sequence> {
     all
 }
 
-/// Their names are those of the whole cluster.
+/// All sequences share the names of cluster-scoped objects, so each name contains the sequence's
+/// namespace.
 const X: &str = "$(namespace)-x";
 const Y: &str = "$(namespace)-y";
-/// Those of a sequence have this label.
+/// Selects the objects of one sequence by their label.
 const OURS: &str = "labelSelector=of%3D$(namespace)";
 
 fn of(area: Area, name: &str) -> Sequence {

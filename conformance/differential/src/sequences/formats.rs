@@ -22,7 +22,7 @@ fn of(name: &str) -> Sequence {
     Sequence::new(Formats, BUDGET, name).post(budget("x"))
 }
 
-/// Object, list, error and deletion in what is asked for.
+/// Requests an object, a list, an error and a deletion in each of several formats.
 fn accepted() -> Vec<Sequence> {
     let accept = [
         "application/json",

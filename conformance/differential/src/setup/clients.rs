@@ -9,19 +9,19 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// Clients of one server.
 pub struct Clients {
-    /// Shows the certificate of an admin.
+    /// The client that shows the certificate of an admin.
     pub admin: Client,
-    /// Shows none.
+    /// The client that shows no certificate.
     pub nobody: Client,
 }
 
 impl Clients {
-    /// Of the host.
+    /// Creates the clients of the host.
     pub async fn of_host(host: &TestHost) -> Result<Self> {
         Self::of(&Kubeconfig::read_from(host.admin())?).await
     }
 
-    /// Of a server of ours on loopback (`https://127.0.0.1:PORT`).
+    /// Creates the clients of a server of ours on loopback (`https://127.0.0.1:PORT`).
     pub async fn of_url(host: &TestHost, url: &str, ca: &Path) -> Result<Self> {
         let mut file = Kubeconfig::read_from(host.admin())?;
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {

@@ -34,8 +34,8 @@ pub async fn define(drydock: &Drydock) -> Result<()> {
     api_available(&drydock.host.client().await?, &service, LIMIT).await
 }
 
-/// Where a custom resource has what our columns show, if it is anywhere. What we count or make of several fields has no
-/// path: it is another sequence's matter to say so.
+/// Where a custom resource has what our columns show, if a single field has it. What we count, or make of several
+/// fields, has no path: other sequences test that.
 const REQUEST_PATHS: &[&str] = &[
     ".spec.target.pod.name",
     ".spec.requesters[0].name",

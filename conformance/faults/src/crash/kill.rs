@@ -16,7 +16,8 @@ use crate::{InjectedFault, folder};
 
 /// Kills of processes on one store.
 const LIVES: usize = 13;
-/// Where a process dies, and up to which passing of the point. `anywhere` is by the clock of its answers.
+/// The point at which a process is killed, and the highest number of passings before that. For `anywhere`, its
+/// answers are counted.
 const POINTS: [(&str, u64); LIVES] = [
     ("before-begin", 40),
     ("applied", 40),

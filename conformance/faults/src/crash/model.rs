@@ -137,8 +137,8 @@ impl Model {
         Ok(appeared)
     }
 
-    /// What stands at a revision is what was promised there, or a write that was never acknowledged: then it
-    /// is one promised from now on, and `true` is returned.
+    /// Checks that the write at a revision is the one that was promised there, or one that was never acknowledged.
+    /// The latter is promised from now on, and `true` is returned.
     fn stands(&mut self, at: u64, wrote: Wrote) -> Result<bool> {
         match self.promised.get(&at) {
             Some(promised) => {

@@ -26,7 +26,7 @@ const MADE: u64 = 4;
 const MAKING: u64 = 40;
 /// Writes between two power losses, at most.
 const WRITES: u64 = 150;
-/// Writers in every other life: their writes share commits. With one a seed does the same every time.
+/// Writers in every other life: their writes share commits. With a single writer, a seed always does the same.
 const WAYS: u32 = 4;
 
 /// One store from its creation through a number of power losses.

@@ -82,7 +82,8 @@ pub unsafe extern "C" fn sector(_file: *mut ffi::sqlite3_file) -> c_int {
     4096
 }
 
-/// As the system's own VFS has it, and no more: an atomic or ordered disk would be asked for less.
+/// Reports what the system's own VFS reports, and no more: SQLite asks a disk that promises atomic or ordered
+/// writes for less.
 pub unsafe extern "C" fn characteristics(_file: *mut ffi::sqlite3_file) -> c_int {
     ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE
 }

@@ -44,10 +44,10 @@ pub fn install() {
             zName: c"drydock-disk".as_ptr(),
             xOpen: Some(open),
             xDelete: Some(delete),
-            // The others, the clock and chance and names, look at none of the fields above.
+            // The other methods (clock, randomness, names) use none of the fields above.
             ..system
         };
-        // SAFETY: it lives for ever, and was made of one that is whole.
+        // SAFETY: it lives forever, and was made of one that is whole.
         let registered = unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(vfs)), 1) };
         assert_eq!(registered, ffi::SQLITE_OK, "SQLite takes a VFS");
     });

@@ -15,7 +15,7 @@ pub fn check(history: &History, model: &WriteModel, faults: &mut FoundFaults) {
                 if revision < least {
                     faults.add(format!("{}: a list at {revision}, though {least} was asked for", op.by));
                 }
-                // Of a page that is not the last only what is shown can be wrong.
+                // Of a page that is not the last, only the shown items can be wrong.
                 let state = model.state(keys, *revision);
                 let upto = found.last().map_or("", |pair| pair.key.as_str());
                 let state = state.into_iter().filter(|(key, _)| *whole || *key <= upto);

@@ -1,4 +1,5 @@
-//! Each write that happened was asked for, compared as it was to, and was made once; no revision is missing.
+//! Each write that happened was requested, compared what it was to compare, and was made once; no revision
+//! is missing.
 
 use std::collections::HashMap;
 

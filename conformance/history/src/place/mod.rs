@@ -23,7 +23,7 @@ pub trait StorePlace: Send + Sync {
     async fn open(&self, which: usize) -> Result<Arc<dyn Backend>>;
     /// Makes a fault and mends it again; says what it was. None if this kind of place has none of its own.
     async fn fault(&self, rng: &mut StdRng, recorder: &Recorder) -> Result<Option<&'static str>>;
-    /// Whether it is to answer while any one of its parts has failed.
+    /// Whether it must answer while any one of its parts has failed.
     fn survives(&self) -> bool {
         false
     }

@@ -31,7 +31,7 @@ impl StorePlace for Sqlite {
         1
     }
 
-    /// What the last server still had on its way holds the file for a moment.
+    /// Requests of the last server that are still running hold the file for a moment.
     async fn open(&self, _which: usize) -> Result<Arc<dyn Backend>> {
         let began = Instant::now();
         loop {

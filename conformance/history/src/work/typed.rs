@@ -40,7 +40,7 @@ pub fn storage(server: &StoreServer, layer: Layer) -> &Arc<dyn Storage> {
     }
 }
 
-/// An object as it was delivered. One without its number is taken for the first, which it is not.
+/// An object as it was delivered. One without its number gets the number 0, which is wrong for it.
 pub fn pair_of(stored: &Stored) -> Pair {
     let value = value_of(&stored.object().0).unwrap_or_default();
     Pair { key: format!("{PREFIX}{}", stored.key), value, modified: stored.revision.0, created: None }

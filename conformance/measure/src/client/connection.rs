@@ -25,9 +25,11 @@ pub struct ConnectionWindows {
 impl ConnectionWindows {
     /// Those of client-go (golang.org/x/net/http2).
     pub const USUAL: ConnectionWindows = ConnectionWindows { stream: 4 << 20, connection: 1 << 30 };
-    /// So small for a stream that one which is not read is soon felt, while its connection goes on.
+    /// A stream's window is so small that the server soon feels a stream that is not read, while
+    /// its connection continues.
     pub const NARROW: ConnectionWindows = ConnectionWindows { stream: 65_535, connection: 1 << 30 };
-    /// So small that a client who does not read is soon felt (RFC 9113, 6.9.2: the initial ones).
+    /// Windows that are so small that the server soon feels a client that does not read (RFC 9113,
+    /// 6.9.2: the initial ones).
     pub const SMALL: ConnectionWindows = ConnectionWindows { stream: 65_535, connection: 65_535 };
 }
 

@@ -32,7 +32,7 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// Within a limit.
+    /// Creates the row; `limit` is that of each measurement.
     pub fn new(limit: LoadLimit) -> Self {
         Self { limit, next: Cell::new(0), last: RefCell::default() }
     }

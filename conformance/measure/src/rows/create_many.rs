@@ -27,7 +27,7 @@ pub struct CreateMany {
 const WARM_UP: u64 = 1000;
 
 impl CreateMany {
-    /// So many clients, within a limit.
+    /// Creates the row with so many clients; `limit` is that of each measurement.
     pub fn new(clients: usize, limit: LoadLimit) -> Self {
         Self { clients, limit, next: Cell::new(0), acknowledged: RefCell::default() }
     }

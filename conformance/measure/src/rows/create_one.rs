@@ -13,7 +13,7 @@ use crate::subject::Who;
 pub struct CreateOne(CreateMany);
 
 impl CreateOne {
-    /// Within a limit.
+    /// Creates the row; `limit` is that of each measurement.
     pub fn new(limit: LoadLimit) -> Self {
         Self(CreateMany::new(1, LoadLimit { operations: limit.operations / 10, ..limit }))
     }

@@ -24,7 +24,7 @@ pub struct Get {
 }
 
 impl Get {
-    /// Within a limit.
+    /// Creates the row; `limit` is that of each measurement.
     pub fn new(limit: LoadLimit) -> Self {
         Self { limit }
     }

@@ -32,7 +32,7 @@ pub struct ListRow {
 }
 
 impl ListRow {
-    /// Over so many objects.
+    /// Creates the row with so many objects.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, last: RefCell::default() }
     }

@@ -26,7 +26,7 @@ pub struct ListsAtOnce {
 }
 
 impl ListsAtOnce {
-    /// Over so many objects.
+    /// Creates the row with so many objects.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, filled: RefCell::default() }
     }
@@ -58,7 +58,7 @@ impl BenchRow for ListsAtOnce {
         fill(&subject.client, self.objects, LARGE).await
     }
 
-    /// The bodies are counted and dropped: that they are right is seen in row 6.
+    /// The bodies are counted and dropped: row 6 checks that they are right.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         let Subject { server, client } = subject;
         server.forget_peak()?;

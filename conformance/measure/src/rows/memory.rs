@@ -23,7 +23,7 @@ pub struct MemoryRow {
 }
 
 impl MemoryRow {
-    /// So many.
+    /// Creates the row with so many objects.
     pub fn new(objects: usize) -> Self {
         Self { objects: objects as u64, filled: RefCell::default() }
     }
@@ -68,8 +68,8 @@ impl BenchRow for MemoryRow {
         fill(&subject.client, self.objects, LARGE).await
     }
 
-    /// The memory is that after filling and before the first list, for which room has to be made: the same in all
-    /// rounds.
+    /// The memory is measured after filling and before the first list, which itself needs memory: it is the same
+    /// in all rounds.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         let Subject { server, client } = subject;
         let now = server.memory()?.resident as f64 / 1024.0;

@@ -78,11 +78,11 @@ pub trait BenchRow {
 /// A bound on a subject's figure.
 #[derive(Clone, Copy, Debug)]
 pub struct FigureGoal {
-    /// Whose.
+    /// The subject that the figure is of.
     pub who: Who,
     /// Which figure.
     pub figure: SampleFigure,
-    /// At most what.
+    /// The bound of the figure.
     pub bound: Bound,
 }
 

@@ -19,7 +19,7 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// So many MiB of objects.
+    /// Creates the row with so many MiB of objects.
     pub fn new(mib: usize) -> Self {
         Self { mib }
     }
@@ -67,7 +67,7 @@ impl BenchRow for Restart {
         Ok(sample)
     }
 
-    /// That none is lost.
+    /// Checks that no object is lost.
     async fn verify(&self, subject: &Subject) -> Result<()> {
         let (mut count, mut token) = (0, None);
         loop {

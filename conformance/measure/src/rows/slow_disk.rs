@@ -21,7 +21,7 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// So many clients, within a limit.
+    /// Creates the row with so many clients; `limit` is that of each measurement.
     pub fn new(clients: usize, limit: LoadLimit) -> Self {
         Self { creates: CreateMany::new(clients, limit) }
     }

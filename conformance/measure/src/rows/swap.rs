@@ -37,7 +37,7 @@ struct KnownVersions {
 }
 
 impl Swap {
-    /// Within a limit.
+    /// Creates the row; `limit` is that of each measurement.
     pub fn new(limit: LoadLimit) -> Self {
         Self { limit, known: RefCell::default() }
     }

@@ -34,7 +34,7 @@ pub struct WriterAmongReaders {
 }
 
 impl WriterAmongReaders {
-    /// Over so many objects.
+    /// Creates the row with so many objects.
     pub fn new(objects: usize, limit: LoadLimit) -> Self {
         Self { objects: objects as u64, limit, next: Cell::new(objects as u64) }
     }

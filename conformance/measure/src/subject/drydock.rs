@@ -18,7 +18,8 @@ pub async fn start(host: &Arc<TestHost>, who: Who, settings: Settings) -> Result
     let mut flags = flags(host, &server, port);
     // A question to the host for every new name, which neither K nor G asks.
     flags.push(format!("--require-pod-delete-permission={access_checks}"));
-    // More objects than a tenant may have waiting, but asked about like any tenant's.
+    // The user may have more objects waiting than a tenant, and its requests are reviewed like a
+    // tenant's.
     flags.push(format!("--controller-users={BENCH_USER}"));
     flags.push("--unnamed-review-users=".to_owned());
     if !default_limits {

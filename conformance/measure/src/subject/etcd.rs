@@ -46,7 +46,7 @@ pub async fn start_for(host: &TestHost, name: &str, cpu: usize) -> Result<u16> {
     Ok(port)
 }
 
-/// E.
+/// Starts the subject E.
 pub async fn server(host: &Arc<TestHost>, cpu: usize) -> Result<SubjectServer> {
     let port = start_for(host, "etcd-raw", cpu).await?;
     let credentials = client(host)?;

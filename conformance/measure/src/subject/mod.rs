@@ -95,7 +95,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 /// One who is measured.
 pub struct SubjectServer {
-    /// Who.
+    /// The name of the subject.
     pub who: Who,
     /// The API of its objects.
     pub api: ObjectApi,

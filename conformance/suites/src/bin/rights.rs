@@ -148,7 +148,8 @@ fn rights(rule: &RoleRule) -> Vec<Right> {
     rights
 }
 
-/// What a request that the host let through made use of; and what drydock-apiserver asked about, of whomever it is.
+/// Returns the rights that a request which the host allowed has used; for a review by drydock-apiserver also the
+/// right that it asked about, for any user.
 fn used(program: &'static str, request: &audit::LoggedRequest) -> Vec<(&'static str, Right)> {
     let about = &request.object_ref;
     let itself = Right {

@@ -24,7 +24,7 @@ async fn the_host_recovers_within_a_minute_of_our_return() -> Result<()> {
     drydock.kill_apiserver()?;
     api_unavailable(&client, API_SERVICE, LIMIT).await?;
 
-    // Other APIs are served; what needs to know all APIs waits, and says for whom.
+    // Other APIs are served. What needs to know all APIs waits, and says for which one.
     kubectl.ok(&["get", "leases", "--all-namespaces"]).await?;
     kubectl.ok(&["delete", "namespace", "leaving", "--wait=false"]).await?;
     let stuck = "--for=condition=NamespaceDeletionDiscoveryFailure";

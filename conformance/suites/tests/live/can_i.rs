@@ -54,7 +54,7 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
     }
     bind(&host, "clusterrolebinding", "drydock:maintainer")?;
     host.kubectl(&["apply", "-f", &interceptor_of_the_manual(&host)?])?;
-    // The host adds them to its own roles, and learns of each, some time after they are there.
+    // The host adds our roles to its own ones and sees each of them some time after they are created.
     for (user, verb) in [("view", "list"), ("edit", "deletecollection"), ("admin", "deletecollection")] {
         come(&client, user, verb, "evictionrequests").await?;
     }

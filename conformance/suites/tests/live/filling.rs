@@ -68,7 +68,7 @@ async fn a_namespace_is_drained_while_its_tenant_fills_it() -> Result<()> {
 
 const COUNT: &str = "count/evictionrequests.coordination.k8s.io";
 
-/// Whoever may do in the namespace what a tenant may do.
+/// A client of a user who has the rights of a tenant in the namespace.
 async fn tenant(drydock: &Drydock, admin: &Client) -> Result<Client> {
     let role: Role = serde_json::from_value(json!({"metadata": {"name": TENANT}, "rules": [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]},

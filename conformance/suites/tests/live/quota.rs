@@ -15,7 +15,7 @@ const COUNT: &str = "count/evictionrequests.coordination.k8s.io";
 const UIDS: [&str; 2] = ["6a3c1a1c-7f3e-4f5e-9d0e-0123456789ab", "7a3c1a1c-7f3e-4f5e-9d0e-0123456789ab"];
 /// The host looks for new kinds every 30 seconds, and begins to follow them when it has found them.
 const FOLLOWED: Duration = Duration::from_secs(120);
-/// In which it counts what it can count.
+/// The time within which the host counts what it can count.
 const COUNTED: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,7 +43,8 @@ async fn a_quota_counts_requests_and_sees_them_go() -> Result<()> {
     Ok(())
 }
 
-/// Asks for a count by another limit, until the host can count: of a kind that it does not follow yet it counts none.
+/// Changes the limit to make the host count, until it can: it counts no objects of a kind that it does not follow
+/// yet.
 async fn count(quotas: &Api<ResourceQuota>) -> Result<()> {
     let began = Instant::now();
     for limit in 101.. {

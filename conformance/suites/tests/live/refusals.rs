@@ -81,7 +81,8 @@ async fn whoever_may_not_act_as_another_is_refused_as_the_host_refuses_them() ->
         acts("an extra of nobody", vec![("impersonate-extra-scopes", "all")]),
     ];
     compare(shared, &callers).await?;
-    // One who may act as jane, without constraint or under one, but as nobody with more.
+    // These may act as jane, without or with constraints, but as nobody who has more than jane's
+    // name.
     for (actor, verb, group) in [
         ("legacy-actor", "impersonate", ""),
         ("other-actor", "impersonate:user-info", "authentication.k8s.io"),

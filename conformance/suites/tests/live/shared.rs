@@ -14,7 +14,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-/// Within this, whatever is waited for has come or never will.
+/// How long tests wait: what has not come within this time never will.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// An interceptor that does not run: a request for a pod that names it stays with it for 20 minutes.

@@ -128,9 +128,8 @@ fn manager_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     // As in a real cluster each controller has its own rights only, so that tests see what the garbage collector and the
     // namespace controller may do to our kinds.
     flags.push("--use-service-account-credentials=true".into());
-    // A node whose kubelet was cut off is taken for lost, and its pods for not ready, which a real kubelet
-    // mends when it is back. kwok's does not: after an outage of the host all budgets would be short for
-    // ever.
+    // The host marks a node whose kubelet was cut off as lost, and its pods as not ready, which a real kubelet
+    // corrects when it is back. kwok's does not: after an outage of the host all budgets would be short forever.
     flags.push("--node-monitor-grace-period=1h".into());
     flags
 }

@@ -153,8 +153,8 @@ mod tests {
         assert!(!is_ours(&request, None));
     }
 
-    /// Made by `kubectl delete daemonset --cascade=orphan` and another DaemonSet: imperative-eviction left
-    /// the pod to us, and we did not act as we were not among its interceptors.
+    /// This happens after `kubectl delete daemonset --cascade=orphan`, when another DaemonSet adopts the pod:
+    /// imperative-eviction left the pod to us, and we did not act because we were not among its interceptors.
     #[test]
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(action(&adopted, Some(&pod())), PodAction::Nothing);
     }
 
-    /// The creator of a pod may name any owner. The host's garbage collector does not delete it if the
-    /// version is none that is served: it is evicted like any other pod.
+    /// The creator of a pod may name any owner. If the host does not serve the owner's version, its garbage
+    /// collector does not delete the pod: the pod is evicted like any other.
     #[test]
     fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {
         let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), PodAction::Nothing);
     }
 
-    /// The plan has it among the static pods: deleted by us it would go in the wrong tier.
+    /// The plan treats it as a static pod: if we deleted it, it would leave in the wrong tier.
     #[test]
     fn a_mirror_pod_that_names_a_daemon_set_is_left_to_the_kubelets_interceptor() {
         let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), "x".to_owned());
@@ -195,7 +195,8 @@ mod tests {
         );
     }
 
-    /// Deleted first, it came back, was deleted again, and its DaemonSet was blamed.
+    /// The pod was deleted before the taint was set. It came back, was deleted again, and its DaemonSet was
+    /// blamed.
     #[test]
     fn a_pod_that_our_taint_keeps_away_is_deleted_when_it_stands() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);

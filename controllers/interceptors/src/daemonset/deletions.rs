@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((deletions.when(&pod("n", "ds", "new"), at(4)), deletions.count), (DeletionTime::Now, 0));
     }
 
-    /// Its toleration was removed, as the message had asked for, and it was waited for as before.
+    /// Its toleration was removed, as the message asks, and the next deletion was delayed as before.
     #[test]
     fn a_daemon_set_that_does_not_tolerate_the_taint_any_more_begins_anew() {
         let mut deletions = Deletions::default();

@@ -121,7 +121,7 @@ async fn a_pod_is_deleted_after_the_taint_is_seen_on_its_node() {
     }
     context.caches.maintenances.apply(maintenance(0));
     tokio::spawn(run(context.clone()));
-    // The one that the taint does not keep away goes without it, after the other was looked at.
+    // The pod that the taint does not keep away is deleted without it, after the other pod was looked at.
     let mut first = [next(&mut calls).await, next(&mut calls).await];
     first.sort();
     assert_eq!(first, ["DELETE q", "PATCH n"]);
@@ -195,8 +195,8 @@ fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
     (reconciler, ObjectKey::new("ns", "low"))
 }
 
-/// The answer to a deletion was slow, and the new pod appeared before it: the taint was decided too early,
-/// before the return was known, and never again.
+/// The answer to a deletion was slow, and the new pod appeared before it. So the taint was decided before it
+/// was known that the pod had returned, and was not decided again.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let (context, _calls) = host();
@@ -285,7 +285,7 @@ async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when
     assert_eq!(next(&mut calls).await, "DELETE again");
 }
 
-/// The watch of pods looked for requests that had us among their interceptors.
+/// A change of a pod woke only requests that had us among their interceptors.
 #[tokio::test]
 async fn a_pod_that_a_daemon_set_adopts_late_is_deleted() {
     let (context, mut calls) = host();

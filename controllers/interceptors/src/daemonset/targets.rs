@@ -139,7 +139,7 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
 
 #[cfg(test)]
 impl NodeTargets {
-    /// What maintenances say of a node.
+    /// Returns the targets that these maintenances show for a node.
     pub(crate) fn of(node: &str, maintenances: &[Arc<NodeMaintenance>]) -> Self {
         let targets = DaemonSetTargets::default();
         for maintenance in maintenances {
@@ -261,7 +261,7 @@ mod tests {
         assert!(targets.0.read().is_empty());
     }
 
-    /// Our controller writes no such status; who may write it otherwise deletes no DaemonSet pod by it.
+    /// Our controller writes no such status. If somebody else does, no DaemonSet pod is deleted because of it.
     #[test]
     fn one_that_does_not_drain_daemon_sets_covers_none_whatever_its_status_says() {
         let mut m = Arc::unwrap_or_clone(maintenance(

@@ -128,7 +128,7 @@ fn is_met(budget: &PodDisruptionBudget) -> bool {
     budget.current_healthy >= budget.desired_healthy && budget.desired_healthy > 0
 }
 
-/// Which of the pods that a budget kept it may let go after a change.
+/// The pods that a budget may let go after it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReleasedPods {
     /// Any: the budget is gone, its selector or its policy for unhealthy pods has changed, or it is met now.
@@ -145,7 +145,7 @@ pub(crate) fn has_evicted(old: Option<&PodDisruptionBudget>, new: Option<&PodDis
     both.is_some_and(|(old, new)| new.last_disruption > old.last_disruption)
 }
 
-/// Which of the pods that a budget kept its change may let go; none if it lets no pod go.
+/// Returns which pods a budget may let go after this change; none if it lets no pod go.
 pub(crate) fn released_pods(
     old: Option<&PodDisruptionBudget>,
     new: Option<&PodDisruptionBudget>,

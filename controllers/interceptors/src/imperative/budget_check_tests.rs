@@ -79,8 +79,8 @@ fn of_several_budgets_the_first_two_by_name_are_enough() {
     assert_eq!(check, BudgetCheck::Several([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
 }
 
-/// A selector may be as long as a megabyte, and there may be hundreds: each check of each pod went through
-/// all of them.
+/// A selector may be as long as a megabyte, and there may be hundreds: each check of each pod compared all
+/// of them.
 #[test]
 fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
     let selecting = |name: &str, operator: &str, values: usize| {
@@ -115,7 +115,8 @@ fn only_changes_that_may_help_wake_those_who_wait() {
     assert_eq!(released_pods(None, Some(&one)), None);
 }
 
-/// A budget that no longer covers its pods woke as many as a budget with room does: the others waited on.
+/// A budget that no longer covers its pods woke only as many of them as a budget that allows disruptions
+/// does: the others kept waiting.
 #[test]
 fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
     let none = budget("b", 0);
@@ -145,7 +146,7 @@ fn states() -> impl Iterator<Item = PodDisruptionBudget> {
     })
 }
 
-/// A budget that went from 'needs 0' to 'met' in one update, 0/0 to 1/1, woke no request: its pods that are
+/// In one update a budget went from 'needs 0' to 'met' (0/0 to 1/1) and woke no request: its pods that are
 /// not ready waited for up to 15 minutes.
 #[test]
 fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
@@ -163,7 +164,8 @@ fn whenever_an_update_opens_a_closed_gate_somebody_is_woken() {
     assert_eq!(opened, 24 * 8 + 9 * 23, "of 2,048 pairs");
 }
 
-/// It was taken for the default, by which a pod that is not ready may go as soon as the budget is met.
+/// An unknown policy was treated as the default, under which a pod that is not ready may go as soon as the
+/// budget is met.
 #[test]
 fn pods_that_are_not_ready_stay_under_a_policy_that_is_not_known() {
     let of = |policy: &str| {

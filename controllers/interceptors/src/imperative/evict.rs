@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    /// The pod of an eviction whose answer was lost was taken for gone, and its eviction not sent again for
-    /// half a minute.
+    /// The answer to an eviction was lost, and the controller concluded that the pod was gone: it did not
+    /// send the eviction again for half a minute.
     #[tokio::test]
     async fn a_404_that_names_no_pod_does_not_mean_that_the_pod_is_gone() {
         let key = ObjectKey::new("ns", "db-0");

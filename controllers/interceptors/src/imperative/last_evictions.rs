@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(last_eviction.last("other", Some(&by("999"))), None);
     }
 
-    /// With a budget for each pod all that were known were looked through at each pod that went.
+    /// If each pod had a budget of its own, each eviction searched all budgets that were known.
     #[test]
     fn many_budgets_are_not_looked_through_at_each_note() {
         let mut last_eviction = LastEvictions::default();

@@ -128,7 +128,8 @@ fn opened_budget_is_asked_at_once() {
     assert!(next_step(Some(&pod()), &open(), &attempts, at(0)).ask);
 }
 
-/// The host evicts no pod that several budgets cover: it is asked again when at most one is left, which has room.
+/// The host evicts no pod that several budgets cover. It is asked again when at most one budget is left and that
+/// one allows a disruption.
 #[test]
 fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while() {
     let both = several(["a", "b"]);
@@ -140,8 +141,8 @@ fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while(
     assert!(asks(&open(), 1) && asks(&BudgetCheck::Allows(None), 1));
 }
 
-/// A second budget that came and went between two looks at the cache left the first as it was when it was
-/// asked: the pod then waited out its backoff.
+/// A second budget came and went between two reads of the cache, and the first one was then as it had been when the
+/// eviction was sent: the pod waited until its backoff was over.
 #[test]
 fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     for (refused, between) in [(EvictionResult::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
@@ -155,7 +156,7 @@ fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     }
 }
 
-/// Set back by an hour after an outage, the clock made every answer last an hour longer.
+/// After an outage the clock was set back by an hour, and each delay after an answer became an hour longer.
 #[test]
 fn a_clock_that_is_set_back_holds_nothing_up() {
     for result in [EvictionResult::Accepted, EvictionResult::TryAgain, EvictionResult::Admission("no".into())]
@@ -290,7 +291,7 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
     }
 }
 
-/// A budget that covers the pod too came and went in the cache: a second event had lost the names.
+/// A second budget that covers the pod came and went in the cache: the next event no longer had the names.
 #[test]
 fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     let both = several(["a", "b"]);
@@ -307,7 +308,8 @@ fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
 }
 
-/// Its minAvailable was lowered, others took the room, and it was still shown as one that never allows an eviction.
+/// The budget's minAvailable was lowered and other evictions used its disruptions: it was still shown as a budget
+/// that never allows an eviction.
 #[test]
 fn a_budget_that_had_room_when_it_was_asked_is_not_one_that_never_allows() {
     let never = BudgetCheck::Refuses { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };

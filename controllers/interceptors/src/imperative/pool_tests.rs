@@ -74,8 +74,9 @@ fn what_is_freed_is_shared_until_all_have_the_same() {
     assert!(a.abs_diff(b) <= 8 && (60..=80).contains(&(a + b)), "{a} and {b}");
 }
 
-/// Each slow answer cut the limit of all to 0.7: evictions of a tenant who keeps writing to his budgets,
-/// which loses each race inside the host, left 4 slots for the cluster, and held these.
+/// Each slow answer lowered the limit of all namespaces to 0.7 of it. A tenant who keeps writing to his
+/// budgets makes his evictions slow, because each loses its race inside the host: they left 4 slots for
+/// the cluster, and occupied these.
 #[test]
 fn slow_answers_slow_the_namespace_that_they_are_about_and_no_other() {
     let (mut pool, mut now) = (EvictionPool::default(), Instant::now());

@@ -13,7 +13,7 @@ use super::super::testing::{
 };
 use super::*;
 
-/// The entry of the old request was taken for that of the new one, which got no report for three minutes.
+/// The entry of the old request was assumed to be that of the new one, which got no report for three minutes.
 #[tokio::test]
 async fn a_request_that_was_made_anew_while_nobody_watched_is_reported_to() {
     let mut running = RunningInterceptor::start(&[], &["p"], |_| accepted());
@@ -81,7 +81,7 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
     assert_eq!(take(), None);
 }
 
-/// It counted every answer: a drain without any trouble looked like one that is blocked.
+/// The counter included every answer: a drain without any trouble looked like one that is blocked.
 #[tokio::test]
 async fn the_counter_of_the_kep_counts_evictions_that_failed() {
     let result = |pod: &str| if pod == "denied" { denied() } else { accepted() };

@@ -31,7 +31,7 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
     running.until_evicted("p").await;
     running.until_kept("p", 1).await;
     running.context.caches.budgets.remove(&budgets[0].key());
-    // It allows nothing, which the report says.
+    // The budget allows nothing, and the report says so.
     running
         .until(|asked| matches!(asked, HostCalls::Report(_, message) if message.contains("\"b\" allows 0")))
         .await;
@@ -39,8 +39,8 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
     running.until_evicted("p").await;
 }
 
-/// As many are woken as a budget may have room for. If a webhook had denied all of these, the budget did not
-/// change again, and the requests behind them waited for their heartbeats.
+/// A change wakes as many requests as a budget may have room for. If a webhook denied all of their evictions, the
+/// budget did not change again, and the requests behind them waited for their heartbeats.
 #[tokio::test]
 async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     let names: Vec<String> = (0..80).map(|i| format!("p{i:02}")).collect();
@@ -70,8 +70,8 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     }
 }
 
-/// As many are woken as a budget may have room for. Those whose requests were withdrawn did not take it, and
-/// those behind them waited for up to a quarter of an hour.
+/// A change wakes as many requests as a budget may have room for. If these were withdrawn, they used no disruption,
+/// and those behind them waited for up to a quarter of an hour.
 #[tokio::test]
 async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
     let names: Vec<String> = (0..100).map(|i| format!("p{i:02}")).collect();
@@ -161,7 +161,8 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
             written.insert(name);
         }
     }
-    // No room yet, then some for one, of which 64 hear, then none: what is asked for is answered before the last look.
+    // The budget has no room, then room for one, which wakes 64 requests, then none. All evictions are answered
+    // before the last update.
     running.context.caches.budgets.apply(healthy("2", 599));
     room.store(1, SeqCst);
     running.context.caches.budgets.apply(healthy("3", 600));

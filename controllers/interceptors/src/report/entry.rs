@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(decline(&declined, "again".into(), at(4)), None);
     }
 
-    /// The finalizers of a pod make a message of a megabyte.
+    /// The finalizers of a pod can make a message of a megabyte.
     #[test]
     fn a_message_that_is_too_long_is_cut_and_is_no_news_twice() {
         let long = progress(&"\u{e9}".repeat(MAX_MESSAGE + 1));
@@ -197,7 +197,7 @@ mod tests {
         ProgressReport { blocked: Some(blocked), ..progress(message) }
     }
 
-    /// Each eviction that a budget let go had the message of all others written that tried too.
+    /// Whenever a budget let a pod go, the messages of all other pods that had tried were written.
     #[test]
     fn a_message_that_only_counts_on_waits_for_the_next_heartbeat() {
         let first = entry(&started(), &refused("b", "retries: 1"), at(5)).unwrap();

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(told.last(), Some(&webhook));
     }
 
-    /// The state was that of now, which the event had not said.
+    /// The budget's present state was recorded as the one that the event had named.
     #[test]
     fn what_was_told_stays_as_it_was_told() {
         let mut told = OwnerNotice::default();

@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{at_second, progress, reporter, request};
 
-/// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
-/// the turn was ours until its heartbeat deadline of twenty minutes.
+/// An aggregator that has just started answers 404 to every path of an API that it does not know yet. If the
+/// decline got such an answer, the turn stayed ours until its heartbeat deadline of twenty minutes.
 #[tokio::test]
 async fn a_turn_that_could_not_be_declined_is_declined_again() {
     let context = context(|_, _, _| unknown_path());
     assert!(reporter(&context).decline(&request(), "no", at_second(0)).await.is_err());
 }
 
-/// The second one, made from the cache, set another startTime: 422, and silence for half a minute.
+/// The second report was made from the cached entry and set another startTime: the API server answered 422, and the
+/// interceptor was silent for half a minute.
 #[tokio::test]
 async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_yet() {
     let sent: Arc<Mutex<Vec<Value>>> = Arc::default();

@@ -80,7 +80,7 @@ mod tests {
         BlockerText { words: words.to_owned(), heading: "Interceptor", ..BlockerText::default() }
     }
 
-    /// What was passed over and how often it was asked were cut away where the words were long.
+    /// Long words cut off the notes: which interceptors were passed over, and how often the pod was asked for.
     #[test]
     fn the_words_are_cut_and_nothing_behind_them() {
         let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(message.chars().filter(|c| *c == '\u{e9}').count(), LEAST_WORDS - 1);
     }
 
-    /// `a nodeAffinity o… (see DaemonSetReturns …`
+    /// The message was cut within a word: `a nodeAffinity o… (see DaemonSetReturns …`.
     #[test]
     fn the_words_are_cut_between_two_of_them() {
         let message = text(&"word ".repeat(200)).message(None);

@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(outcome, Requeue::After(Duration::from_secs(10)));
     }
 
-    /// The planning knew nothing of it, and held every pod of the maintenance back.
+    /// The planning did not know of the refusal, and kept every pod of the maintenance waiting.
     #[tokio::test(start_paused = true)]
     async fn the_words_of_a_refused_cordon_reach_the_next_planning_which_comes_at_once() {
         let refusing = controller(cordon(), 403, "denied by a webhook");

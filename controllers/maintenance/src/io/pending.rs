@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(queued, [(WriteJob::of(&status(2)), Duration::from_millis(700))]);
     }
 
-    /// Whatever else the write said at each planning, it was sent again at each, to a host that refused it.
+    /// If the write differed at each planning, each planning sent it again, to a host that refused it.
     #[tokio::test(start_paused = true)]
     async fn a_write_that_failed_waits_for_its_queue_though_it_is_another_one_by_then() {
         let (mut pending, now) = (PendingWrites::default(), Instant::now());

@@ -35,8 +35,8 @@ fn status(name: &str) -> Action {
     }
 }
 
-/// Works until `expected` is among what was begun, on so many requests at once, which end or do not. Returns
-/// what was begun.
+/// Runs the workers, `requests` of them for requests, until they begin `expected`. A request ends only if
+/// `end` is set. Returns the tasks that were begun, in order.
 async fn begun_until(queues: &WriteQueues, expected: &Task, requests: usize, end: bool) -> Vec<Task> {
     let (begun, found) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
     let context = drydock_runtime::testing::context(|_, _, _| unreachable!());
@@ -71,7 +71,7 @@ async fn a_cordon_and_a_status_do_not_wait_for_requests() {
         for pod in 0..30_000 {
             queues.add_after(WriteJob::of(&ask("m", pod % 1000, pod)), Duration::ZERO);
         }
-        // When all workers have a request each.
+        // It comes when each worker has a request.
         queues.add_after(WriteJob::of(&urgent), Duration::from_secs(1));
         let begun = begun_until(&queues, &urgent.task(), 32, false).await;
         assert!(begun.len() <= 33, "{} were begun before", begun.len() - 1);

@@ -120,8 +120,8 @@ impl ActionWriter {
         Ok(requests.patch(&name, &params, &Patch::Apply(part)).await?.object)
     }
 
-    /// Withdraws our entry by no longer applying it. An entry that somebody else has set too stays then, and would keep
-    /// the maintenance from its end: it is ours all the same, and is taken out of the list.
+    /// Withdraws our entry by no longer applying it. If somebody else has set the entry too, it stays after that.
+    /// It would then keep the maintenance from ending, so it is removed from the list.
     async fn withdraw(
         &self,
         namespace: &str,

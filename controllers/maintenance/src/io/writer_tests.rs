@@ -63,8 +63,8 @@ async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
     assert_eq!(seen[1].2, wanted);
 }
 
-/// Without the one, people could not see why there is a request; without the other, how often the pod had
-/// been asked for.
+/// Without the first annotation people could not see why there is a request; without the second, how often
+/// the pod had been asked for.
 #[tokio::test]
 async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() {
     let maintenances = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
@@ -120,7 +120,7 @@ async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
     }
 }
 
-/// A merge patch leaves what it does not name, also in what a field holds.
+/// A merge patch does not change fields that it does not name, also inside nested objects.
 #[test]
 fn a_count_that_goes_back_is_written() {
     let meta = NodeMaintenance::default().metadata;

@@ -62,7 +62,8 @@ fn a_drain_that_is_blocked_for_long_writes_nothing() {
     }
 }
 
-/// The backoff of a webhook's refusals counted the retries, and each heartbeat had the whole status written.
+/// The backoff after refusals of a webhook changed the number of retries, so that each heartbeat wrote the
+/// whole status.
 #[test]
 fn a_drain_that_a_webhook_blocks_for_long_writes_nothing_as_the_retries_rise() {
     let mut sim = Sim::new(&["a"]);

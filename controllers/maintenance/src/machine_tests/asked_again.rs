@@ -71,7 +71,7 @@ fn what_others_write_into_it_does_not_change_what_we_counted() {
     assert!(told.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{told}");
 }
 
-/// It was counted only where others had taken the request from us.
+/// Only requests that others had taken from us were counted.
 #[test]
 fn a_request_that_fails_validation_or_targets_another_pod_does_not_end_the_count() {
     for restart in [false, true] {

@@ -23,7 +23,7 @@ fn refuse(sim: &mut Sim) {
     sim.settle_but(&Task::Cordon("b".into()));
 }
 
-/// A webhook refused to have one node changed: no pod of any node of the maintenance was asked to leave any
+/// A webhook refused the update of one node: no pod of any node of the maintenance was asked to leave any
 /// more, and the status said 'Evacuating'.
 #[test]
 fn a_node_that_cannot_be_cordoned_keeps_its_own_pods_alone_and_is_a_blocker() {
@@ -70,7 +70,7 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     assert_eq!(told(&sim).len(), 4);
 }
 
-/// The finalizer stayed for ever, and nothing said why.
+/// The finalizer stayed forever, and nothing said why.
 #[test]
 fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_it() {
     let mut sim = Sim::new(&["a", "b"]);

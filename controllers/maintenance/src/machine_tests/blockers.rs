@@ -184,8 +184,8 @@ fn ready(status: &str, reason: &str) -> drydock_runtime::cache::NodeCondition {
     }
 }
 
-/// The last pods of a drain may be the network's: the node was called dead, and the command that was
-/// recommended would have killed what ran on it.
+/// The last pods of a drain may be those of the network, without which the kubelet reports the node as not ready:
+/// the blocker called the node dead, and the command that it recommended would have killed what ran there.
 #[test]
 fn a_node_whose_kubelet_says_that_it_is_not_ready_is_not_away() {
     let mut sim = Sim::new(&["a"]);
@@ -201,7 +201,7 @@ fn a_node_whose_kubelet_says_that_it_is_not_ready_is_not_away() {
     assert!(blocker.reason == "Terminating" && blocker.message.starts_with(told), "{blocker:?}");
 }
 
-/// The pod was shown as terminating ten seconds after its grace period, and nothing said that it would be for ever.
+/// The pod was shown as terminating ten seconds after its grace period, and nothing said that it would be forever.
 #[test]
 fn a_terminating_pod_on_a_node_whose_kubelet_is_away_names_the_node_and_the_way_out() {
     let mut sim = Sim::new(&["a"]);
@@ -220,7 +220,7 @@ fn a_terminating_pod_on_a_node_whose_kubelet_is_away_names_the_node_and_the_way_
     );
 }
 
-/// The finalizers were blamed alone, and the node was the one to look at.
+/// Only the finalizers were blamed, although the cause was the node.
 #[test]
 fn a_pod_with_finalizers_on_a_node_that_is_not_ready_says_so() {
     let mut sim = Sim::new(&["a"]);
@@ -263,7 +263,7 @@ fn said_by(sim: &mut Sim, interceptor: &str, message: &str, blocked: Value) -> O
     blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
-/// The words stood for a minute more, and sent people to a budget that they had mended.
+/// The old words stayed for another minute, and sent people to a budget that they had already mended.
 #[test]
 fn a_budget_that_blocks_in_another_way_is_shown_at_once() {
     let mut sim = drained_with_one_pod();
@@ -276,8 +276,8 @@ fn a_budget_that_blocks_in_another_way_is_shown_at_once() {
     }
 }
 
-/// The status of a node stays for its position until another maintenance shows the node's targets, and what
-/// blocked stayed with it, whatever became of that.
+/// The status of a node that is no longer selected stays until another maintenance shows the node's targets. Its
+/// blockers stayed too, even when they had ended.
 #[test]
 fn a_node_that_is_not_selected_any_more_shows_no_blockers() {
     let mut sim = drained_with_one_pod();
@@ -317,7 +317,7 @@ fn what_the_interceptor_of_a_tenant_says_is_told_as_its_words() {
     assert_eq!(told, pair("PodDisruptionBudget", "b allows 0"));
 }
 
-/// An interceptor that changed its message each second had the whole status written each second.
+/// An interceptor that changed its message each second caused a write of the whole status each second.
 #[test]
 fn the_words_of_a_blocker_are_written_once_a_minute_at_most() {
     for interceptor in ["x.tenant.example", "imperative-eviction.k8s.io"] {

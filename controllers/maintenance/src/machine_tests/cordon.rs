@@ -78,8 +78,8 @@ fn a_deletion_before_anything_was_seen_is_no_straight_completion() {
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
 }
 
-/// A maintenance that was made in Drain and completed before the controller had written a status was taken for one that
-/// came straight from Idle, and made nodes schedulable that an admin had cordoned.
+/// A maintenance that was created in Drain and completed before the controller wrote a status was treated as one
+/// that came straight from Idle, and made nodes schedulable that an admin had cordoned.
 #[test]
 fn a_drain_that_nobody_saw_is_no_straight_completion() {
     let mut sim = Sim::new(&[]);
@@ -190,7 +190,7 @@ fn nodes_that_leave_the_selection_are_released() {
     assert_eq!(sim.drained("m"), pair("False", "NoNodesSelected"));
 }
 
-/// A kubelet's heartbeat between the flip and the cordon that follows was another flip.
+/// A kubelet's heartbeat between the flip and the cordon that follows counted as another flip.
 #[test]
 fn other_writes_of_a_node_that_was_flipped_are_no_flips() {
     let mut sim = Sim::new(&["a"]);

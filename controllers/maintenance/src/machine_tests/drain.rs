@@ -230,7 +230,7 @@ fn a_request_of_the_pods_uid_for_another_pod_is_replaced_whether_it_has_ended_or
     }
 }
 
-/// Each pod that came and left had the pods of every node of the maintenance read anew.
+/// Whenever a pod came and left, the pods of every node of the maintenance were read again.
 #[test]
 fn only_nodes_that_are_not_known_to_be_empty_are_read_when_drained_turns_true_again() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -291,8 +291,8 @@ fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     ));
 }
 
-/// The count came with the condition of the last node, a write later: a maintenance that was completed in
-/// between said for good that fewer nodes were drained than all.
+/// The count was written one write after the condition of the last node: a maintenance that was completed in
+/// between said for good that not all nodes were drained.
 #[test]
 fn the_status_that_says_drained_counts_every_node() {
     let mut sim = Sim::new(&["a", "b"]);

@@ -27,7 +27,8 @@ fn names(sim: &Sim) -> Vec<&str> {
     sim.status("m").node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect()
 }
 
-/// An autoscaler removed what was drained, the selector selected nothing any more, and Complete was a cancellation.
+/// An autoscaler removed the drained nodes, the selector selected no node any more, and Complete counted as a
+/// cancellation.
 #[test]
 fn nodes_that_go_after_they_were_drained_count_as_drained() {
     for restart in [false, true] {
@@ -69,7 +70,7 @@ fn nodes_that_go_one_by_one_as_they_are_drained_count_too() {
     }
 }
 
-/// It took its pods with it, and Drained turned True.
+/// The node took its pods with it, and Drained became True.
 #[test]
 fn a_node_that_goes_undrained_keeps_drained_false_and_stays_in_the_status() {
     for restart in [false, true] {
@@ -140,7 +141,8 @@ fn select(sim: &mut Sim, field: &str, key: &str, nodes: &[&str]) {
     sim.settle();
 }
 
-/// Another pool was added to the selector, nothing was known of the node's labels any more, and it was forgotten.
+/// After a restart the labels of a node that had gone were unknown: when another pool was added to the selector,
+/// the node was forgotten.
 #[test]
 fn a_selector_that_is_wider_lets_nothing_go_after_a_restart() {
     let mut sim = half_drained();
@@ -195,7 +197,8 @@ fn a_node_that_went_undrained_is_let_go_with_the_selector_after_a_restart_too() 
     }
 }
 
-/// The node was empty, but no live read had shown that: it was forgotten, and the one that was drained stood for both.
+/// The node was empty, but no live read had shown that: it was forgotten, and the other node, which was drained,
+/// made the condition True.
 #[test]
 fn an_empty_node_that_goes_unconfirmed_keeps_drained_false() {
     for (restart_before, restart_after) in [(false, false), (true, false), (false, true)] {
@@ -240,7 +243,7 @@ fn a_drained_node_that_leaves_and_comes_back_counts_once() {
     }
 }
 
-/// A status that was written in Cordon named them still, and they were taken for undrained.
+/// A status that was written in Cordon still named them, and they counted as undrained.
 #[test]
 fn nodes_that_went_before_the_drain_began_are_not_missed() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -266,7 +269,8 @@ fn an_empty_node_that_goes_before_it_was_recorded_as_drained_does_not_count() {
     assert_eq!((sim.drained("m"), sim.status("m").drained_nodes), (pair("False", "NoNodesSelected"), 0));
 }
 
-/// The watch of the pods hung, a pod had come to the node that was read an hour before, and people power nodes off.
+/// The watch of the pods hung, and a pod had come to a node since its live read an hour before. People power nodes
+/// off when a maintenance is called drained.
 #[test]
 fn a_maintenance_is_called_drained_after_live_reads_of_just_now() {
     let mut sim = half_drained();

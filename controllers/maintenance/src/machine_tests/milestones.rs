@@ -189,7 +189,8 @@ fn budgets_of_one_name_in_two_namespaces_are_two_causes() {
     assert_eq!(told(&sim).len(), 2, "{:?}", told(&sim));
 }
 
-/// The drain had started on the other node when the last one was cordoned, and Cordoned came behind it.
+/// The drain had started on the other node when the last one was cordoned, and the event Cordoned was
+/// published after DrainStarted.
 #[test]
 fn a_step_is_never_told_after_a_later_one() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -269,7 +270,8 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
     }
 }
 
-/// A node that the status showed as empty was taken for published, though no live read had confirmed it yet.
+/// A node that the status showed as empty was assumed to be published, though no live read had confirmed it
+/// yet.
 #[test]
 fn a_change_of_leader_between_the_status_and_the_live_read_loses_no_drained_node() {
     let mut sim = Sim::new(&["a", "b"]);

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A restart after the first request and before the status lost the order: what had been asked for was not
-/// known any more.
+/// After a restart between the first request and the write of the status, the controller did not know what it
+/// had asked for, and the order was lost.
 #[test]
 fn nobody_is_asked_to_leave_before_the_targets_that_say_so_are_stored() {
     let mut sim = Sim::new(&[]);
@@ -23,8 +23,8 @@ fn nobody_is_asked_to_leave_before_the_targets_that_say_so_are_stored() {
     assert_eq!((sim.requested(), sim.status("m").drain_plan_position), (vec!["high".to_owned()], Some(1)));
 }
 
-/// The stored targets were taken for the place in the plan, so that one maintenance that another limits came
-/// back too far.
+/// After a restart the stored targets were read as the position in the plan: a maintenance that another one
+/// limits continued too far ahead.
 #[test]
 fn a_restart_keeps_the_order_of_a_plan_that_another_one_limits() {
     let mut sim = Sim::new(&["a"]);
@@ -60,7 +60,7 @@ fn a_node_that_joins_is_drained_in_order_although_the_first_is_done() {
     }
 }
 
-/// What a maintenance showed was gone before the one that stays had stored it.
+/// The targets that a maintenance showed were removed before the one that stays had stored them.
 #[test]
 fn a_maintenance_that_leaves_a_node_shows_its_targets_until_the_others_do() {
     let mut sim = Sim::new(&["a"]);
@@ -107,7 +107,7 @@ fn a_maintenance_is_released_when_another_shows_targets_that_include_its_own_how
     }
 }
 
-/// A newcomer was moved to where one had stood that had ended before it came.
+/// A new maintenance began at the targets of one that had ended before the new one came.
 #[test]
 fn a_maintenance_that_comes_after_another_has_ended_begins_at_its_first_entry() {
     let mut sim = Sim::new(&["a"]);

@@ -102,8 +102,8 @@ fn pods_that_a_workload_puts_back_are_counted() {
     assert_eq!(outcomes(&sim, "m"), [1, 0, 0, 2]);
 }
 
-/// The counts began with an old status, and were behind the stored ones for ever; zeros that were left out of
-/// the write stayed.
+/// The counts began with an old status and stayed below the stored ones forever; a count that was zero was
+/// left out of the write, so that the stored number stayed.
 #[test]
 fn counts_never_go_back_behind_the_status() {
     let mut sim = draining(&["p"]);

@@ -32,8 +32,8 @@ fn blocker(sim: &Sim) -> Option<(String, String)> {
     blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
-/// A Deployment that tolerates everything is put back on the emptiest node, which is the one that is drained.
-/// Each pod was another one: it was evicted as fast as it came, for ever, and nothing was said.
+/// A Deployment that tolerates everything puts its pod on the emptiest node, which is the one that is
+/// drained. Each was a new pod: it was evicted as fast as it came, forever, and nothing said so.
 #[test]
 fn a_workload_that_comes_back_is_named_and_asked_to_leave_with_backoff() {
     let mut sim = draining(1);

@@ -175,8 +175,8 @@ fn a_node_that_went_undrained_is_counted_where_the_status_has_no_room_for_its_na
     assert_eq!(sim.status("m").gone_nodes.undrained, 0, "it is let go by an edit of the selector");
 }
 
-/// Another maintenance does not show the targets yet of a node that has left: they stay, and a node that
-/// joins has to wait.
+/// As long as another maintenance does not show the targets of a node that has left, they stay in this status, and
+/// a node that joins has to wait.
 #[test]
 fn recorded_targets_of_a_node_that_left_stay_before_a_node_that_joins() {
     let mut sim = full();

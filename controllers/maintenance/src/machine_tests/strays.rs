@@ -64,7 +64,7 @@ fn put_again(controller: impl Fn(usize) -> Option<(&'static str, String)>) -> Ve
     waits
 }
 
-/// Each was another one, and was asked to leave at once: the tier never ended, and nothing was said.
+/// Each was a new pod and was asked to leave at once: the tier never ended, and nothing said so.
 #[test]
 fn pods_without_a_controller_that_are_put_there_again_are_told_by_their_namespace_and_wait() {
     assert_eq!(put_again(|_| None), [0, 10, 20, 40, 80]);
@@ -220,7 +220,7 @@ fn pods_that_come_while_the_node_is_schedulable_are_blamed_on_nobody() {
     );
 }
 
-/// One that came in the very look in which the time of the others was over made them wait again.
+/// A pod that came in the step in which the others' wait ended made them wait again.
 #[test]
 fn a_pod_that_comes_when_the_wait_is_over_makes_no_other_one_wait() {
     let mut sim = draining(|_| ());

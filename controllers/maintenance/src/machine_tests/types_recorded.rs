@@ -79,12 +79,13 @@ fn a_node_is_read_once_when_its_workloads_have_left_and_once_when_all_have() {
     assert_eq!(reads(&mut sim), [PodType::Static]);
 }
 
-/// The condition covered pods of type Default, and was taken for the record of a maintenance that drains
-/// every type.
+/// The condition covered pods of type Default, and was read as the record of a maintenance that drains every
+/// type.
 #[test]
 fn a_condition_that_speaks_of_one_type_records_nothing_of_later_ones() {
     let mut sim = Sim::new(&["a", "b"]);
-    // Not all is drained: the count is of what is recorded.
+    // A pod is left on b, so that not all is drained and the status counts the nodes that are recorded as
+    // drained.
     sim.pod("b", "web", &json!({}));
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();

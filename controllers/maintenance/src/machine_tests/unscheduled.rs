@@ -87,7 +87,7 @@ fn at_complete_it_says_that_nobody_follows_it() {
     assert!(message.ends_with("is no longer followed"), "{message}");
 }
 
-/// Five ReplicaSets, and five times the same sentence.
+/// With five ReplicaSets, the message had the same sentence five times.
 #[test]
 fn the_words_of_the_scheduler_stand_once_for_all_controllers() {
     let mut sim = drain();

@@ -92,7 +92,7 @@ fn it_is_told_again_only_when_more_pods_without_a_controller_are_to_leave() {
     assert_eq!(told(&sim).len(), 2);
 }
 
-/// It stayed True for ever, though nothing leaves any more.
+/// It stayed True forever, though nothing leaves any more.
 #[test]
 fn at_complete_pods_that_are_there_stay() {
     let mut sim = Sim::new(&["a"]);

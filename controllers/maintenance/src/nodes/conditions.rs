@@ -151,8 +151,8 @@ pub(crate) fn of_type_suffix(last: PodType) -> String {
 /// come since would not be seen.
 const FRESH: SignedDuration = SignedDuration::from_secs(10);
 
-/// Nodes that a live read of the host has shown to have no pods up to a type, by name and type, and on which
-/// no such pod has been seen since. A cache may lag, and people power nodes off on it.
+/// Nodes that a live read of the host has shown to have no pods up to a type, by name and type, and on which no
+/// such pod has been seen since. A cache may lag, and people power nodes off because of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfirmedEmpty(HashMap<(String, PodType), LiveRead>);
 

@@ -88,7 +88,8 @@ pub(crate) fn fit(
     Fitted { left_out: dropped.len(), dropped, statuses, held }
 }
 
-/// Puts the stored targets back. Where even these do not fit beside the counts, which have grown, the stored counts do.
+/// Puts the stored targets back. If they do not fit beside the present counts, which have grown, also puts the
+/// stored counts back.
 fn hold(
     statuses: &mut [NodeMaintenanceNodeStatus],
     old: &HashMap<&str, &NodeMaintenanceNodeStatus>,

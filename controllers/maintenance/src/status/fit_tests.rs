@@ -40,7 +40,7 @@ fn what_fits_stays_as_it_is() {
     assert_eq!(fit(all.clone(), &HashMap::new(), MAX_BYTES), Fitted { statuses: all, ..Fitted::default() });
 }
 
-/// Ten blockers on each of 4,000 nodes made a status that was refused for ever, and with it everything else in it.
+/// Ten blockers on each of 4,000 nodes made a status that was refused forever, and with it everything else in it.
 #[test]
 fn the_blockers_that_were_seen_last_go_first_and_stay_counted() {
     let fitted = fitted(4000, 1, 20);

@@ -56,7 +56,7 @@ impl<'a> WorldView<'a> {
             .iter()
             .map(|m| world.nodes.values().filter(|n| selects(m, n)).collect())
             .collect();
-        // Most pods are of the first type: to sort all of them would ask each for its type again and again.
+        // Most pods are of the first type: sorting all of them would calculate the type of each many times.
         let count = |pods: &'a Vec<Arc<Pod>>| {
             let counted = pods.iter().filter(|p| config.counts(p));
             let (mut counted, mut later): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) =

@@ -90,7 +90,7 @@ pub struct Other {
 /// Targets by node.
 pub type Targets = BTreeMap<String, Vec<DrainPlanEntry>>;
 
-/// Everything that one planning looks at. Maintenances are meant by their index.
+/// Everything that one planning looks at. A maintenance is identified by its index.
 pub struct State<'a> {
     pub all: &'a [Maintenance],
     pub ended: &'a Targets,
@@ -219,8 +219,8 @@ impl<'a> State<'a> {
             .any(|p| !self.is_targeted(p) && self.has_reached(m, p) && !self.has_reached(k, p))
     }
 
-    /// Whom a candidate waits for in a cycle of maintenances no younger than itself, the oldest of them; none if it
-    /// is no candidate.
+    /// Returns the maintenance that a candidate waits for in a cycle of maintenances that are no younger than
+    /// itself: the oldest of these. None if it is no candidate.
     fn waits_in_a_cycle(&self, m: usize) -> Option<usize> {
         let no_younger = |k: &usize| self.all[*k].age() <= self.all[m].age();
         let comes_back = |k: usize| {
@@ -244,8 +244,8 @@ impl<'a> State<'a> {
             .min_by_key(|k| self.all[*k].age())
     }
 
-    /// When none may advance: the oldest candidate that is finished, as are all that share a node with it, and whom
-    /// it waited for.
+    /// If none may advance: returns the oldest candidate that is finished together with all that share a node with
+    /// it, and the maintenance that it waited for.
     fn contradiction(&self) -> Option<(usize, usize)> {
         self.indexes()
             .filter(|m| self.has_next(*m) && self.all_around_finished(*m))

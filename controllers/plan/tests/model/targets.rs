@@ -119,8 +119,8 @@ fn contribution<'a>(state: &State<'a>, m: usize, pod: &Pod<'_>) -> Option<&'a Dr
     highest(true).or_else(|| highest(false))
 }
 
-/// What the node shows already: recorded by the maintenances that select it; where one of them that drains
-/// the type has the node recorded, also what leavers and ended ones have.
+/// What the node shows already: the targets that the maintenances which select it have recorded. If one of them
+/// drains the type and has recorded the node, also the targets of maintenances that have left or ended.
 pub fn recorded(state: &State<'_>, node: &str) -> Vec<DrainPlanEntry> {
     let goes_on = |e: &&DrainPlanEntry| {
         let here = state.on_for(node, e.pod_type);

@@ -88,8 +88,8 @@ fn lowest(state: &State<'_>, among: impl Iterator<Item = usize>) -> Option<usize
     among.min_by_key(|k| (place(state, *k), state.all[*k].age()))
 }
 
-/// Of the maintenances on the node that have not reached a target which this one has reached and the node does not
-/// show.
+/// Returns the maintenance on the node that has not reached a target which this one has reached and the node does
+/// not show: of several, the one with the lowest cursor.
 fn limiter(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
     let is_shown = |e: &&DrainPlanEntry| shown(state, m, node).any(|t| covers(t, e));
     let ahead: Vec<_> = state.entries(m).iter().filter(|e| !is_shown(e)).collect();
@@ -103,15 +103,16 @@ fn is_behind(state: &State<'_>, m: usize, node: &str) -> bool {
     shown(state, m, node).any(|t| !has_reached(state, m, t))
 }
 
-/// Of the maintenances on the node that have reached a target of it which this one has not.
+/// Returns the maintenance on the node that has reached one of its targets which this one has not: of several, the
+/// one with the lowest cursor.
 fn forwarder(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
     let missing: Vec<_> = shown(state, m, node).filter(|t| !has_reached(state, m, t)).collect();
     let leads = |k: &usize| missing.iter().any(|t| has_reached(state, *k, t));
     lowest(state, state.on(node).into_iter().filter(leads))
 }
 
-/// The first node of its own that has targeted pods, else one of the nearest maintenance that has (hops over shared
-/// nodes, then node name, then age): pods that exist for both, or where there are none, for that other one.
+/// Names its own first node with targeted pods, else such a node of the nearest maintenance (by hops over shared
+/// nodes, then node name, then age). Pods count that exist for both, or, if there are none, for that other one.
 fn waiting(state: &State<'_>, m: usize) -> String {
     let first = |k: usize, seen_by: &[usize]| state.all[k].nodes.iter().find(|n| is_busy(state, n, seen_by));
     if let Some(node) = first(m, &[m]) {

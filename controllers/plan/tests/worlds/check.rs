@@ -8,7 +8,7 @@ use super::{Live, Member, World};
 use crate::model::compare::{list, within};
 use crate::model::{FastForward, Maintenance, NodeOutcome, Outcome, first_cursor};
 
-/// Of a planning, before it is written.
+/// Checks a planning before it is written.
 pub fn planned(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
     nothing_goes_back(world, input, outcome)?;
     rises_after_all_around_is_finished(world, input, outcome)?;
@@ -137,7 +137,7 @@ fn is_on_a_cycle(
     }
 }
 
-/// Of a pod that leaves now.
+/// Checks a pod that leaves now.
 pub fn left(world: &World, pod: &Live) -> Result<(), String> {
     if world.on_for(&pod.node, pod.pod_type).next().is_none() {
         return Err(format!("nobody drains pods such as {pod:?}"));

@@ -219,7 +219,7 @@ impl World {
         shown.flatten().filter(goes_on).cloned().collect()
     }
 
-    /// One of: a newcomer, a leaver, a node that joins, one that leaves, a late pod.
+    /// Lets one thing happen: a newcomer, a leaver, a node that joins, one that leaves, or a late pod.
     fn happen(&mut self) {
         let i = self.random.below(self.members.len());
         let node = (*self.random.pick(&make::NODES)).to_owned();
@@ -308,14 +308,14 @@ impl World {
             let rest = recorded.filter(|(n, t)| !releases(self, member, n, t)).collect();
             let Member { maintenance: m, watch, .. } = &mut self.members[i];
             m.recorded = rest;
-            // A node that left and comes back before that was written has not left for readers of the status.
+            // A node that left and came back before its leaving was written has not left for readers of the status.
             let is_here = |n: &String| m.nodes.contains(n) || m.recorded.contains_key(n);
             watch.joined.retain(|n, _| is_here(n));
             watch.told.retain(is_here);
         }
     }
 
-    /// Some of the pods leave that the stored targets cover, one after another; at least one.
+    /// Lets some of the pods leave that the stored targets cover, one after another; at least one.
     fn leave(&mut self) -> Result<(), String> {
         let covered = |p: &&Live| p.is_covered(&self.seen(&p.node));
         let mut covered: Vec<usize> = self.pods.iter().filter(covered).map(|p| p.id).collect();

@@ -173,8 +173,8 @@ fn finished_list_removes_what_it_did_not_contain() {
     assert_eq!(store.all()[0].name, "b");
 }
 
-/// The writer of a pod chooses its owner reference. A pod that named a DaemonSet of another namespace was
-/// taken for that DaemonSet's pod: the DaemonSet was blamed for its return, and its own pods waited.
+/// The writer of a pod chooses its owner reference. A pod that named a DaemonSet of another namespace
+/// counted as that DaemonSet's pod: the DaemonSet was blamed for its return, and its own pods waited.
 #[test]
 fn a_daemon_set_is_known_by_its_namespace_too() {
     let pod = |namespace: &str| -> Pod {

@@ -48,7 +48,7 @@ async fn an_event_that_is_refused_or_fails_is_dropped_counted_and_not_sent_again
         let (recorder, sent, _stop) = recorder(code);
         recorder.normal(&EvictionRequest::named("ns", "u"), "First", "one".to_owned());
         until(|| recorder.dropped.get() == 1).await;
-        // Whatever waits comes after a retry of the first would.
+        // If the first event were tried again, it would come before this one.
         recorder.normal(&EvictionRequest::named("ns", "v"), "Second", "two".to_owned());
         until(|| recorder.dropped.get() == 2).await;
         let reasons: Vec<Value> = sent.lock().iter().map(|event| event["reason"].clone()).collect();

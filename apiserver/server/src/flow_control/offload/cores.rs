@@ -36,7 +36,7 @@ impl Cores {
         Self(Mutex::new(Line::new(count.max(1))))
     }
 
-    /// Adds a request of a flow. One that comes first gets the next free core before all others that wait.
+    /// Adds a request of a flow. If `comes_first`, it gets the next free core before all others that wait.
     pub fn request(self: &Arc<Self>, flow: &str, comes_first: bool) -> Computing {
         let flow = self.0.lock().join(flow);
         Computing { cores: self.clone(), flow, comes_first }
@@ -175,7 +175,7 @@ mod tests {
         std::iter::from_fn(|| line.give_back()).collect()
     }
 
-    /// 32 patches of one tenant once made everybody else wait for 32 grants.
+    /// 32 patches of one tenant used to make everybody else wait for 32 grants.
     #[test]
     fn who_has_many_requests_has_one_turn_among_those_of_others() {
         let mut waiting = vec![("many", false); 32];

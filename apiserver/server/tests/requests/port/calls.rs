@@ -190,8 +190,8 @@ async fn reflection_is_for_users() {
     }
 }
 
-/// What reads a client's messages does not notice that the answer was dropped. If the messages did not end, it would
-/// wait for the next one for as long as the connection is open, and so would thousands that no limit counts.
+/// The reader of a client's messages does not notice that the answer was dropped. If the messages did not end, it
+/// would wait for the next one as long as the connection is open, and so would thousands that no limit counts.
 #[tokio::test]
 async fn a_reflection_stream_that_has_ended_reads_no_more_messages() {
     let port = Port::open(mounted()).await;

@@ -109,14 +109,14 @@ impl Aggregated {
         {
             assert_eq!(self.get(who).await, 404, "{who:?}");
             assert_eq!(code(&self.send(who, "GET /livez").await), 200, "{who:?}");
-            // As wide as requests are.
+            // A list with a selector takes the most seats that a request can take.
             let list = self.send(who, &format!("GET {GADGETS}?labelSelector=none%3Dsuch")).await;
             assert_eq!(code(&list), 200, "{who:?}: {list}");
         }
     }
 }
 
-/// After twelve unread lists, probes, administrators and everybody else were once answered 429 for a minute.
+/// After twelve unread lists, probes, administrators and everybody else used to be answered 429 for a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_lists_of_one_tenant_keep_nobody_else_out() {
     let server = Aggregated::open(settings()).await;

@@ -25,8 +25,8 @@ async fn a_timeout_that_is_none_is_400() {
     }
 }
 
-/// Such a name was once sent to the host in a review for each request: answers to very long questions are not
-/// remembered.
+/// Regression: such a name was sent to the host in a review for each request, because answers to very long
+/// questions are not remembered.
 #[tokio::test]
 async fn a_path_that_is_too_long_is_404_before_the_host_is_asked() {
     let port = Port::open(Settings::default()).await;
@@ -153,7 +153,7 @@ async fn writes_without_space_are_507_and_counted_and_reads_go_on() {
     assert!(excluded.contains("[+]storage-writes excluded: ok"), "{excluded}");
 }
 
-/// A user who filled the store once kept everybody from removing anything.
+/// Regression: a user who filled the store kept everybody from removing anything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_at_its_quota_takes_no_more_objects_and_every_delete() {
     let store = SqliteOptions { quota: Some(2 << 20), ..SqliteOptions::default() };

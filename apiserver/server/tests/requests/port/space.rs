@@ -65,7 +65,8 @@ impl Small {
     }
 }
 
-/// A user who rewrote one object once filled the store, for everybody and for as long as history was kept.
+/// Regression: a user who rewrote one object filled the store, for everybody and for as long as history
+/// was kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_fills_the_history_waits_and_nobody_else() {
     let server = Small::open().await;

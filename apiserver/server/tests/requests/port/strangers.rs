@@ -20,7 +20,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str, token: &str) -> Stri
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let (mut answer, mut part) = (Vec::new(), vec![0; 1 << 14]);
-    // The answers here end with a brace or a line.
+    // The answers here end with a brace or a line break.
     while !answer.ends_with(b"}") && !answer.ends_with(b"}\n") && !answer.ends_with(b"later\n") {
         let read = stream.read(&mut part).await.unwrap();
         assert!(read > 0, "{}", String::from_utf8_lossy(&answer));
@@ -29,7 +29,8 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str, token: &str) -> Stri
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Two hundred tokens of one stranger once took all permits, and no other token was reviewed any more.
+/// Regression: two hundred tokens of one stranger took all permits, and no other token was reviewed
+/// any more.
 #[tokio::test]
 async fn junk_tokens_of_one_address_do_not_hold_up_a_good_one_of_another() {
     let port = Arc::new(Port::open(Settings::default()).await);

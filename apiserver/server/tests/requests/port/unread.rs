@@ -150,8 +150,8 @@ async fn unread_answers_of_one_user_are_kept_to_its_share_and_cost_another_none(
     assert!(read > 200_000);
 }
 
-/// A window that is not shut has HTTP take the whole of a small answer: the stream's task ends, and nothing but the end of
-/// the connection frees it.
+/// If the window is open, HTTP takes the whole of a small answer: the stream's task ends, and only the end of the
+/// connection frees the answer.
 #[tokio::test]
 async fn small_answers_that_http_has_taken_are_freed_with_their_connection() {
     let (responses, settings) = roomy(1 << 20);

@@ -22,7 +22,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of a request that came in by no port, and must be answered within `time`.
+    /// The origin of a request that did not arrive over a port, and must be answered within `time`.
     pub fn local(time: Duration) -> Self {
         Self { address: None, connection: 0, deadline: Instant::now() + time }
     }

@@ -56,7 +56,7 @@ impl Authenticator {
             Ok((user, _)) if !user.is_anonymous() => peer.proves(Proof::User(user)),
             Ok(_) => peer.proves(Proof::Nobody),
             Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
-            // The host has not answered: it is not known.
+            // The host has not answered, so it is not known whether the request proves a user.
             Err(_) => {}
         }
         let (user, proved_by) = user?;
@@ -64,7 +64,8 @@ impl Authenticator {
     }
 
     /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
-    /// has not said whose are.
+    /// Verifies the certificates of a new connection. Returns whether they are a front proxy's, or may be, because
+    /// the host has not said yet which CAs to trust.
     pub fn is_front_proxy(&self, peer: &Peer) -> bool {
         let verdict = peer.verdict(&self.config.current(), SystemTime::now());
         match &verdict.user {
@@ -134,8 +135,8 @@ impl Authenticator {
     }
 }
 
-/// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would take a
-/// 401 or 403 for the host's decision.
+/// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would read a
+/// 401 or 403 as the host's decision.
 fn cas_are_unknown() -> ApiError {
     let unread = "this server has not read yet from the host whose certificates it may believe; try again";
     ApiError::service_unavailable(unread).with_retry_after(1)
@@ -173,7 +174,7 @@ mod tests {
         (ca, vec![CertificateDer::from_pem_file(files.certificate).unwrap()])
     }
 
-    /// Kubernetes answers 401 (x509.go: verifying certificate failed). This server once took such a caller for
+    /// Kubernetes answers 401 (x509.go: verifying certificate failed). This server used to treat such a caller as
     /// anonymous: a client with an outdated certificate got 403 and not 401.
     #[tokio::test]
     async fn a_certificate_of_an_unknown_ca_is_not_anonymous() {

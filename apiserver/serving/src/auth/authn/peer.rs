@@ -67,8 +67,8 @@ pub(super) struct CertificateVerdict {
     until: Option<SystemTime>,
     /// Whether the client is a front proxy, whose headers are trusted.
     pub(super) is_front_proxy: bool,
-    /// Whether the client is refused, and not anonymous, if its certificates prove no user: a CA for them is known,
-    /// so that they have been judged.
+    /// Whether a client whose certificates prove no user is refused, and not treated as anonymous. True if there is
+    /// a CA against which the certificates were verified.
     pub(super) is_unknown: bool,
     /// The user that the certificate names.
     pub(super) user: Option<Arc<User>>,

@@ -19,8 +19,8 @@ use crate::request::user::User;
 
 /// How long an answer is used without asking again.
 const FRESH: Duration = Duration::from_secs(10);
-/// How long the user of a token is remembered: for so long the next review of it counts for that user, not for a
-/// stranger.
+/// How long the user of a token is remembered: until then the next review of the token counts for that user, not
+/// for a stranger.
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
 /// Maximum bytes of a token. A longer one is refused without a review.
@@ -168,8 +168,8 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Whether the token is for one of our audiences. A host that names none has looked for its own audience alone, so that
-/// the token says nothing of ours (k8s.io/api authentication/v1, TokenReviewStatus.audiences).
+/// Whether the token is for one of our audiences. A host that names none has looked for its own audience alone, so
+/// the token may not be meant for us (k8s.io/api authentication/v1, TokenReviewStatus.audiences).
 fn is_for(ours: Option<&[String]>, status: &TokenReviewStatus) -> bool {
     let theirs = status.audiences.as_deref().unwrap_or_default();
     ours.is_none_or(|ours| ours.iter().any(|audience| theirs.contains(audience)))

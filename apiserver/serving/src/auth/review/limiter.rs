@@ -41,8 +41,8 @@ const USERS: ReviewBounds = ReviewBounds {
 
 /// No second has more than 198 starts.
 const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
-/// Bounds for strangers. Each connection of an address that has authenticated no user may wait: an address has no
-/// more of them (--max-connections-per-address).
+/// Bounds for strangers. All connections of an address that have authenticated no user may wait:
+/// --max-connections-per-address bounds their number.
 const STRANGERS: ReviewBounds = ReviewBounds {
     in_flight: 24,
     in_flight_per_payer: 8,

@@ -19,7 +19,7 @@ pub(crate) enum Payer {
 }
 
 impl Payer {
-    /// For a request of `caller`.
+    /// Returns the payer for a request of `caller`.
     pub(crate) fn caller(caller: &Caller, is_component: impl Fn(&User) -> bool) -> Self {
         match caller.user.is_anonymous() {
             true => Self::stranger(&caller.origin),
@@ -27,7 +27,7 @@ impl Payer {
         }
     }
 
-    /// For a request that `user` has proven to be theirs.
+    /// Returns the payer for a request that `user` has proven to be theirs.
     pub(crate) fn user(user: &User, is_component: impl Fn(&User) -> bool) -> Self {
         match is_component(user) {
             true => Self::Component(user.flow().into()),
@@ -35,7 +35,7 @@ impl Payer {
         }
     }
 
-    /// For a request whose user is not authenticated yet.
+    /// Returns the payer for a request whose user is not authenticated yet.
     pub(crate) fn stranger(origin: &Origin) -> Self {
         Self::Stranger(origin.address.map(Network::from))
     }

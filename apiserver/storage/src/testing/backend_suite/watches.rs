@@ -132,8 +132,8 @@ pub async fn progress_is_told_to_every_watch(store: Store) {
     }
 }
 
-/// Regression: etcd reports no progress to a watch whose first revision has not been written. Progress was requested
-/// ten times a second for ever, and the watch was taken for a dead one.
+/// Regression: etcd reports no progress to a watch whose first revision has not been written. Progress was
+/// requested ten times a second forever, and the watch counted as dead.
 pub async fn progress_is_told_where_nothing_happens(store: Store) {
     let start = create(&store, "/a", "1").await;
     let mut watch = Watch::start(&store, "/", start).await;

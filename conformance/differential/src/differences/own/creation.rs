@@ -1,4 +1,4 @@
-//! Of creation.
+//! Differences in creation.
 
 use super::{DifferenceGroup, KINDS, NAME, NAMED, NODES, STRUCTS, TYPES, UNION};
 

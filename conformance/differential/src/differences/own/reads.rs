@@ -1,4 +1,4 @@
-//! Of lists, tables and watches.
+//! Differences in lists, tables and watches.
 
 use super::{AGES, CELLS, CONTINUE, DifferenceGroup, ITEMS, NAMES, NULL, STRUCTS, WORDS};
 

@@ -1,4 +1,4 @@
-//! Of updates, patches, applies and deletions.
+//! Differences in updates, patches, applies and deletions.
 
 use super::{CONTINUE, DifferenceGroup, EMPTY, ITEMS, KEYS, KINDS, NODES, STRUCTS, TWICE, WORDS};
 

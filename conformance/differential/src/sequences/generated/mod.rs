@@ -18,7 +18,7 @@ use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, TargetKind};
 const SEQUENCES: u64 = 12;
 const WRITES: usize = 6;
 
-/// What there is of a kind, by a generator: a part of an object.
+/// Makes a part of an object of a kind with a generator.
 type Maker = fn(&mut Generator, Nulls) -> Value;
 
 /// Whether nulls, which take away, are among the values.

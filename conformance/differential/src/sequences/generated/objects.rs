@@ -8,7 +8,8 @@ use crate::sequences::generator::Generator;
 const NAMES: [&str; 5] = ["a", "b", "c", "d.e/f", "g-h"];
 const FINALIZERS: [&str; 4] = ["x.io/a", "x.io/b", "x.io/c", "x.io/d"];
 
-/// Of a PodDisruptionBudget. Never with both of its amounts, which our reference kind does not look at.
+/// Makes a part of a PodDisruptionBudget, never with both amounts, because our reference kind does not
+/// check that.
 pub(super) fn budget(generator: &mut Generator, nulls: Nulls) -> Value {
     let mut spec = Map::new();
     if generator.one_in(2) {
@@ -53,7 +54,7 @@ fn status(generator: &mut Generator) -> Value {
     json!({"currentHealthy": generator.below(3), "conditions": conditions})
 }
 
-/// Of a ServiceAccount.
+/// Makes a part of a ServiceAccount.
 pub(super) fn account(generator: &mut Generator, nulls: Nulls) -> Value {
     let mut whole = metadata(generator, nulls);
     for list in ["secrets", "imagePullSecrets"] {
@@ -72,7 +73,7 @@ fn items(generator: &mut Generator) -> Value {
     items.into()
 }
 
-/// Of a ConfigMap.
+/// Makes a part of a ConfigMap.
 pub(super) fn config_map(generator: &mut Generator, nulls: Nulls) -> Value {
     let mut whole = metadata(generator, nulls);
     if !generator.one_in(3) {

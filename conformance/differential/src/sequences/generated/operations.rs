@@ -77,7 +77,7 @@ fn free(generator: &mut Generator, places: &[PatchPlace]) -> String {
     generator.one(&free).0.clone()
 }
 
-/// The place itself, mostly; else an end of a list, or one that is not there.
+/// Returns mostly the place itself, else the end of a list or a place that does not exist.
 fn near(generator: &mut Generator, path: &str, of_list: bool) -> String {
     match generator.below(8) {
         0 if of_list => format!("{path}/-"),

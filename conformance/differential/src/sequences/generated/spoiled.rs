@@ -11,7 +11,7 @@ pub(super) fn spoiled(generator: &mut Generator, mut object: Value) -> Value {
     if !generator.one_in(5) {
         return object;
     }
-    // A null among the amounts of a budget keeps them from being two.
+    // A null is never replaced: a budget with a null for one amount would then have two.
     let places: Vec<PatchPlace> =
         places(&object).into_iter().filter(|(path, value)| !value.is_null() && !is_fixed(path)).collect();
     if places.is_empty() {
@@ -19,7 +19,8 @@ pub(super) fn spoiled(generator: &mut Generator, mut object: Value) -> Value {
     }
     let (path, _) = generator.one(&places);
     let mut wrong = odd(generator);
-    // Of the host's rules for metadata, our reference kinds have what the generic server has, once.
+    // Our reference kinds have only those of the host's rules for metadata that the generic server has, and
+    // check them once.
     if wrong.is_string() && path.starts_with("/metadata") {
         wrong = json!(false);
     }

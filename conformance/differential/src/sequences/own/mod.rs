@@ -36,9 +36,9 @@ pub(super) fn all() -> Vec<Sequence> {
     files.into_iter().flatten().collect()
 }
 
-/// The first request of a sequence: a request is called as the pod's UID is.
+/// The name of the first request of a sequence: the name of a request is the UID of its pod.
 const X: &str = "00000000-0000-1000-8000-000000000001";
-/// The second.
+/// The name of the second request.
 const Y: &str = "00000000-0000-1000-8000-000000000002";
 
 /// A valid request, with something else.
@@ -50,7 +50,7 @@ fn request(name: &str, rest: Value) -> Value {
     request
 }
 
-/// Who asks.
+/// Returns the requesters with these names.
 fn asked_by(requesters: &[&str]) -> Value {
     requesters.iter().map(|name| json!({"name": name})).collect()
 }
@@ -65,8 +65,8 @@ fn made_with(area: Area, name: &str, rest: Value) -> Sequence {
     of(area, name).apply(X, "maker", request(X, rest))
 }
 
-/// A sequence that begins with a request that has a status: what is written once has the status of the schema's default
-/// in a custom resource, and is written again by the next write, whatever that is.
+/// A sequence that begins with a request that has a status. Without it, a custom resource that was written once has
+/// the default status of its schema, and the next write of any kind changes the object.
 fn settled(area: Area, name: &str) -> Sequence {
     let status = json!({"status": {"observedGeneration": 1}});
     made(area, name).apply(&format!("{X}/status"), "controller", status)
@@ -76,9 +76,9 @@ fn of(area: Area, name: &str) -> Sequence {
     Sequence::new(area, REQUEST, format!("request: {name}"))
 }
 
-/// The first maintenance of a sequence; their names are those of the whole cluster.
+/// The name of the first maintenance of a sequence; all sequences share the names of maintenances.
 const M: &str = "$(namespace)-m";
-/// The second.
+/// The name of the second maintenance.
 const N: &str = "$(namespace)-n";
 
 /// A valid maintenance of no node, with something else.

@@ -76,7 +76,7 @@ fn budget(generator: &mut Generator) -> (Sequence, Patcher) {
         }
         if generator.one_in(2) {
             let amounts = [json!(null), json!(2), json!("20%"), json!(3.0), json!(-1), json!("x"), json!([])];
-            // Both are never set, which our reference kind does not look at.
+            // Never sets both, because our reference kind does not check that.
             let (set, other) =
                 *generator.one(&[("maxUnavailable", "minAvailable"), ("minAvailable", "maxUnavailable")]);
             spec.insert(set.into(), generator.one(&amounts).clone());

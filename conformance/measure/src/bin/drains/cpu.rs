@@ -17,14 +17,14 @@ const HOSTS: [&str; 5] = ["etcd", "kube-apiserver", "kube-controller-manager", "
 pub struct Cpu(BTreeMap<&'static str, f64>);
 
 impl Cpu {
-    /// Since their start, of those that were started.
+    /// Returns the CPU time, since their start, of the processes that were started.
     pub fn now(host: &TestHost) -> Result<Cpu> {
         let names = HOSTS.into_iter().chain(PROGRAMS);
         let pids = names.filter_map(|name| Some((name, host.processes.pid(name)?)));
         pids.map(|(name, pid)| Ok((name, proc::cpu(pid)?.as_secs_f64()))).collect::<Result<_>>().map(Cpu)
     }
 
-    /// What came since then.
+    /// Returns the CPU time since `before`.
     pub fn since(&self, before: &Cpu) -> Cpu {
         let spent = |(name, seconds): (&&'static str, &f64)| {
             (*name, seconds - before.0.get(name).copied().unwrap_or_default())
@@ -32,12 +32,12 @@ impl Cpu {
         Cpu(self.0.iter().map(spent).collect())
     }
 
-    /// The host's.
+    /// Returns the CPU time of the host's processes.
     pub fn hosts(&self) -> f64 {
         self.of(&HOSTS)
     }
 
-    /// Ours.
+    /// Returns the CPU time of our processes.
     pub fn ours(&self) -> f64 {
         self.of(&PROGRAMS)
     }

@@ -41,7 +41,8 @@ const ACCOUNTS: &str = "system:serviceaccount:drydock-system:";
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
 impl DrainFigures {
-    /// Of the drain of these pods, by what the host received from then on.
+    /// Returns the figures of the drain of these pods, by the requests that the host received since
+    /// `from`.
     pub fn read(log: &[LoggedRequest], drained: &BTreeSet<String>, from: Timestamp) -> DrainFigures {
         let log: Vec<&LoggedRequest> =
             log.iter().filter(|r| r.received.is_some_and(|at| at >= from)).collect();

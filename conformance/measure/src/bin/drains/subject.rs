@@ -87,12 +87,12 @@ impl DrainSubject {
             left = requests.list(&ListParams::default()).await?.items.len();
             Ok(left == 0)
         };
-        // That time is over is an answer here.
+        // A timeout is an answer here, and not an error.
         let _ = retry(limit, String::new, none).await;
         Ok(left)
     }
 
-    /// Ends what it began, when the time counts no longer: its writes still do.
+    /// Ends what it began. The time of this does not count any more, but its writes do.
     pub async fn release(self, client: &Client) -> Result<()> {
         match self {
             Self::Drydock => complete(client).await,

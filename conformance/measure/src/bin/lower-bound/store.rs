@@ -20,7 +20,7 @@ const QUEUE: usize = 4096;
 
 /// An object to write.
 pub struct ObjectWrite {
-    /// It.
+    /// The object.
     pub object: Value,
     /// Whether it must not exist; otherwise the revision that it names must be its newest.
     pub new: bool,

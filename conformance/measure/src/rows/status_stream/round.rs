@@ -148,7 +148,7 @@ impl Round {
     }
 }
 
-/// Waits for the readers, but not for ever.
+/// Waits for the readers, but not forever.
 async fn ended(readers: Vec<JoinHandle<Result<()>>>) -> Result<()> {
     let late = tokio::time::Instant::now() + PATIENCE;
     for mut reader in readers {

@@ -35,7 +35,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Of a subscriber who knows nothing of so many objects.
+    /// Creates the ledger of a subscriber who knows nothing of so many objects.
     pub fn new(objects: usize) -> Self {
         Self { known: RefCell::new(vec![0; objects]), ..Self::default() }
     }
@@ -79,7 +79,7 @@ impl SubscribersSeen {
         self.sent.borrow_mut().push(Instant::now());
     }
 
-    /// A subscriber follows who knows what was there before the first write.
+    /// Begins to count for a subscriber that knows the states before the first write.
     pub fn begin(&self, ledger: &Ledger) {
         ledger.behind.set(self.writes.min(self.objects));
     }

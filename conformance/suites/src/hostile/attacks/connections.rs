@@ -14,10 +14,11 @@ use crate::context::{ATTACKER_ADDRESS, AttackContext};
 
 /// More than the server has places for, if this process may open so many.
 const SILENT: usize = 17_000;
-/// So many open them, for so long at most.
+/// Number of tasks that open them, and how long they may take.
 const OPENERS: usize = 16;
 const OPENING: (Duration, Duration) = (Duration::from_secs(8), Duration::from_secs(40));
-/// Of each that the server closed again: it has a cap, and more would show nothing.
+/// Each opener stops after this many connections that the server closed again: the server has a
+/// cap, and more would show nothing.
 const ENOUGH: usize = 50;
 /// The pause when the kernel takes no connection yet.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);

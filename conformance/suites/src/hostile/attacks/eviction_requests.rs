@@ -53,7 +53,7 @@ pub async fn create_requests(context: &AttackContext, count: usize, bytes: usize
     Ok(())
 }
 
-/// Waits until the request of a pod, which may not be there yet, is so.
+/// Waits until `is_so` holds for the request of a pod, which may not exist yet.
 pub async fn until(context: &AttackContext, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
     let (admin, path) = (context.setup.admin().await?, UserRequest::get(context.tenant.request(uid)));
     let late = || format!("the request {uid} does not come so far");

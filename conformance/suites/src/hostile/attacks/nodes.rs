@@ -141,11 +141,11 @@ async fn kept(context: &AttackContext, name: &str, uid: &str) -> Findings {
     ])
 }
 
-/// A pod on that node which is labelled as deploy/ labels the controllers. Its UID.
+/// Creates a pod on that node with the labels that deploy/ gives to the controllers; returns its UID.
 async fn own_pod(context: &AttackContext, node: &str) -> Result<String> {
     let admin = context.setup.admin().await?;
     let namespace = json!({"metadata": {"name": OWN_NAMESPACE}});
-    // It may be there.
+    // The namespace may exist already.
     admin.ask_again(&UserRequest::post("/api/v1/namespaces", &namespace)).await?;
     let pod = json!({
         "metadata": {"name": node, "labels": {"app.kubernetes.io/name": "drydock-controller-manager"}},

@@ -125,7 +125,7 @@ async fn end(context: &AttackContext) -> Result<Finding> {
         whole,
     ];
     again_and_again(context, &asks).await?;
-    // A request that was taken for ended may be removed by now.
+    // A request that seemed to have ended may be removed by now.
     let status =
         context.setup.admin().await?.ask_again(&UserRequest::get(&path)).await?.json()["status"].take();
     let goes_on = status["activeInterceptors"] == json!([PATIENT]) && status["conditions"].is_null();

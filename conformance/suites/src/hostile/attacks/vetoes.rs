@@ -113,7 +113,7 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     let (made, most) = (context.counted("201"), pods.len() * 3);
     for (_, uid) in &pods {
         let path = context.tenant.request(uid);
-        // The drain's own would be missed, and made again with backoff.
+        // Only the tenant's requests are deleted: the drain would miss its own, and make it again with backoff.
         if connection.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
             == "nowhere"
         {

@@ -40,7 +40,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Of an answer; an error if the call was refused.
+    /// Reads the responses of an answer; fails if the call was refused.
     pub fn of(answer: Response<Incoming>) -> Result<Calls> {
         let code = answer.status();
         if !code.is_success() || status_of(answer.headers()).is_some() {

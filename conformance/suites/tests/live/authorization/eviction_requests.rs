@@ -27,7 +27,7 @@ async fn a_user_who_may_only_get_may_do_nothing_else() -> Result<()> {
         let refused = user.kubectl.refused(verb).await?;
         assert!(refused.contains(r#"User "only-gets" cannot"#), "{refused}");
     }
-    // The host stood before us there; on our own port it is we who refuse.
+    // Above, the host refused before the request reached us; on our own port we refuse.
     let direct = eviction_requests(&user.direct, "authz-get");
     direct.get(&uid).await?;
     let refused = direct.list(&ListParams::default()).await;

@@ -25,12 +25,12 @@ pub struct Program {
     pub name: &'static str,
     pub dir: PathBuf,
     pub port: u16,
-    /// Those with which it runs.
+    /// The flags with which it runs.
     pub flags: Vec<String>,
 }
 
 impl Program {
-    /// That reaches the host at an address; `test` names its folder.
+    /// Returns a program that reaches the host at an address; `test` names its folder.
     pub async fn new(host: &TestHost, test: &str, name: &'static str, url: &str) -> Result<Program> {
         static GRANTED: OnceCell<()> = OnceCell::const_new();
         GRANTED.get_or_try_init(async || grant_leases(host).await).await?;
@@ -44,7 +44,8 @@ impl Program {
         flags.extend([format!("--secure-port={port}"), "--cert-dir=certs".into()]);
         match name {
             APISERVER => flags.push("--data-dir=data".into()),
-            // Not the lease of the Drydock that the other tests use, and nothing to do that is done there.
+            // It does not compete for the lease of the Drydock that the other tests use, and does not do
+            // that one's work.
             _ => flags.extend([
                 format!("--leader-elect-resource-name={test}"),
                 format!("--leader-elect-resource-namespace={NAMESPACE}"),

@@ -78,8 +78,8 @@ fn needs(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
     needs_taint(node, &pods, &drained_to(to), deletions, Timestamp::UNIX_EPOCH)
 }
 
-/// It came with the first DaemonSet entry, and a higher DaemonSet whose pod was lost did not get it back,
-/// though its turn had not come.
+/// The taint was set with the first DaemonSet entry: a DaemonSet with a higher priority that lost its pod did
+/// not get it back, although its turn had not come.
 #[test]
 fn the_taint_comes_when_the_targets_cover_all_daemon_set_pods_that_it_keeps_away() {
     let (low, high, none) = (pod("low", 10), pod("high", 1000), Deletions::default());

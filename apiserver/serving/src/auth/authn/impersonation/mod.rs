@@ -19,7 +19,7 @@ use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
 pub use mode::ImpersonationMode;
 
-/// Maximum groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
+/// Maximum groups and values of extras in one request. Kubernetes limits only the size of the headers.
 const MOST: usize = 128;
 /// Callers whose mode is remembered.
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);

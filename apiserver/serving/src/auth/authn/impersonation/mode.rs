@@ -21,7 +21,7 @@ const NODES: &str = "system:nodes";
 /// Where a service account's token names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const NODE_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
-/// From so many groups or extras on, the right to all of them is asked for first.
+/// If a user has at least this many groups or extras, the host is first asked about the right to all of them.
 const MANY: usize = 4;
 
 /// A mode of impersonation.
@@ -39,7 +39,7 @@ pub enum ImpersonationMode {
     Legacy,
 }
 
-/// Something that a caller must be allowed: all at once, or else each.
+/// What a caller must be allowed: `all_at_once`, or otherwise each of `each`.
 pub(super) struct ImpersonationCheck {
     pub(super) caller: User,
     pub(super) all_at_once: Option<AuthorizationAttributes>,

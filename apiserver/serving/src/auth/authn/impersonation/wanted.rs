@@ -64,7 +64,7 @@ fn shown(user: &User) -> String {
         _ => format!("{{{}}}", user.extra.iter().map(entry).collect::<Vec<_>>().join(", ")),
     };
     let (name, uid) = (go_quote(&user.name), go_quote(&user.uid));
-    // Of the type that Kubernetes prints there.
+    // The type name is the one that Kubernetes prints there.
     format!(
         "&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string{extra}}}"
     )
