@@ -123,10 +123,25 @@ pub(crate) fn json_value(body: &[u8]) -> Result<Value, DecodeError> {
     read_raw(body, Format::Json, &mut Context::new(body.len()))
 }
 
+/// Returns the strict errors of a body that `schema` describes: unknown and duplicate fields, at most 100.
+pub(crate) fn strict_errors(body: &[u8], schema: &Schema) -> Result<Vec<String>, DecodeError> {
+    let mut context = Context::strict(body.len(), Format::Json);
+    read_bounded(body, Format::Json, &mut context, schema)?;
+    Ok(context.into_strict_errors())
+}
+
 fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, DecodeError> {
+    read_bounded(body, format, context, &Schema::new("", crate::schema::Shape::Raw))
+}
+
+fn read_bounded(
+    body: &[u8],
+    format: Format,
+    context: &mut Context,
+    schema: &Schema,
+) -> Result<Value, DecodeError> {
     depth::check_structural_characters(body, format).map_err(DecodeError::Status)?;
-    let schema = Schema::new("", crate::schema::Shape::Raw);
-    let value = read(body, format, SchemaSeed::new(context, &schema));
+    let value = read(body, format, SchemaSeed::new(context, schema));
     if let Err(LimitExceeded::Memory(refusal)) = context.check_limits() {
         return Err(DecodeError::Status(refusal));
     }

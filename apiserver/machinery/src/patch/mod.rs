@@ -14,7 +14,7 @@ mod operation;
 mod pointer;
 mod strategic;
 
-pub use json::{WebhookPatch, json_patch};
+pub use json::{WebhookPatch, json_patch, json_patch_errors};
 pub use merge::merge_patch;
 pub use strategic::strategic_merge_patch;
 

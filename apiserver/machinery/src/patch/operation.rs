@@ -1,9 +1,13 @@
 //! Decodes the operations of a JSON patch.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::decode::{DecodeError, json_value};
 use crate::go_json;
+use crate::schema::common::{list, object, optional, string};
+use crate::schema::{ListType, Schema, Shape};
 
 /// One operation.
 pub(super) struct PatchOperation {
@@ -12,6 +16,17 @@ pub(super) struct PatchOperation {
     pub(super) from: Option<String>,
     /// Null if absent.
     pub(super) value: Value,
+}
+
+/// Returns the schema of `[]jsonPatchOp`.
+pub(super) fn schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        let text = |name, number| optional(name, number, string());
+        let value = optional("value", 4, Schema::new("", Shape::Raw));
+        let operation = object("", "", vec![text("op", 1), text("path", 2), text("from", 3), value]);
+        list("", operation, ListType::Atomic)
+    });
+    &SCHEMA
 }
 
 /// Decodes the operations of a patch; of duplicate keys, the last one counts. Errors have Go's messages for

@@ -153,12 +153,13 @@ impl Removal<'_> {
 const AT_ONCE: usize = 16;
 
 /// DELETE of a collection; answers what was removed. It is not atomic, but no object is removed if admission refuses any
-/// one of them.
+/// one of them, or if the answer cannot have the form that was asked for (kube-apiserver finds that out afterwards).
 pub async fn delete_collection(
     request: &RequestContext,
     body: &RequestBody,
 ) -> Result<Response<Body>, ApiError> {
     let view = request.view()?;
+    request.check_number(view.output.transform)?;
     let list_options = ListOptions::parse(&request.info.query, false)?;
     let read = list_options.read()?;
     selection::scope(request)?;

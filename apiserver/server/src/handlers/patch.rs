@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use drydock_machinery::error::StatusDetails;
-use drydock_machinery::patch::{json_patch, merge_patch};
+use drydock_machinery::patch::{json_patch, json_patch_errors, merge_patch};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
@@ -12,7 +12,7 @@ use super::context::RequestContext;
 use super::guaranteed_update::{self, NextState, Outcome, Step};
 use super::update::changed;
 use super::{create, managed_fields, metadata, patched};
-use crate::request::write_options::{WriteKind, WriteOptions, write_options};
+use crate::request::write_options::{FieldValidation, WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, RequestBody};
 
 /// How a body changes an object.
@@ -32,13 +32,11 @@ pub async fn patch(request: &RequestContext, body: &RequestBody) -> Result<Respo
     let options = write_options(&request.info.query, &request.headers, kind)?;
     request.audit.request_body(|| body.bytes().clone());
     let errors = match type_ {
+        _ if options.field_validation == FieldValidation::Ignore => Vec::new(),
         // These find duplicate fields when they read the body.
         PatchType::Apply | PatchType::Strategic => Vec::new(),
-        PatchType::Merge => patched::patch_errors(body, &options),
-        PatchType::Json => {
-            let errors = patched::patch_errors(body, &options).into_iter();
-            errors.map(|error| format!("json patch {error}")).collect()
-        }
+        PatchType::Merge => patched::merge_patch_errors(body),
+        PatchType::Json => json_patch_errors(body),
     };
     let patch = Patching { request, type_, body, errors, options: &options };
     loop {

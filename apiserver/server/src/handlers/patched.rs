@@ -10,12 +10,9 @@ use serde_json::{Map, Value};
 use super::context::RequestContext;
 use crate::request::write_options::{FieldValidation, WriteOptions};
 
-/// Returns what fieldValidation finds in the body of a JSON or merge patch. Returns nothing for a body that cannot be
-/// read, which is refused when it is applied.
-pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
-    if options.field_validation == FieldValidation::Ignore {
-        return Vec::new();
-    }
+/// Returns what fieldValidation finds in the body of a merge patch. Returns nothing for a body that cannot be read,
+/// which is refused when it is applied.
+pub fn merge_patch_errors(patch: &[u8]) -> Vec<String> {
     let read = decode::decode_value_strictly(patch, decode::Format::Json);
     read.map(|(_, errors)| errors).unwrap_or_default()
 }

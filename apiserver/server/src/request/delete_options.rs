@@ -105,7 +105,8 @@ impl DeleteOptions {
         errors
     }
 
-    /// The finalizers that an object has once its deletion is asked for with these options
+    /// The finalizers that an object has once its deletion is asked for with these options. The present ones keep their
+    /// order if none comes or goes
     /// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, deletionFinalizersForGarbageCollection).
     pub fn finalizers(&self, present: &[&str]) -> Vec<String> {
         const ORPHAN: &str = "orphan";
@@ -118,7 +119,10 @@ impl DeleteOptions {
             (Some(false), _) | (None, Some(_)) => None,
             (None, None) => present.iter().copied().find(|f| of_garbage(&f)),
         };
-        kept.chain(wanted.map(str::to_owned)).collect()
+        let finalizers: Vec<String> = kept.chain(wanted.map(str::to_owned)).collect();
+        let same = present.iter().all(|present| finalizers.iter().any(|new| new == present))
+            && finalizers.iter().all(|new| present.contains(&new.as_str()));
+        if same { present.iter().map(|present| (*present).to_owned()).collect() } else { finalizers }
     }
 }
 

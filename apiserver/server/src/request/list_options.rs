@@ -122,11 +122,12 @@ impl ListOptions {
 
     /// How a list reads (k8s.io/apiserver/pkg/storage/interfaces.go, ValidateListOptions).
     pub fn read(&self) -> Result<PageOptions, ApiError> {
-        // A list from any state (resourceVersion 0) comes whole from the cache, whatever its limit.
+        // A list from any state (resourceVersion 0) is not paged, and a page of one is the rest of the list
+        // (k8s.io/apiserver/pkg/storage/cacher/cacher.go, computeListLimit).
         let any = self.resource_version == "0" && self.version_match != "Exact";
         let limit = if any { 0 } else { self.limit };
         if !self.continue_.is_empty() {
-            return self.read_on();
+            return self.read_on(limit);
         }
         let at = match (self.version()?, self.version_match.as_str()) {
             (None, _) => ReadAt::Latest,
@@ -137,7 +138,7 @@ impl ListOptions {
         Ok(PageOptions { at, limit, start: None })
     }
 
-    fn read_on(&self) -> Result<PageOptions, ApiError> {
+    fn read_on(&self, limit: usize) -> Result<PageOptions, ApiError> {
         let token = Continue::decode(&self.continue_)
             .map_err(|why| ApiError::bad_request(format!("invalid continue token: {why}")))?;
         if !matches!(self.resource_version.as_str(), "" | "0") {
@@ -146,7 +147,7 @@ impl ListOptions {
             ));
         }
         let at = token.revision.map_or(ReadAt::Latest, |r| ReadAt::Exact(Revision(r)));
-        Ok(PageOptions { at, limit: self.limit, start: Some(token.start) })
+        Ok(PageOptions { at, limit, start: Some(token.start) })
     }
 
     /// Returns the resourceVersion of a list; 400 if it is malformed.

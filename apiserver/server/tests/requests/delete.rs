@@ -50,6 +50,35 @@ async fn the_garbage_collectors_finalizers_follow_the_policy() {
     assert_eq!(odd.status, 422);
 }
 
+/// kube-apiserver replaces the list of finalizers only if one comes or goes.
+#[tokio::test]
+async fn finalizers_that_stay_keep_their_order() {
+    let server = Server::start().await;
+    let present = json!(["orphan", "x.io/f"]);
+    for (name, policy, expected) in [
+        ("a", "Orphan", present.clone()),
+        ("b", "Foreground", json!(["x.io/f", "foregroundDeletion"])),
+        ("c", "Background", json!(["x.io/f"])),
+    ] {
+        server.gadget(name, json!({"metadata": {"finalizers": present}})).await;
+        let held = server.delete(&format!("{GADGETS}/{name}?propagationPolicy={policy}")).await.expect(200);
+        assert_eq!(held["metadata"]["finalizers"], expected, "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn a_collection_is_not_deleted_if_its_list_is_asked_for_as_one_object() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let refused = server.send("DELETE", GADGETS, &[("accept", accept)], "").await;
+    assert_eq!(refused.status, 406);
+    assert_eq!(server.get(&format!("{GADGETS}/a")).await.status, 200);
+    let list = accept.replace("Metadata;", "MetadataList;");
+    server.send("DELETE", GADGETS, &[("accept", &list)], "").await.expect(200);
+    assert_eq!(server.get(&format!("{GADGETS}/a")).await.status, 404);
+}
+
 #[tokio::test]
 async fn preconditions_must_hold() {
     let server = Server::start().await;

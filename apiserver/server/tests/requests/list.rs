@@ -143,6 +143,8 @@ async fn pages_are_of_one_state() {
     assert_eq!((names(&first), &first["metadata"]["remainingItemCount"]), (vec!["a", "b"], &json!(3)));
     server.delete(&format!("{GADGETS}/d")).await.expect(200);
     let token = first["metadata"]["continue"].as_str().unwrap();
+    let rest = server.get(&format!("{GADGETS}?limit=1&continue={token}&resourceVersion=0")).await.expect(200);
+    assert_eq!((names(&rest), rest["metadata"].get("continue")), (vec!["c", "d", "e"], None));
     let second = server.get(&format!("{GADGETS}?limit=2&continue={token}")).await.expect(200);
     assert_eq!(names(&second), ["c", "d"]);
     assert_eq!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
