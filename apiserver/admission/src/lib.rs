@@ -4,7 +4,7 @@
 //! the configurations that it reads from the host. This crate does the same for any kind.
 //!
 //! ```text
-//!   follow      reflectors of the host's configurations
+//!   reflectors  reflectors of the host's configurations
 //!     │ policy::source, webhook::source    compiled when they change; only those that can apply to our kinds
 //!     ▼
 //!   ArcSwap<snapshot>

@@ -5,7 +5,8 @@
 //!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
 //!   handshakes        the order of TLS handshakes
 //!   unfinished_heads  requests whose head has begun and not ended
-//!   converse          HTTP on one connection (deferred, write_coalescing: when it reads and writes)
+//!   converse          HTTP on one connection (deferred, write_coalescing: when it reads and writes; windows: how many
+//!                     bytes of its answers a front proxy may hold)
 //! ```
 
 mod connections;
