@@ -151,7 +151,7 @@ async fn what_stands_twice_in_a_patch_is_warned_of_or_refused() {
             "json-patch+json",
             r#"[{"op":"add","path":"/spec/size","value":3,"foo":{"a":1,"a":2},"foo":1}]"#,
             422,
-            r#"json patch unknown field "[0].foo""#,
+            r#"json patch unknown field \"[0].foo\""#,
         ),
         (
             "strategic-merge-patch+json",
