@@ -139,7 +139,7 @@ async fn an_event_that_is_told_again_is_counted() -> Result<()> {
         .kubectl
         .ok(&["patch", "nodemaintenance", "event-counted", "--type=merge", "-p", &complete])
         .await?;
-    namespace.kubectl.ok(&["delete", "nodemaintenance/counted"]).await.map(drop)
+    namespace.kubectl.ok(&["delete", "nodemaintenance/event-counted"]).await.map(drop)
 }
 
 async fn complete(namespace: &Namespace, maintenance: &str) -> Result<()> {
