@@ -207,7 +207,7 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Access { caller, user, attributes } => {
-                let allowed = self.authorizer.require(&renewed(caller), user, attributes).await;
+                let allowed = self.authorizer.require(&caller.until(Instant::now() + LIMIT), user, attributes).await;
                 self.judged(question, allowed)
             }
             StreamCondition::Certificates { certificates, user } => {
@@ -218,7 +218,7 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Impersonation { caller, mode, headers, attributes } => {
-                let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
+                let (impersonation, caller) = (self.authenticator.impersonation(), caller.until(Instant::now() + LIMIT));
                 let allowed =
                     impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
                 let allowed = allowed.await;
@@ -254,12 +254,6 @@ fn refused(why: &str) -> RecheckResult {
     RecheckResult::Refused(Status::unauthenticated(format!(
         "{why}: open the stream again with a valid token"
     )))
-}
-
-/// The caller with time for another review.
-fn renewed(caller: &Caller) -> Caller {
-    let origin = Origin { deadline: Instant::now() + LIMIT, ..caller.origin };
-    Caller::new(caller.user.clone(), origin)
 }
 
 #[cfg(test)]

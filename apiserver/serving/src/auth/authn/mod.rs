@@ -15,11 +15,11 @@ use drydock_machinery::ApiError;
 use http::HeaderMap;
 
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
-pub use caller::{Caller, Credential, Origin, ProvedBy};
+pub use caller::{Caller, Origin, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 use peer::CertificateVerdict;
-pub use peer::{Certificates, Peer, Proof};
+pub use peer::{Certificates, Credential, Peer, Proof};
 pub use token::TokenReviewer;
 
 /// Group of all authenticated users.
@@ -63,7 +63,6 @@ impl Authenticator {
         Ok((Caller::new(user, origin), proved_by))
     }
 
-    /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
     /// Verifies the certificates of a new connection. Returns whether they are a front proxy's, or may be, because
     /// the host has not said yet which CAs to trust.
     pub fn is_front_proxy(&self, peer: &Peer) -> bool {
