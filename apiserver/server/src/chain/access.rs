@@ -96,13 +96,12 @@ impl Chain {
         attributes: &[AuthorizationAttributes],
         audit: &AuditContext,
     ) -> Result<Option<Impersonated>, ApiError> {
-        let impersonation = self.authenticator.impersonation();
         let nothing = [AuthorizationAttributes::default()];
         let asked = if attributes.is_empty() { &nothing } else { attributes };
-        let impersonated = impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
+        let impersonated = self.impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
         if let Some(impersonated) = &impersonated {
             audit.impersonated(&impersonated.user, &impersonated.constraint());
-            impersonation.strip(headers);
+            self.impersonation.strip(headers);
         }
         Ok(impersonated)
     }

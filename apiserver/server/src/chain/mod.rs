@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
+use drydock_serving::auth::authn::{Authenticator, Caller, Impersonation, Peer, Proof};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::health::Health;
 use drydock_serving::request::info::{RequestInfo, Verb};
@@ -38,6 +38,8 @@ pub(crate) use access::{AccessDenied, GrantedAccess};
 pub struct Chain {
     /// Authenticates the caller.
     pub authenticator: Authenticator,
+    /// Decides who may act as which user.
+    pub impersonation: Impersonation,
     /// Authorizes the request.
     pub authorizer: Arc<Authorizer>,
     /// Decides which requests are served when there are too many.

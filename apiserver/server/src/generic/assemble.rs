@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drydock_serving::auth::authn::Authenticator;
+use drydock_serving::auth::authn::{Authenticator, Impersonation};
 use drydock_serving::health::Health;
 use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
@@ -49,6 +49,7 @@ impl Server {
         metrics.show_flow_control(flow_control.clone());
         let chain = Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
+            impersonation: Impersonation::default(),
             authorizer: self.authorizer,
             flow_control,
             health,

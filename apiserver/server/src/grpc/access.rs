@@ -143,7 +143,11 @@ impl Chain {
     }
 
     fn host(&self) -> HostRechecker<'_> {
-        HostRechecker { authenticator: &self.authenticator, authorizer: &self.authorizer }
+        HostRechecker {
+            authenticator: &self.authenticator,
+            impersonation: &self.impersonation,
+            authorizer: &self.authorizer,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_serving::auth::authn::impersonation::ImpersonationMode;
-use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Origin};
+use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Impersonation, Origin};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
 use http::HeaderMap;
@@ -177,6 +177,7 @@ impl StreamCondition {
 #[derive(Clone, Copy)]
 pub(super) struct HostRechecker<'a> {
     pub(super) authenticator: &'a Authenticator,
+    pub(super) impersonation: &'a Impersonation,
     pub(super) authorizer: &'a Authorizer,
 }
 
@@ -218,9 +219,9 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Impersonation { caller, mode, headers, attributes } => {
-                let (impersonation, caller) = (self.authenticator.impersonation(), caller.until(Instant::now() + LIMIT));
+                let caller = caller.until(Instant::now() + LIMIT);
                 let allowed =
-                    impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
+                    self.impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
                 let allowed = allowed.await;
                 self.judged(question, allowed)
             }

@@ -30,13 +30,12 @@ pub struct Authenticator {
     config: HostConfigSource,
     tokens: Option<TokenReviewer>,
     anonymous: bool,
-    impersonation: Impersonation,
 }
 
 impl Authenticator {
     /// `config` says which CAs are trusted; `tokens` asks the host about bearer tokens.
     pub fn new(config: HostConfigSource, tokens: Option<TokenReviewer>, anonymous: bool) -> Self {
-        Self { config, tokens, anonymous, impersonation: Impersonation::default() }
+        Self { config, tokens, anonymous }
     }
 
     /// Returns the user behind a request and what proves it, and removes the credentials from the headers. Fails with
@@ -107,11 +106,6 @@ impl Authenticator {
         }
         let verdict = certificates.verdict(&self.config.current(), SystemTime::now());
         Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
-    }
-
-    /// Decides who may act as which user.
-    pub fn impersonation(&self) -> &Impersonation {
-        &self.impersonation
     }
 
     /// The user of a token; see [`TokenReviewer::owner`].
