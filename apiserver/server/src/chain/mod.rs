@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::{Authenticator, Caller, Impersonation, Peer, Proof};
+use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::health::Health;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use drydock_serving::auth::authn::{Authenticator, Impersonation};
+use drydock_serving::auth::authn::Authenticator;
+use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::health::Health;
 use drydock_storage::fence::Fences;
 use rustls::ServerConfig;

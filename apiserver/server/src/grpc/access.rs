@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
-use drydock_serving::auth::authn::impersonation::ImpersonationMode;
 use drydock_serving::auth::authn::{Caller, Credential};
 use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::auth::impersonation::ImpersonationMode;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use futures::StreamExt;

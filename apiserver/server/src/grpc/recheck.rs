@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::impersonation::ImpersonationMode;
-use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Impersonation, Origin};
+use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Origin};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::auth::impersonation::{Impersonation, ImpersonationMode};
 use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};

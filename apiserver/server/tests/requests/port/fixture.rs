@@ -14,10 +14,9 @@ use drydock_server::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
 use drydock_server::grpc::{Grpc, Mux, Service};
 use drydock_server::metrics::Metrics;
 use drydock_server::responses::OpenResponses;
-use drydock_serving::auth::authn::{
-    Authenticator, HostConfig, HostConfigSource, Impersonation, TokenReviewer,
-};
+use drydock_serving::auth::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_serving::auth::authz::Authorizer;
+use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::health::Health;
 use drydock_serving::host::{self, KeepAlive};

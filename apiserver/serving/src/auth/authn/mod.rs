@@ -3,7 +3,6 @@
 
 mod caller;
 pub mod host_config;
-pub mod impersonation;
 pub mod peer;
 pub mod request_header;
 pub mod token;
@@ -17,7 +16,6 @@ use http::HeaderMap;
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
-pub use impersonation::Impersonation;
 use peer::CertificateVerdict;
 pub use peer::{Certificates, Credential, Peer, Proof};
 pub use token::TokenReviewer;

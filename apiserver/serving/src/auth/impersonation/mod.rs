@@ -12,8 +12,7 @@ use http::HeaderMap;
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use super::AUTHENTICATED;
-use crate::auth::authn::Caller;
+use crate::auth::authn::{AUTHENTICATED, Caller};
 use crate::auth::authz::{AuthorizationAttributes, Authorizer};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
