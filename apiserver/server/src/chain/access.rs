@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::{Caller, Peer, ProvedBy};
+use drydock_serving::auth::authn::Peer;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Decision};
 use drydock_serving::auth::impersonation::{Impersonated, ImpersonationMode};
+use drydock_serving::auth::{Caller, ProvedBy};
 use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
+use drydock_serving::auth::Caller;
+use drydock_serving::auth::authn::{Authenticator, Peer, Proof};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::health::Health;

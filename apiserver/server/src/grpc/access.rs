@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
-use drydock_serving::auth::authn::{Caller, Credential};
+use drydock_serving::auth::Caller;
+use drydock_serving::auth::authn::Credential;
 use drydock_serving::auth::authz::AuthorizationAttributes;
 use drydock_serving::auth::impersonation::ImpersonationMode;
 use drydock_serving::request::info::RequestInfo;

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Origin};
+use drydock_serving::auth::authn::{Authenticator, Certificates};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::auth::impersonation::{Impersonation, ImpersonationMode};
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
@@ -208,7 +209,8 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Access { caller, user, attributes } => {
-                let allowed = self.authorizer.require(&caller.until(Instant::now() + LIMIT), user, attributes).await;
+                let allowed =
+                    self.authorizer.require(&caller.until(Instant::now() + LIMIT), user, attributes).await;
                 self.judged(question, allowed)
             }
             StreamCondition::Certificates { certificates, user } => {

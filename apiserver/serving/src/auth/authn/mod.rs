@@ -1,7 +1,6 @@
 //! Who asks: front-proxy headers, then a client certificate, then a bearer token, then the anonymous user
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
-mod caller;
 pub mod host_config;
 pub mod peer;
 pub mod request_header;
@@ -13,8 +12,8 @@ use std::time::{Instant, SystemTime};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
+use crate::auth::caller::{Caller, Origin, ProvedBy};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
-pub use caller::{Caller, Origin, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 use peer::CertificateVerdict;
 pub use peer::{Certificates, Credential, Peer, Proof};

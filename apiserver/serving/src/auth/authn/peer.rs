@@ -18,7 +18,8 @@ use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
-use super::{HostConfig, Origin, ProvedBy, request_header, token};
+use super::{HostConfig, request_header, token};
+use crate::auth::caller::{Origin, ProvedBy};
 use crate::connection::Connection;
 use crate::request::user::User;
 use crate::tls::ClientCa;

@@ -11,7 +11,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::Origin;
+use crate::auth::caller::Origin;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, Payer, ReviewKey, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 pub use attributes::AuthorizationAttributes;
 
-use crate::auth::authn::Caller;
+use crate::auth::caller::Caller;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, ReviewKey, ReviewLimiter, ReviewRequest, Reviews,
 };

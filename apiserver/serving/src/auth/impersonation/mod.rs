@@ -12,8 +12,9 @@ use http::HeaderMap;
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use crate::auth::authn::{AUTHENTICATED, Caller};
+use crate::auth::authn::AUTHENTICATED;
 use crate::auth::authz::{AuthorizationAttributes, Authorizer};
+use crate::auth::caller::Caller;
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
 pub use mode::ImpersonationMode;

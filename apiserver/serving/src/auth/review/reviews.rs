@@ -14,7 +14,7 @@ use super::limiter::ReviewLimiter;
 use super::payer::Payer;
 use super::queue::ReviewPermit;
 use super::singleflight::{Awaited, Begun, Flight, ReviewKey, Singleflight};
-use crate::auth::authn::Origin;
+use crate::auth::caller::Origin;
 
 /// Asks the host by objects of `K`. The caller makes a `V` of each answer, and remembers it.
 pub(crate) struct Reviews<K, V> {
