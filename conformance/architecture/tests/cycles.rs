@@ -15,6 +15,7 @@ const LAYERED: &[&str] = &[
     "apiserver/server/src/request/",
     "apiserver/server/src/wire/",
     "apiserver/serving/src/",
+    "apiserver/serving/src/auth/",
     "apiserver/serving/src/auth/authn/",
     "apiserver/serving/src/auth/review/",
     "apiserver/serving/src/serve/",
