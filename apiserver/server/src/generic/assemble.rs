@@ -9,12 +9,12 @@ use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
-use super::Server;
+use super::{Mux, Server};
 use super::run::Shutdown;
 use crate::api_group::ApiGroup;
 use crate::chain::Chain;
 use crate::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
-use crate::grpc::{Grpc, Mux};
+use crate::grpc::Grpc;
 use crate::handlers::fencing::FencingTokens;
 use crate::responses::OpenResponses;
 
