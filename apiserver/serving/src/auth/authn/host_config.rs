@@ -136,13 +136,6 @@ impl HostConfigSource {
             }
         }
     }
-
-    /// Waits until the ConfigMap has been read, at most `limit`.
-    pub async fn wait_ready(&self, limit: Duration) -> bool {
-        let mut have = self.have_host.clone();
-        let read = tokio::time::timeout(limit, have.wait_for(|h| *h)).await;
-        matches!(read, Ok(Ok(_)))
-    }
 }
 
 fn parse(data: &BTreeMap<String, String>, flags: &HostConfig) -> Result<HostConfig, String> {
