@@ -4,6 +4,7 @@
 pub mod config_file;
 pub mod failure;
 pub mod logs;
+#[cfg(any(test, feature = "test-util"))]
 pub mod manual;
 pub mod read;
 
