@@ -33,5 +33,5 @@ mod pinned;
 mod stored;
 pub mod work_meter;
 
-#[cfg(feature = "testing")]
+#[cfg(feature = "test-util")]
 pub mod testing;
