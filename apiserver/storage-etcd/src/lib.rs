@@ -37,8 +37,9 @@ mod space;
 // The record of a prefix, and moves of its objects.
 mod import;
 mod move_source;
+mod prefix_claim;
 mod record;
-mod revision_offset;
+mod record_watch;
 mod write_permission;
 
 pub use backend::{EtcdBackend, reclaim};
