@@ -11,6 +11,8 @@ const LAYERED: &[&str] = &[
     "apiserver/server/src/handlers/",
     "apiserver/storage/src/cache/",
     "apiserver/storage/src/store/",
+    "apiserver/storage/src/",
+    "apiserver/storage-etcd/src/",
     "apiserver/storage-sqlite/src/",
     "apiserver/server/src/request/",
     "apiserver/server/src/wire/",

@@ -54,7 +54,6 @@ pub use metrics::Metrics;
 pub use usage::{QuotaUsage, Reservation, ReservationError};
 
 use objects::ObjectMap;
-pub(crate) use page::KeyRange;
 use past_changes::PastChangesCache;
 use read::{ReadSource, RevisionCheck};
 use state::{Snapshot, State};

@@ -86,7 +86,8 @@ impl Cursor {
 
     /// Appends the next initial events, and after the last one the bookmark that ends them.
     fn read_initial(&mut self, mut initial: InitialObjects, events: &mut VecDeque<WatchEvent>) -> Rest {
-        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.filling, self.sent_upto)) else {
+        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.filling, self.sent_upto))
+        else {
             self.expire(&self.shared.state.load_full(), events);
             return Rest::None;
         };
