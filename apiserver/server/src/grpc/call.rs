@@ -81,7 +81,7 @@ impl GrpcCall<'_> {
 
 impl Chain {
     /// Answers one call. Whatever goes wrong, there is an answer.
-    pub(super) async fn serve_call(
+    pub(crate) async fn serve_call(
         &self,
         grpc: &Grpc,
         request: Request<Body>,
