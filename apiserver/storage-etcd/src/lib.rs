@@ -42,6 +42,9 @@ mod record;
 mod record_watch;
 mod write_permission;
 
+#[cfg(feature = "test-util")]
+pub mod testing;
+
 pub use backend::{EtcdBackend, reclaim};
 pub use config::EtcdConfig;
 pub use import::PrefixImport;

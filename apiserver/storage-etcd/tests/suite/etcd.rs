@@ -8,7 +8,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tempfile::TempDir;
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_goes_on_where_it_was_when_etcd_comes_back() {

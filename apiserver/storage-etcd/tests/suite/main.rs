@@ -2,14 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod etcd;
-mod etcd_process;
 mod members;
 mod outages;
 mod proxy;
 mod space;
 
 use drydock_storage::testing::backend_suite::harness::Store;
-use etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 
 async fn start() -> (Store, Etcd) {
     let etcd = Etcd::start();
@@ -22,8 +21,7 @@ mod backend {
 
 mod typed_store {
     use drydock_storage::testing::storage_suite::{Fixture, on_store};
-
-    use crate::etcd_process::Etcd;
+    use drydock_storage_etcd::testing::Etcd;
 
     drydock_storage::storage_behaviours!(crate::typed_store::start);
 
@@ -35,8 +33,7 @@ mod typed_store {
 
 mod cached_store {
     use drydock_storage::testing::storage_suite::{Fixture, on_cache};
-
-    use crate::etcd_process::Etcd;
+    use drydock_storage_etcd::testing::Etcd;
 
     drydock_storage::storage_behaviours!(crate::cached_store::start);
 

@@ -11,7 +11,7 @@ use drydock_storage::backend::{BackendError, Revision, WatchItem};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 use crate::proxy::Proxy;
 
 async fn connect(servers: &[&str]) -> Store {

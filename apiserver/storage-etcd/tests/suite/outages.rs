@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_storage::backend::{BackendError, Revision};
 use drydock_storage::testing::backend_suite::harness::*;
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 
 /// Longer than the detection takes; not a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);

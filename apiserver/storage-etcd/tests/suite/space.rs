@@ -13,7 +13,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 
 const OBJECT: usize = 64 << 10;
 

@@ -8,7 +8,7 @@ use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
 use etcd_client::Client;
 
-use super::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 use super::{SILENT, open, place};
 use crate::migrate;
 

@@ -11,7 +11,7 @@ use etcd_client::Client;
 use tempfile::TempDir;
 
 use super::SILENT;
-use super::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 use super::lossy_proxy::LossyProxy;
 use crate::migrate;
 

@@ -9,7 +9,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig};
 use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
 
-use super::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 use super::{SILENT, open, place};
 use crate::migrate;
 

@@ -5,7 +5,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage_sqlite as sqlite;
 
-use super::etcd_process::Etcd;
+use drydock_storage_etcd::testing::Etcd;
 use super::{SILENT, open};
 use crate::migrate;
 
