@@ -150,6 +150,7 @@ impl ApiGroup {
     }
 
     /// Limits the bytes of objects that lists read from the store and hold until they are sent.
+    #[cfg(feature = "test-util")]
     #[must_use]
     pub fn with_list_room(mut self, bytes: usize) -> Self {
         self.lists = handlers::list_budget(bytes);
