@@ -21,7 +21,7 @@ pub mod storage;
 
 pub mod cache;
 pub mod fence;
-pub mod scope;
+mod scope;
 pub mod store;
 
 pub mod location;
