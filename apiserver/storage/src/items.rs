@@ -68,7 +68,7 @@ impl Pinned for Items {
     }
 
     /// Does nothing: a list must come from one state, and continues in it.
-    fn let_go(&self) {}
+    fn release(&self) {}
 }
 
 impl IntoIterator for Items {

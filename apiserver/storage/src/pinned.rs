@@ -13,7 +13,7 @@ pub trait Pinned: Send + Sync {
     fn bytes(&self) -> usize;
     /// Frees the memory. The reader then makes the objects again, or fails with an error that they are gone. Does
     /// nothing for a reader that can do neither.
-    fn let_go(&self);
+    fn release(&self);
 }
 
 /// Counts the bytes that a cache receives.
@@ -81,7 +81,7 @@ impl Pinned for Fetched {
         self.0.lock().bytes
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         // Drop it after the lock is released.
         let _left = std::mem::take(&mut *self.0.lock());
     }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(fetched.bytes(), 3 * each);
         let keys: Vec<_> = fetched.next(2).iter().map(|stored| stored.key.to_string()).collect();
         assert_eq!((keys, fetched.bytes()), (vec!["a".to_owned(), "b".to_owned()], each));
-        fetched.let_go();
+        fetched.release();
         assert_eq!((fetched.next(2).len(), fetched.bytes()), (0, 0));
     }
 }

@@ -73,7 +73,7 @@ impl Pinned for PinnedState {
         if self.snapshot.lock().is_some() { self.age.bytes() } else { 0 }
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         // Drop it after the lock is released.
         let _snapshot = self.snapshot.lock().take();
     }

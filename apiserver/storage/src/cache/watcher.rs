@@ -98,7 +98,7 @@ impl Cursor {
                 Rest::More
             }
             None => {
-                initial.held.let_go();
+                initial.held.release();
                 events.push_back(WatchEvent::Bookmark { revision: self.sent_upto, initial: true });
                 Rest::None
             }
