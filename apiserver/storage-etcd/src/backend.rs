@@ -154,8 +154,8 @@ impl Backend for EtcdBackend {
         }
     }
 
-    async fn relieve(&self) {
-        compactor::run_by_space(&self.requests).await;
+    async fn compact_early(&self) {
+        compactor::compact_early(&self.requests).await;
     }
 
     async fn compaction_turn(&self, last: CompactionTurn) -> Result<CompactionTurn> {

@@ -48,7 +48,7 @@ pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Res
 }
 
 /// Requests the size of the store when it is due, and compacts between turns if space is short. Never returns.
-pub(super) async fn run_by_space(requests: &PrefixRequests) {
+pub(super) async fn compact_early(requests: &PrefixRequests) {
     let space = &requests.space;
     loop {
         match requests.members().size().await {

@@ -39,8 +39,8 @@ async fn relieved(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
     let retention = Retention { half: none, three_quarters: none, full: none };
     let config = EtcdConfig { retention, ..etcd.config("/suite") };
     let store: Store = Arc::new(EtcdBackend::connect(&config).await.unwrap());
-    let relieves = store.clone();
-    let task = tokio::spawn(async move { relieves.relieve().await });
+    let compacts = store.clone();
+    let task = tokio::spawn(async move { compacts.compact_early().await });
     (store, AbortOnDropHandle::new(task))
 }
 
