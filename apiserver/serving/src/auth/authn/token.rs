@@ -107,7 +107,7 @@ impl TokenReviewer {
         let (reviews, cache, put_key, stranger) =
             (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
         let audiences = self.audiences.clone();
-        let landed = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
+        let finish = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
             // An answer that is too long is none: no user has so many groups.
             let HostAnswer::Status(status) = answer else { return None };
             let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
@@ -120,7 +120,7 @@ impl TokenReviewer {
             Some(user)
         };
         let question = ReviewRequest { key: key.clone(), payer, origin };
-        let answer = self.reviews.answer(question, known, review, landed).await?;
+        let answer = self.reviews.answer(question, known, review, finish).await?;
         answer.ok_or_else(ApiError::unauthorized)
     }
 

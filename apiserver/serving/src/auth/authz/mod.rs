@@ -118,7 +118,7 @@ impl Authorizer {
     ) -> Result<Decision, ApiError> {
         let payer = self.reviews.limiter().payer(caller);
         let (known, put_key, put_for) = (self.known.clone(), key.clone(), payer.clone());
-        let landed = move |answer, permit| {
+        let finish = move |answer, permit| {
             let decision = decision(answer);
             if put_key.len() < MEMORABLE {
                 let bytes = decision.reason.len();
@@ -131,7 +131,7 @@ impl Authorizer {
         let review = || SubjectAccessReview { spec: spec(), ..SubjectAccessReview::default() };
         let remembered = || self.remembered(&key);
         let question = ReviewRequest { key: key.clone(), payer, origin: &caller.origin };
-        let decision = self.reviews.answer(question, remembered, review, landed).await?;
+        let decision = self.reviews.answer(question, remembered, review, finish).await?;
         decision.ok_or_else(|| {
             ApiError::internal("the host could not be asked for authorization; see the log of this server")
         })
