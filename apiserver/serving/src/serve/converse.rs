@@ -89,7 +89,7 @@ pub(super) async fn converse<A: RequestHandler>(
     let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
-        here.comes_to(ConnectionStage::Requesting);
+        here.enter_stage(ConnectionStage::Requesting);
         here.close_if_overstayed(bounds.headers);
         // Boxed: its state has many KiB, and the futures around it would move it.
         Box::pin(async move {

@@ -210,13 +210,13 @@ impl<A: RequestHandler> SharedPort<A> {
         permit: &ConnectionPermit,
     ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        permit.comes_to(ConnectionStage::Waiting);
+        permit.enter_stage(ConnectionStage::Waiting);
         let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
-        permit.comes_to(ConnectionStage::Handshaking);
+        permit.enter_stage(ConnectionStage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
         drop(handshake_permit);
         let shaken = shaking.await?;
-        permit.comes_to(ConnectionStage::Established);
+        permit.enter_stage(ConnectionStage::Established);
         Ok(shaken)
     }
 
