@@ -5,15 +5,15 @@
 //!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
 //!   handshakes        the order of TLS handshakes
 //!   unfinished_heads  requests whose head has begun and not ended
-//!   converse          HTTP on one connection (deferred, write_coalescing: when it reads and writes)
+//!   serve_http          HTTP on one connection (deferred, write_coalescing: when it reads and writes)
 //! ```
 
 mod connections;
-mod converse;
 mod deferred;
 mod groups;
 mod handshakes;
 mod permit;
+mod serve_http;
 mod unfinished_heads;
 mod windows;
 mod write_coalescing;
@@ -35,9 +35,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
 use connections::ConnectionStage;
-use converse::{Client, converse, peer};
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
+use serve_http::{Client, peer, serve_http};
 use write_coalescing::WRITE_BUFFER;
 
 /// What the port grants its clients.
@@ -166,7 +166,7 @@ impl<A: RequestHandler> SharedPort<A> {
     async fn serve_connection(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
             if let Some((stream, client)) = self.establish(stream, permit).await {
-                converse(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
+                serve_http(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
             }
         };
         tokio::select! {

@@ -69,7 +69,7 @@ enum EndOfConnection {
 }
 
 /// Answers the requests of one connection until it ends, idles, or the port stops.
-pub(super) async fn converse<A: RequestHandler>(
+pub(super) async fn serve_http<A: RequestHandler>(
     stream: TlsStream<TcpStream>,
     client: Client,
     handler: &Arc<A>,
