@@ -21,7 +21,7 @@ use super::connections::ConnectionStage;
 use super::deferred::DeferredConnection;
 use super::permit::ConnectionPermit;
 use super::unfinished_heads::FrameScanner;
-use super::windows::{Rewind, lowered};
+use super::windows::{Rewind, lower_window};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
@@ -145,7 +145,7 @@ fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     })
 }
 
-/// Lowers the windows of a front proxy's connection ([`lowered`]). `None` if it sends nothing for too long, or fails.
+/// Lowers the windows of a front proxy's connection ([`lower_window`]). `None` if it sends nothing for too long, or fails.
 async fn begin(
     stream: TlsStream<TcpStream>,
     is_lowered: bool,
@@ -154,7 +154,7 @@ async fn begin(
     if !is_lowered {
         return Some(Rewind::new(stream));
     }
-    let begun = tokio::time::timeout(bounds.headers, lowered(stream)).await;
+    let begun = tokio::time::timeout(bounds.headers, lower_window(stream)).await;
     let begun = begun.unwrap_or_else(|elapsed| Err(elapsed.into()));
     begun.inspect_err(|error| tracing::debug!(%error, "a front proxy's connection did not begin")).ok()
 }
