@@ -69,7 +69,7 @@ impl Impersonation {
         check_number(&wanted)?;
         let mode = self.mode(caller, &wanted, requests, authorizer).await?;
         tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
-        let user = Arc::new(with_everybody(mode.become_(wanted)));
+        let user = Arc::new(with_everybody(mode.effective_user(wanted)));
         Ok(Some(Impersonated { user, mode }))
     }
 
