@@ -118,7 +118,7 @@ impl Chain {
         let left = by.saturating_duration_since(Instant::now());
         let listed_bytes = |listed: &_, enough| work.sum(|info| self.api.listed_bytes(info, listed, enough));
         self.flow_control.acquire(level, user, work, left, listed_bytes).await.map_err(|_| {
-            self.metrics.terminated(&self.countable(work.info), StatusCode::TOO_MANY_REQUESTS);
+            self.metrics.terminated(&self.metrics_info(work.info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
     }
