@@ -11,7 +11,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::testing::Etcd;
 
 /// Longer than the detection takes; not a measurement.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until a server reports whether it can read. No requests are made meanwhile.
 async fn until(store: &Store, says: impl Fn(&Option<String>) -> bool) -> Option<String> {
@@ -25,7 +25,7 @@ async fn until(store: &Store, says: impl Fn(&Option<String>) -> bool) -> Option<
             }
         }
     };
-    tokio::time::timeout(PATIENCE, told).await.expect("it is told")
+    tokio::time::timeout(TEST_DEADLINE, told).await.expect("it is told")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -232,10 +232,10 @@ impl Default for FollowBackoff {
 }
 
 impl FollowBackoff {
-    const LONGEST: Duration = Duration::from_secs(5);
+    const MAX_PAUSE: Duration = Duration::from_secs(5);
 
     pub(super) async fn wait(&mut self) {
         tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Self::LONGEST);
+        self.0 = (self.0 * 2).min(Self::MAX_PAUSE);
     }
 }

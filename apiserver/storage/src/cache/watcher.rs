@@ -19,7 +19,7 @@ use crate::work_meter::PollBudget;
 
 /// For at most this many revisions, reading the changes is cheaper than reading the marks of the group, which takes a
 /// lock that its members share.
-const FEW: u64 = 16;
+const FEW_REVISIONS: u64 = 16;
 
 /// A watcher that continues in the ring after the revision up to which it has sent everything.
 pub(super) struct Cursor {
@@ -113,7 +113,7 @@ impl Cursor {
             return Rest::None;
         }
         let newest = state.snapshot.revision;
-        if self.sent_upto < state.floor() || newest.0.saturating_sub(self.sent_upto.0) > FEW {
+        if self.sent_upto < state.floor() || newest.0.saturating_sub(self.sent_upto.0) > FEW_REVISIONS {
             self.sent_upto = self.sent_upto.max(self.unconcerned_upto(&state));
         }
         if self.sent_upto < state.floor() {

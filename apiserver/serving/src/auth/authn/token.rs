@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(10);
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
 /// Maximum bytes of a token. A longer one is refused without a review.
-const LONGEST: usize = 32 << 10;
+const MAX_TOKEN_BYTES: usize = 32 << 10;
 
 /// Asks the host whose token it is.
 pub struct TokenReviewer {
@@ -86,7 +86,7 @@ impl TokenReviewer {
     /// The token's user, `None` if the host knows of none; 401 if the host cannot be asked, 429 as for
     /// [`review`](Self::review).
     pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Ok(None);
         }
         let key = key_of(token);

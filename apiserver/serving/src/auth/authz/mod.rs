@@ -24,7 +24,7 @@ use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// How long an answer is remembered.
 pub const REMEMBER: Duration = Duration::from_secs(10);
-const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
+const DECISION_LIMITS: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
 /// Longer questions are not remembered: their length is the caller's choice
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
 const MEMORABLE: usize = 10_000;
@@ -62,7 +62,7 @@ impl Authorizer {
     /// Asks through `client`, which needs `create` on `subjectaccessreviews` (ClusterRole system:auth-delegator), with a
     /// permit of `limiter`.
     pub fn new(client: Client, limiter: Arc<ReviewLimiter>) -> Self {
-        Self::remembering(ROOM, client, limiter)
+        Self::remembering(DECISION_LIMITS, client, limiter)
     }
 
     fn remembering(room: CacheLimits, client: Client, limiter: Arc<ReviewLimiter>) -> Self {

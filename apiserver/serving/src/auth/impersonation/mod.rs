@@ -20,7 +20,7 @@ use mode::ImpersonationCheck;
 pub use mode::ImpersonationMode;
 
 /// Maximum groups and values of extras in one request. Kubernetes limits only the size of the headers.
-const MOST: usize = 128;
+const MAX_GROUPS_AND_EXTRAS: usize = 128;
 /// Callers whose mode is remembered.
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
@@ -125,10 +125,12 @@ impl Impersonation {
 /// Refuses a user with too many groups and values of extras: each of them is a review.
 fn check_number(wanted: &User) -> Result<(), ApiError> {
     let number = wanted.groups.len() + wanted.extra.values().map(Vec::len).sum::<usize>();
-    if number <= MOST {
+    if number <= MAX_GROUPS_AND_EXTRAS {
         return Ok(());
     }
-    let why = format!("a request can impersonate at most {MOST} groups and values of extras, not {number}");
+    let why = format!(
+        "a request can impersonate at most {MAX_GROUPS_AND_EXTRAS} groups and values of extras, not {number}"
+    );
     Err(ApiError::bad_request(why))
 }
 
