@@ -5,7 +5,7 @@
 //!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
 //!   handshakes        the order of TLS handshakes
 //!   unfinished_heads  requests whose head has begun and not ended
-//!   serve_http          HTTP on one connection (deferred, write_coalescing: when it reads and writes)
+//!   serve_http        HTTP on one connection (deferred, write_coalescing: when it reads and writes)
 //! ```
 
 mod connections;

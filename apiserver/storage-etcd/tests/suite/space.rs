@@ -34,7 +34,7 @@ fn start_with_quota(bytes: u64) -> Etcd {
 }
 
 /// Returns a backend that keeps no history, and the task that compacts it.
-async fn relieved(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
+async fn compacting(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
     let none = Duration::ZERO;
     let retention = Retention { half: none, three_quarters: none, full: none };
     let config = EtcdConfig { retention, ..etcd.config("/suite") };
@@ -48,7 +48,7 @@ async fn relieved(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
 async fn history_is_given_up_before_etcd_is_full() {
     let quota = 48 << 20;
     let etcd = start_with_quota(quota);
-    let (store, _relief) = relieved(&etcd).await;
+    let (store, _compactor) = compacting(&etcd).await;
     let first = put(&store, "/a", None, Priority::Ordinary).await.unwrap();
     let mut at = first;
     for _ in 0..3 * quota / OBJECT as u64 {
@@ -81,7 +81,7 @@ async fn an_etcd_without_space_is_compacted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ordinary_creates_leave_the_last_part_of_etcd_to_others() {
     let etcd = start_with_quota(64 << 20);
-    let (store, _relief) = relieved(&etcd).await;
+    let (store, _compactor) = compacting(&etcd).await;
     let status = put(&store, "/status", None, Priority::Ordinary).await.unwrap();
     let mut made = 0;
     let error = loop {

@@ -86,7 +86,7 @@ impl<V> Drop for Flight<V> {
 }
 
 impl<V: Clone> Awaited<V> {
-    /// The answer, once the review has finish; `None` if it has none.
+    /// The answer, once the review has finished; `None` if it has none.
     pub(super) async fn answer(mut self) -> Option<V> {
         let outcome = self.0.wait_for(Option::is_some).await.ok()?;
         outcome.clone().flatten()
