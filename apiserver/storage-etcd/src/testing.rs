@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::{EtcdBackend, EtcdConfig};
 
 /// A running etcd; it is killed when dropped.
-pub struct Etcd {
+pub struct TestEtcd {
     process: Child,
     client: u16,
     peer: u16,
@@ -36,7 +36,7 @@ fn ports() -> (u16, u16) {
     (one.local_addr().unwrap().port(), other.local_addr().unwrap().port())
 }
 
-impl Etcd {
+impl TestEtcd {
     pub fn start() -> Self {
         Self::start_with("http", &[])
     }
@@ -91,7 +91,7 @@ impl Etcd {
     }
 }
 
-impl Drop for Etcd {
+impl Drop for TestEtcd {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -13,7 +13,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tokio_util::task::AbortOnDropHandle;
 
-use drydock_storage_etcd::testing::Etcd;
+use drydock_storage_etcd::testing::TestEtcd;
 
 const OBJECT: usize = 64 << 10;
 
@@ -29,12 +29,12 @@ async fn put(
 }
 
 /// Starts an etcd whose quota is `bytes`.
-fn start_with_quota(bytes: u64) -> Etcd {
-    Etcd::start_with("http", &[&format!("--quota-backend-bytes={bytes}")])
+fn start_with_quota(bytes: u64) -> TestEtcd {
+    TestEtcd::start_with("http", &[&format!("--quota-backend-bytes={bytes}")])
 }
 
 /// Returns a backend that keeps no history, and the task that compacts it.
-async fn compacting(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
+async fn compacting(etcd: &TestEtcd) -> (Store, AbortOnDropHandle<()>) {
     let none = Duration::ZERO;
     let retention = Retention { half: none, three_quarters: none, full: none };
     let config = EtcdConfig { retention, ..etcd.config("/suite") };
