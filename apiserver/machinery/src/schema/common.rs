@@ -220,12 +220,8 @@ mod tests {
 
     #[test]
     fn field_names_and_numbers_are_unique_in_a_struct() {
-        let schemas = [
-            meta_schema(),
-            condition_schema(),
-            label_selector_schema(""),
-            node_selector_schema(""),
-        ];
+        let schemas =
+            [meta_schema(), condition_schema(), label_selector_schema(""), node_selector_schema("")];
         schemas.iter().for_each(check);
     }
 

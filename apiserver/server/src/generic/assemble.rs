@@ -9,8 +9,8 @@ use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
-use super::{Mux, Server};
 use super::run::Shutdown;
+use super::{Mux, Server};
 use crate::api_group::ApiGroup;
 use crate::chain::Chain;
 use crate::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
