@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drydock_machinery::Object;
 use drydock_machinery::kind::Names;
 use drydock_server::admission::AdmissionAttributes;
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
 use serde_json::{Map, Value, json};

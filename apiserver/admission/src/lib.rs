@@ -18,7 +18,7 @@ mod input;
 mod matching;
 mod metrics;
 mod namespaces;
-pub mod policy;
+mod policy;
 mod reflectors;
 #[cfg(test)]
 mod testing;

@@ -12,7 +12,7 @@ use drydock_machinery::schema::{Schema, Shape};
 use drydock_server::admission::{AdmissionAttributes, AdmissionOperation, RequestOptions};
 use drydock_server::audit::AuditContext;
 use drydock_server::request::warnings::Warnings;
-use drydock_serving::auth::authn::{Caller, Origin};
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::query::Query;
 use drydock_serving::request::user::User;
 use serde_json::{Value, json};

@@ -16,6 +16,7 @@ mod cells;
 mod decode;
 
 pub use decode::decode;
+pub use drydock_machinery::FENCING_TOKEN_HEADER;
 pub use drydock_machinery::object::json_len;
 
 /// API group of both kinds.

@@ -1,9 +1,10 @@
 //! The command line that our programs share: flags, the file that may contain them, values in Kubernetes' formats,
 //! errors in one line, logs.
 
-pub mod config_file;
-pub mod failure;
+mod config_file;
+mod failure;
 pub mod logs;
+#[cfg(any(test, feature = "test-util"))]
 pub mod manual;
 pub mod read;
 

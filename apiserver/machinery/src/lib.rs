@@ -32,3 +32,7 @@ pub mod time;
 
 pub use error::ApiError;
 pub use object::Object;
+
+/// Header of a write with its fencing token, a number that grows with each term of the writer's lease. Tokens belong to
+/// the user that writes: no user can make another one's outdated.
+pub const FENCING_TOKEN_HEADER: &str = "drydock-lease-epoch";

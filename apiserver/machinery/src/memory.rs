@@ -11,7 +11,7 @@ const PER_BYTE: usize = 24;
 /// Bytes of memory granted for the shortest body.
 const LEAST: usize = 1 << 20;
 /// Bytes of memory granted for the result of a patch: as much as for the longest body.
-const MOST: usize = LEAST + PER_BYTE * (3 << 20);
+const PATCH_RESULT_BYTES: usize = LEAST + PER_BYTE * (3 << 20);
 
 /// Bytes of an item in a list; lists double their capacity when they grow.
 const ITEM: usize = 2 * size_of::<Value>();
@@ -36,7 +36,7 @@ impl DecodeMemory {
 
     /// The memory for the result of a patch.
     pub(crate) fn of_patched() -> Self {
-        Self::of(MOST)
+        Self::of(PATCH_RESULT_BYTES)
     }
 
     fn of(limit: usize) -> Self {

@@ -89,17 +89,6 @@ pub fn partial_object_metadata(object: &Object, api_version: &str) -> Value {
     })
 }
 
-/// Returns a PartialObjectMetadataList of these objects.
-pub fn partial_object_metadata_list<'o>(
-    objects: impl IntoIterator<Item = &'o Object>,
-    meta: Map<String, Value>,
-    api_version: &str,
-) -> Value {
-    let items: Vec<_> =
-        objects.into_iter().map(|object| partial_object_metadata(object, api_version)).collect();
-    json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": items})
-}
-
 /// Returns one row.
 pub fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value {
     let carried = match options.include {

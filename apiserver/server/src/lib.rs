@@ -24,11 +24,11 @@ pub mod grpc;
 
 pub mod api_group;
 pub mod handlers;
-pub mod watch;
+mod watch;
 
 pub mod admission;
 pub mod audit;
-pub mod wire;
+mod wire;
 
 pub mod flow_control;
 pub mod metrics;

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use drydock_serving::auth::authn::{Caller, Origin, TokenReviewer};
+use drydock_serving::auth::authn::TokenReviewer;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::auth::review::ReviewLimiter;
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::user::User;
 use futures::FutureExt;
 use futures::future::join_all;

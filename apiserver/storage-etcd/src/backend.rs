@@ -14,12 +14,11 @@ use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::{Connector, EtcdConfig};
-use crate::keys::Prefix;
+use crate::keys::{Prefix, RevisionOffset};
 use crate::members::Members;
 use crate::requests::PrefixRequests;
-use crate::revision_offset::{self, RevisionOffset};
 use crate::write_permission::WritePermission;
-use crate::{compactor, watch};
+use crate::{compactor, prefix_claim, record_watch, watch};
 
 /// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
 /// their events: etcd issue 15220).
@@ -42,10 +41,10 @@ impl EtcdBackend {
     /// prefix forbids it.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
         let (members, requests) = connect_prefix(config, RevisionOffset::default()).await?;
-        let claimed = revision_offset::claim(&requests).await;
+        let claimed = prefix_claim::claim(&requests).await;
         let (revision_offset, record) = claimed.map_err(|error| with_prefix(&config.prefix, error))?;
         let permission = WritePermission::new(revision_offset, RevisionOffset::default().signed(record));
-        let followed = permission.follow(&members, &config.prefix);
+        let followed = record_watch::follow(&permission, &members, &config.prefix);
         Self::at(config, members, revision_offset, Some((permission, followed))).await
     }
 
@@ -61,7 +60,7 @@ impl EtcdBackend {
             requests = requests.with_permission(permission.clone());
         }
         requests.current_revision().await?;
-        let keeping = members.contact().clone().probe(members.clone(), prefix.key("revision"));
+        let keeping = members.clone().probe(prefix.key("revision"));
         let _keeping = AbortOnDropHandle::new(tokio::spawn(keeping));
         Ok(Self { requests, members, prefix, progress: Default::default(), permission, _keeping })
     }
@@ -83,7 +82,7 @@ impl StorageLocation for EtcdConfig {
 /// Returns the first new revision.
 pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
     let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
-    revision_offset::reclaim(&requests, &config.prefix, bump).await
+    prefix_claim::reclaim(&requests, &config.prefix, bump).await
 }
 
 /// Connects to a prefix with this revision offset.
@@ -155,8 +154,8 @@ impl Backend for EtcdBackend {
         }
     }
 
-    async fn relieve(&self) {
-        self.requests.space.run(&self.requests).await;
+    async fn compact_early(&self) {
+        compactor::compact_early(&self.requests).await;
     }
 
     async fn compaction_turn(&self, last: CompactionTurn) -> Result<CompactionTurn> {

@@ -10,7 +10,10 @@
 //! there that protocol would never compact again, and never free space. So the key is written last here. Two replicas
 //! whose turns overlap may both compact, each to a revision that is one interval old for itself and so for the other.
 
+use std::time::Duration;
+
 use drydock_storage::backend::{BackendError, CompactionTurn, Result, Revision};
+use drydock_storage::retention::RevisionSample;
 use etcd_client::proto::{PbKeyValue, PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
@@ -18,6 +21,8 @@ use crate::requests::PrefixRequests;
 
 /// The key that Kubernetes uses. It is outside any prefix, because compaction affects the whole etcd.
 const KEY: &str = "compact_rev_key";
+/// The pause between two requests for the size.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes one turn. Returns what the next turn needs.
 pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Result<CompactionTurn> {
@@ -39,6 +44,39 @@ pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Res
         // etcd has no space, so no other replica can write the key either.
         Err(BackendError::NoSpace(_)) => Ok(CompactionTurn { time, revision }),
         Err(error) => Err(error),
+    }
+}
+
+/// Requests the size of the store when it is due, and compacts between turns if space is short. Never returns.
+pub(super) async fn compact_early(requests: &PrefixRequests) {
+    let space = &requests.space;
+    loop {
+        match requests.members().size().await {
+            Ok(size) => space.set_size(size),
+            Err(error) => tracing::debug!(%error, "etcd does not tell its size"),
+        }
+        let is_compacted = match space.due() {
+            Some(sample) => compact_for_space(requests, sample).await,
+            None => false,
+        };
+        tokio::time::sleep(PAUSE).await;
+        if !is_compacted {
+            space.until_due().await;
+        }
+    }
+}
+
+/// Returns whether history was discarded.
+async fn compact_for_space(requests: &PrefixRequests, sample: RevisionSample) -> bool {
+    match requests.compact(sample.revision).await {
+        Ok(()) | Err(BackendError::Compacted { .. }) => {
+            requests.space.compacted(sample);
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, "history is not given up yet, though etcd runs short of space");
+            false
+        }
     }
 }
 

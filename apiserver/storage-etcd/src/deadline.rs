@@ -10,20 +10,17 @@ use std::time::Duration;
 use drydock_storage::backend::{BackendError, Result};
 use etcd_client::proto::PbTxnResponse;
 use etcd_client::{GetOptions, GetResponse, Txn};
+use tokio::time::Instant;
 
 use crate::error::{is_not_carried_out, translate};
 use crate::hedge::HedgedRead;
-use crate::members::{MemberChoice, Members};
+use crate::members::{MemberChoice, Members, PAUSE, SILENCE, longer};
 use crate::space::DatabaseSize;
 
 /// How long a caller waits for an answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long one of several members may be silent before another is asked.
-pub(super) const SILENCE: Duration = Duration::from_secs(2);
-/// The first pause before a retry; it doubles up to the longest.
-pub(super) const PAUSE: Duration = Duration::from_millis(20);
-/// The longest pause: an election takes about a second.
-const LONGEST_PAUSE: Duration = Duration::from_millis(300);
+/// The pause after a probe that failed.
+const PROBE_RETRY: Duration = Duration::from_secs(1);
 
 impl Members {
     /// Reads a key or a range. Retries, on as many members as needed, up to the deadline.
@@ -36,6 +33,21 @@ impl Members {
     /// Makes the cheapest request that needs the quorum: it counts one key.
     pub async fn revision(&self, key: String) -> Result<GetResponse> {
         self.read(key, GetOptions::new().with_count_only()).await
+    }
+
+    /// Sends a probe read whenever no answer has arrived for a while, so that [`QuorumContact`](crate::quorum_contact)
+    /// notices a failure. Never returns.
+    pub async fn probe(self, key: String) {
+        loop {
+            let due = self.contact().probe_due();
+            if due > Instant::now() {
+                tokio::time::sleep_until(due).await;
+                continue;
+            }
+            if self.revision(key.clone()).await.is_err() {
+                tokio::time::sleep(PROBE_RETRY).await;
+            }
+        }
     }
 
     /// Runs one transaction. Retries only if it was certainly not carried out.
@@ -116,9 +128,4 @@ impl Members {
 async fn wait(pause: &mut Duration) {
     tokio::time::sleep(*pause).await;
     *pause = longer(*pause);
-}
-
-/// Returns the pause after `pause`.
-pub(super) fn longer(pause: Duration) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE)
 }

@@ -12,9 +12,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use crate::deadline::{PAUSE, SILENCE, longer};
 use crate::error::translate;
-use crate::members::{MemberChoice, Members};
+use crate::members::{MemberChoice, Members, PAUSE, SILENCE, longer};
 
 /// A member's answer, with the choice of this member.
 type PendingAnswer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;

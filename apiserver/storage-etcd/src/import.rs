@@ -9,8 +9,9 @@ use tokio::task::JoinSet;
 
 use crate::backend::connect_prefix;
 use crate::config::EtcdConfig;
+use crate::keys::RevisionOffset;
+use crate::prefix_claim::{self, FillStarted};
 use crate::requests::PrefixRequests;
-use crate::revision_offset::{self, FillStarted, RevisionOffset};
 
 /// Writes in flight at a time.
 const MAX_IN_FLIGHT: usize = 32;
@@ -27,7 +28,7 @@ impl PrefixImport {
     /// Begins to fill a prefix. All its revisions will be above `above`. Fails if the prefix is in use, or was.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
         let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
-        let FillStarted { guard, resumed } = revision_offset::begin(&requests, &config.prefix).await?;
+        let FillStarted { guard, resumed } = prefix_claim::begin(&requests, &config.prefix).await?;
         let offset = (above.0 + 1).saturating_sub(guard.revision.0);
         let import = Self { requests, guard, offset };
         if resumed {
@@ -44,7 +45,7 @@ impl PrefixImport {
     /// Returns the first revision of the prefix if this attempt has filled it completely; `None` if it has not.
     pub async fn completed(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
         let (_, requests) = connect_prefix(config, RevisionOffset::default()).await?;
-        revision_offset::filled(&requests, attempt).await
+        prefix_claim::filled(&requests, attempt).await
     }
 
     /// Writes pairs, which must be in key order, each at a new revision, and reads them back. Fails if etcd holds
@@ -65,7 +66,7 @@ impl PrefixImport {
     pub async fn finish(self) -> Result<Revision> {
         let newest = self.requests.current_revision().await?;
         let floor = Revision(newest.0 + 1 + self.offset);
-        revision_offset::finish(&self.requests, &self.guard, RevisionOffset { offset: self.offset, floor })
+        prefix_claim::finish(&self.requests, &self.guard, RevisionOffset { offset: self.offset, floor })
             .await?;
         Ok(floor)
     }
@@ -119,6 +120,6 @@ fn joined(ended: Option<Result<Result<WriteOutcome>, tokio::task::JoinError>>) -
     let stopped = |error: tokio::task::JoinError| BackendError::Unavailable(error.to_string());
     match ended.transpose().map_err(stopped)?.transpose()? {
         None | Some(WriteOutcome::Committed(_)) => Ok(()),
-        Some(WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed) => Err(revision_offset::taken()),
+        Some(WriteOutcome::Conflict(..) | WriteOutcome::GuardFailed) => Err(prefix_claim::taken()),
     }
 }

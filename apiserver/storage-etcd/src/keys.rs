@@ -4,11 +4,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use drydock_storage::backend::{BackendError, KeyValue, Result, prefix_range};
+use drydock_storage::backend::{BackendError, KeyValue, Result, Revision, prefix_range};
 use drydock_storage::values;
 use etcd_client::proto::PbKeyValue;
-
-use crate::revision_offset::RevisionOffset;
 
 /// The prefix of every key, and the revision offset.
 #[derive(Clone, Debug)]
@@ -58,5 +56,55 @@ impl Prefix {
             create_revision: self.revision_offset.revision(pair.create_revision),
             mod_revision: self.revision_offset.revision(pair.mod_revision),
         })
+    }
+}
+
+/// How etcd's revisions map to those of a prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RevisionOffset {
+    /// Added to etcd's revisions.
+    pub offset: u64,
+    /// The oldest revision that can be read, and the oldest whose event a watch delivers.
+    pub floor: Revision,
+}
+
+impl RevisionOffset {
+    /// Converts one of etcd's revisions, which are signed and never negative.
+    pub fn revision(&self, number: i64) -> Revision {
+        Revision(number.max(0).unsigned_abs() + self.offset)
+    }
+
+    /// Converts a revision to etcd's. A revision beyond etcd's range becomes the highest one, which is as much in the
+    /// future; a revision below the offset becomes -1, which is none of etcd's.
+    pub fn signed(&self, revision: Revision) -> i64 {
+        match revision.0.checked_sub(self.offset) {
+            Some(number) => i64::try_from(number).unwrap_or(i64::MAX),
+            None => -1,
+        }
+    }
+
+    /// Converts a revision for a comparison with that of a key. 0 becomes -1: to etcd, 0 is the revision of a key
+    /// that does not exist.
+    pub fn compared(&self, revision: Revision) -> i64 {
+        match self.signed(revision) {
+            0 => -1,
+            number => number,
+        }
+    }
+
+    /// Fails for a read below the floor.
+    pub fn check(&self, at: Revision) -> Result<()> {
+        match at < self.floor {
+            true => Err(BackendError::Compacted { requested: at, oldest: self.floor }),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails for a watch whose first event may be below the floor.
+    pub fn check_start(&self, after: Revision) -> Result<()> {
+        match after.0.saturating_add(1) < self.floor.0 {
+            true => Err(BackendError::Compacted { requested: after, oldest: self.floor }),
+            false => Ok(()),
+        }
     }
 }

@@ -37,9 +37,13 @@ mod space;
 // The record of a prefix, and moves of its objects.
 mod import;
 mod move_source;
+mod prefix_claim;
 mod record;
-mod revision_offset;
+mod record_watch;
 mod write_permission;
+
+#[cfg(feature = "test-util")]
+pub mod testing;
 
 pub use backend::{EtcdBackend, reclaim};
 pub use config::EtcdConfig;

@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_storage::backend::Result;
 use etcd_client::{Client, KvClient, WatchClient};
@@ -13,6 +14,13 @@ use tokio::sync::watch;
 
 use crate::config::Connector;
 use crate::quorum_contact::QuorumContact;
+
+/// How long one of several members may be silent before another is asked.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
+/// The first pause before a retry; it doubles up to the longest.
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
+/// The longest pause: an election takes about a second.
+const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 
 /// The clients of all members; clones share which member is in use.
 #[derive(Clone)]
@@ -106,4 +114,9 @@ impl Members {
             false => {}
         }
     }
+}
+
+/// Returns the pause after `pause`.
+pub(super) fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE)
 }

@@ -4,9 +4,9 @@ use drydock_storage::backend::{KeyValue, Result, Revision};
 
 use crate::backend::{EtcdBackend, connect_prefix, with_prefix};
 use crate::config::EtcdConfig;
-use crate::record;
+use crate::keys::RevisionOffset;
 use crate::requests::PrefixRequests;
-use crate::revision_offset::{self, RevisionOffset};
+use crate::{prefix_claim, record};
 
 /// Reads a prefix, and marks it so that servers do not write to it.
 pub struct MoveSource {
@@ -27,7 +27,7 @@ impl MoveSource {
     /// Reads the record of a prefix; writes nothing. A prefix that is marked already is one whose move was aborted.
     pub async fn inspect(config: &EtcdConfig) -> Result<Self> {
         let (members, record_requests) = connect_prefix(config, RevisionOffset::default()).await?;
-        let existing = revision_offset::existing(&record_requests).await;
+        let existing = prefix_claim::existing(&record_requests).await;
         let (revision_offset, record) = existing.map_err(|error| with_prefix(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, revision_offset, None).await?;
         Ok(Self { backend, record_requests, record })
@@ -47,7 +47,7 @@ impl MoveSource {
     /// Marks the prefix: from then on no server writes to it.
     pub async fn close(&self, place: &str) -> Result<MoveMark> {
         let record =
-            revision_offset::mark(&self.record_requests, self.record.as_ref(), ("moving", place)).await?;
+            prefix_claim::mark(&self.record_requests, self.record.as_ref(), ("moving", place)).await?;
         Ok(self.move_mark(record))
     }
 
@@ -73,20 +73,20 @@ impl MoveMark {
 
     /// Fails if the mark has been changed since.
     pub async fn check_unchanged(&self) -> Result<()> {
-        let (present, _) = self.record_requests.get(revision_offset::KEY, None).await?;
+        let (present, _) = self.record_requests.get(record::KEY, None).await?;
         match present.is_some_and(|pair| pair.mod_revision == self.record.mod_revision) {
             true => Ok(()),
-            false => Err(revision_offset::taken()),
+            false => Err(prefix_claim::taken()),
         }
     }
 
     /// Records that all objects are at `place`.
     pub async fn done(self, place: &str) -> Result<()> {
-        revision_offset::mark(&self.record_requests, Some(&self.record), ("moved", place)).await.map(drop)
+        prefix_claim::mark(&self.record_requests, Some(&self.record), ("moved", place)).await.map(drop)
     }
 
     /// Removes the mark: the objects stay, and servers write again.
     pub async fn undo(self) -> Result<()> {
-        revision_offset::unmark(&self.record_requests, &self.record).await
+        prefix_claim::unmark(&self.record_requests, &self.record).await
     }
 }

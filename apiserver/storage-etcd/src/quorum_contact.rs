@@ -11,15 +11,11 @@ use drydock_storage::backend::{BackendError, Result};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::members::Members;
-
 /// After this long without a linearizable answer, reads should be sent to another replica.
 const UNREADY_AFTER: Duration = Duration::from_secs(10);
 /// After this long without an answer, a probe read is sent. The rest of the time until
 /// [`UNREADY_AFTER`] is for its answer.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
-/// The pause after a probe that failed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is known of etcd's answers; clones share it.
 #[derive(Clone)]
@@ -109,17 +105,8 @@ impl QuorumContact {
         !std::mem::replace(&mut self.0.lock().switched, true)
     }
 
-    /// Sends a probe read whenever no answer has arrived for a while. Never returns.
-    pub async fn probe(self, members: Members, key: String) {
-        loop {
-            let quiet = self.0.lock().answered + PROBE_AFTER;
-            if quiet > Instant::now() {
-                tokio::time::sleep_until(quiet).await;
-                continue;
-            }
-            if members.revision(key.clone()).await.is_err() {
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+    /// When a probe read is due, unless an answer arrives before.
+    pub fn probe_due(&self) -> Instant {
+        self.0.lock().answered + PROBE_AFTER
     }
 }

@@ -1,10 +1,28 @@
-//! Reads the record of a prefix ([`crate::revision_offset`] has its forms) and decides whether a server may use the
-//! prefix.
+//! The record of a prefix: its forms, and whether a server may use the prefix.
+//!
+//! Objects that were moved from another store must continue with revisions above those which that store gave out.
+//! etcd's revision cannot be set, and to raise it with as many writes would take hours and fill etcd. So a prefix has
+//! an offset, which is added to etcd's revisions, and a floor, the oldest revision that can be read. Both are in a
+//! record, a key under the prefix that is written once, before any server uses the prefix. The record is written
+//! again when the objects are moved away, which ends the writes of running servers ([`crate::write_permission`]).
+//!
+//! ```text
+//!   PREFIX/origin    {"offset":0,"floor":0}    written by the first server that started: etcd's own revisions
+//!                    {"filling":true}          objects are being moved to the prefix; no server may start
+//!                    {"offset":N,"floor":N,"filled":N}    attempt N has moved all objects to the prefix
+//!                    {"moving":"...","was":{"offset":N,"floor":N}}   objects are being moved elsewhere; no server may
+//!                                              write or start
+//!                    {"moved":"...","was":{"offset":N,"floor":N}}    all objects were moved elsewhere; likewise
+//! ```
 
 use drydock_storage::backend::{BackendError, KeyValue, Result, Revision};
 use serde_json::{Value, json};
 
-use crate::revision_offset::{KEY, RevisionOffset};
+use crate::keys::RevisionOffset;
+
+/// The key of the record, below the prefix. The keys of [`drydock_storage::backend::Backend`] begin with a slash; this one does
+/// not.
+pub(super) const KEY: &str = "origin";
 
 /// Whether the record marks a move that is not complete.
 pub(super) fn is_moving(record: &KeyValue) -> bool {

@@ -10,9 +10,8 @@ use etcd_client::proto::PbResponseHeader;
 use etcd_client::{GetOptions, GetResponse};
 
 use crate::error::with_revision;
-use crate::keys::Prefix;
+use crate::keys::{Prefix, RevisionOffset};
 use crate::members::Members;
-use crate::revision_offset::RevisionOffset;
 use crate::space::Space;
 use crate::write_permission::WritePermission;
 

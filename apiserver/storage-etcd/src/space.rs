@@ -1,4 +1,5 @@
-//! Tracks how much of etcd's space is used, and compacts earlier when it runs short.
+//! Tracks how much of etcd's space is used, and when history has to be discarded because it runs short
+//! ([`crate::compactor`] does that).
 //!
 //! An etcd whose file has grown to its quota refuses every write but deletes until somebody defragments it and
 //! disarms its alarm (etcd.io: operations guide, space quota). Compaction frees space within the file but never makes
@@ -6,14 +7,12 @@
 //! server asks for it each time it has written a 64th of the quota.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use drydock_storage::backend::{BackendError, CompareAndSwap, Priority, Result, Revision};
 use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes, history_budget};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-
-use crate::requests::PrefixRequests;
 
 /// The quota of an etcd before 3.6, which does not report it (etcd: server/storage/quota.go, DefaultQuotaBytes).
 const USUAL_QUOTA: u64 = 2 << 30;
@@ -23,8 +22,6 @@ const SIZE_REQUEST_STEP: u64 = 64;
 const RESERVE: u64 = 8;
 /// A value up to this size is a fencing token and no object.
 const MAX_TOKEN: usize = 128;
-/// The pause between two requests for the size.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known of the space; clones share it.
 #[derive(Clone)]
@@ -118,44 +115,25 @@ impl Space {
         history_budget(used, quota)
     }
 
-    /// Requests the size when it is due, and compacts earlier if space is short. Never returns.
-    pub async fn run(&self, requests: &PrefixRequests) {
-        loop {
-            match requests.members().size().await {
-                Ok(size) => self.state.lock().size = size,
-                Err(error) => tracing::debug!(%error, "etcd does not tell its size"),
-            }
-            let gave_up = self.give_up(requests).await;
-            tokio::time::sleep(PAUSE).await;
-            if !gave_up {
-                self.until_due().await;
-            }
-        }
+    /// Records the size that a member reports.
+    pub fn set_size(&self, size: DatabaseSize) {
+        self.state.lock().size = size;
     }
 
-    /// Compacts if it is due. Returns whether history was discarded.
-    async fn give_up(&self, requests: &PrefixRequests) -> bool {
-        let Some(sample) = self.due() else { return false };
-        match requests.compact(sample.revision).await {
-            Ok(()) | Err(BackendError::Compacted { .. }) => {
-                self.state.lock().revision_times.forgot(sample);
-                true
-            }
-            Err(error) => {
-                tracing::warn!(%error, "history is not given up yet, though etcd runs short of space");
-                false
-            }
-        }
+    /// Records that the history up to `sample` was discarded.
+    pub fn compacted(&self, sample: RevisionSample) {
+        self.state.lock().revision_times.forgot(sample);
     }
 
-    fn due(&self) -> Option<RevisionSample> {
+    /// Returns up to where history has to be discarded now, because space is short.
+    pub fn due(&self) -> Option<RevisionSample> {
         let state = self.state.lock();
         let demand = self.retention.demand(state.size.used, state.size.quota)?;
         state.revision_times.due(Instant::now(), demand)
     }
 
     /// Waits until a compaction is due or the size should be requested.
-    async fn until_due(&self) {
+    pub async fn until_due(&self) {
         let next = {
             let state = self.state.lock();
             let demand = self.retention.demand(state.size.used, state.size.quota);

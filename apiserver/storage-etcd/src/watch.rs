@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::error::translate;
-use crate::keys::Prefix;
+use crate::keys::{Prefix, RevisionOffset};
 use crate::members::{MemberChoice, Members};
-use crate::revision_offset::{self, RevisionOffset};
+use crate::record;
 use crate::stream_liveness::StreamLiveness;
 use crate::watch_state::WatchState;
 
@@ -90,7 +90,7 @@ impl EtcdWatch {
         after: Revision,
         progress: watch::Receiver<u64>,
     ) -> Self {
-        let key = prefix.key(revision_offset::KEY);
+        let key = prefix.key(record::KEY);
         let range = Some((key.clone(), key + "\0"));
         Self::of_range(members, prefix, range, after, progress)
     }

@@ -4,9 +4,8 @@ use drydock_storage::backend::{BackendError, Result, Revision, WatchItem};
 use etcd_client::proto::PbWatchResponse;
 
 use crate::assemble::Assembler;
-use crate::keys::Prefix;
+use crate::keys::{Prefix, RevisionOffset};
 use crate::requests::header;
-use crate::revision_offset::RevisionOffset;
 use crate::stream_liveness::{self, StreamLiveness};
 
 /// The state of one watch.

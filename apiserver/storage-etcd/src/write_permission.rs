@@ -2,25 +2,16 @@
 //! server knows.
 //!
 //! A move of the objects changes that record first. Every write depends on the record, so no write is made that the
-//! move would leave behind. Every server also watches the record, so that it reports why it accepts no writes before
-//! a client writes.
+//! move would leave behind. Every server also watches the record ([`crate::record_watch`]), so that it reports why it
+//! accepts no writes before a client writes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use drydock_storage::backend::{BackendError, Result, Revision, WatchItem};
+use drydock_storage::backend::{BackendError, Result};
 use parking_lot::Mutex;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::keys::Prefix;
-use crate::members::Members;
+use crate::keys::RevisionOffset;
 use crate::record;
-use crate::requests::PrefixRequests;
-use crate::revision_offset::{self, RevisionOffset};
-use crate::watch::EtcdWatch;
-
-/// The pause before the record is read again after a read or a watch of it has failed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is known of the record; clones share it.
 #[derive(Clone)]
@@ -75,52 +66,4 @@ impl WritePermission {
         }
         state.closed = closed;
     }
-
-    /// Watches the record until the returned guard is dropped.
-    pub fn follow(&self, members: &Members, prefix: &str) -> DropGuard {
-        let stop = CancellationToken::new();
-        // These revisions are etcd's own.
-        let prefix = Prefix::new(prefix, RevisionOffset::default());
-        let (permission, members, stopped) = (self.clone(), members.clone(), stop.clone());
-        tokio::spawn(async move {
-            stopped.run_until_cancelled(permission.listen(members, prefix)).await;
-        });
-        stop.drop_guard()
-    }
-
-    async fn listen(self, members: Members, prefix: Prefix) {
-        let requests = PrefixRequests::new(members.clone(), prefix.clone());
-        // No caller requests progress of this watch.
-        let progress = tokio::sync::watch::Sender::new(0);
-        loop {
-            match requests.get(revision_offset::KEY, None).await {
-                Ok((pair, at)) => {
-                    self.learn(pair.as_ref().map(|pair| (raw(pair.mod_revision), &*pair.value)));
-                    let watch =
-                        EtcdWatch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
-                    self.receive(watch).await;
-                }
-                Err(error) => tracing::debug!(%error, "the record of the prefix cannot be read"),
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    /// Receives events until the watch ends.
-    async fn receive(&self, watch: EtcdWatch) {
-        let mut items = watch.start();
-        while let Some(item) = items.recv().await {
-            match item {
-                WatchItem::Events(events) => events.iter().for_each(|event| {
-                    self.learn(event.value.as_ref().map(|value| (raw(event.revision), &**value)));
-                }),
-                WatchItem::Progress(_) => {}
-                WatchItem::Failed(error) => tracing::debug!(%error, "the record of the prefix is read again"),
-            }
-        }
-    }
-}
-
-fn raw(revision: Revision) -> i64 {
-    RevisionOffset::default().signed(revision)
 }

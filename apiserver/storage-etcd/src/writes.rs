@@ -4,8 +4,8 @@ use drydock_storage::backend::{BackendError, CompareAndSwap, Result, WriteOutcom
 use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 
+use crate::record;
 use crate::requests::PrefixRequests;
-use crate::revision_offset;
 use crate::write_permission::WritePermission;
 
 /// How often a write is tried with a newer record of the prefix.
@@ -54,7 +54,7 @@ impl PrefixRequests {
         };
         let expected = (key, write.expected.map_or(0, |at| revision_offset.compared(at)));
         let record = self.permission.as_ref().map(WritePermission::record).transpose()?;
-        let record = record.map(|revision| (self.prefix.key(revision_offset::KEY), revision));
+        let record = record.map(|revision| (self.prefix.key(record::KEY), revision));
         let guard = write.guard.as_ref();
         let guard =
             guard.map(|guard| (self.prefix.key(&guard.key), revision_offset.compared(guard.revision)));

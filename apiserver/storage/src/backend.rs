@@ -260,7 +260,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Compacts earlier than the interval when space is short. Runs until it is dropped; a backend that compacts by
     /// itself only waits.
-    async fn relieve(&self) {
+    async fn compact_early(&self) {
         std::future::pending().await
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::cache::KeyRange;
 use crate::pinned::{Pinned, StateAge, json_bytes};
 use crate::stored::Stored;
 
@@ -19,13 +18,19 @@ pub struct Items {
 enum ItemsSource {
     /// The objects, and the bytes of their JSON.
     Held(Arc<[Arc<Stored>]>, usize),
-    Snapshot(KeyRange),
+    Snapshot(Arc<dyn SnapshotRange>),
+}
+
+/// A range of keys in a snapshot.
+pub(crate) trait SnapshotRange: Send + Sync + 'static {
+    /// Iterates over the objects, and holds only the next few of them.
+    fn iter(&self) -> Box<dyn Iterator<Item = Arc<Stored>> + Send>;
 }
 
 impl Items {
     /// Objects of a snapshot.
-    pub(crate) fn of_snapshot(range: KeyRange) -> Self {
-        Self { source: ItemsSource::Snapshot(range), age: None }
+    pub(crate) fn of_snapshot(range: impl SnapshotRange) -> Self {
+        Self { source: ItemsSource::Snapshot(Arc::new(range)), age: None }
     }
 
     /// Sets the age of the state that the objects belong to.
@@ -41,7 +46,7 @@ impl Items {
                 let held = held.clone();
                 Box::new((0..held.len()).filter_map(move |index| held.get(index).cloned()))
             }
-            ItemsSource::Snapshot(range) => Box::new(range.iter()),
+            ItemsSource::Snapshot(range) => range.iter(),
         }
     }
 }
@@ -63,7 +68,7 @@ impl Pinned for Items {
     }
 
     /// Does nothing: a list must come from one state, and continues in it.
-    fn let_go(&self) {}
+    fn release(&self) {}
 }
 
 impl IntoIterator for Items {

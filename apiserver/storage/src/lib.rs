@@ -21,7 +21,7 @@ pub mod storage;
 
 pub mod cache;
 pub mod fence;
-pub mod scope;
+mod scope;
 pub mod store;
 
 pub mod location;
@@ -33,5 +33,5 @@ mod pinned;
 mod stored;
 pub mod work_meter;
 
-#[cfg(feature = "testing")]
+#[cfg(feature = "test-util")]
 pub mod testing;

@@ -1,11 +1,9 @@
 //! Past states that readers keep in memory: how much they cost, and how to release them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 
-use crate::cache::Metrics;
 use crate::stored::Stored;
 
 /// Memory that one reader keeps alive.
@@ -15,20 +13,26 @@ pub trait Pinned: Send + Sync {
     fn bytes(&self) -> usize;
     /// Frees the memory. The reader then makes the objects again, or fails with an error that they are gone. Does
     /// nothing for a reader that can do neither.
-    fn let_go(&self);
+    fn release(&self);
+}
+
+/// Counts the bytes that a cache receives.
+pub(crate) trait ReceivedBytes: Send + Sync {
+    /// Returns the bytes that the cache received after the first `received`, without as many as its ring keeps.
+    fn beyond_ring(&self, received: u64) -> u64;
 }
 
 /// The age of a cache's state, in bytes that the cache has received since.
 #[derive(Clone)]
 pub(crate) struct StateAge {
-    metrics: Arc<Metrics>,
+    cache: Arc<dyn ReceivedBytes>,
     bytes_received: u64,
 }
 
 impl StateAge {
     /// Creates the age of a state; before it, the cache had received `bytes_received` bytes.
-    pub(crate) fn new(metrics: Arc<Metrics>, bytes_received: u64) -> Self {
-        Self { metrics, bytes_received }
+    pub(crate) fn new(cache: Arc<dyn ReceivedBytes>, bytes_received: u64) -> Self {
+        Self { cache, bytes_received }
     }
 
     /// Returns an upper bound of what the state keeps alive beyond the cache. An object that only this state holds
@@ -36,8 +40,7 @@ impl StateAge {
     /// ring does not count, because the ring keeps it anyway. If several readers hold one state, each is counted in
     /// full.
     pub(crate) fn bytes(&self) -> usize {
-        let since = self.metrics.bytes_received.load(Relaxed).saturating_sub(self.bytes_received);
-        usize::try_from(since.saturating_sub(self.metrics.ring_bytes.load(Relaxed))).unwrap_or(usize::MAX)
+        usize::try_from(self.cache.beyond_ring(self.bytes_received)).unwrap_or(usize::MAX)
     }
 }
 
@@ -78,7 +81,7 @@ impl Pinned for Fetched {
         self.0.lock().bytes
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         // Drop it after the lock is released.
         let _left = std::mem::take(&mut *self.0.lock());
     }
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(fetched.bytes(), 3 * each);
         let keys: Vec<_> = fetched.next(2).iter().map(|stored| stored.key.to_string()).collect();
         assert_eq!((keys, fetched.bytes()), (vec!["a".to_owned(), "b".to_owned()], each));
-        fetched.let_go();
+        fetched.release();
         assert_eq!((fetched.next(2).len(), fetched.bytes()), (0, 0));
     }
 }

@@ -22,9 +22,10 @@ const MIN_FREED: u64 = 64;
 /// The history of half a minute may take 1/HISTORY of the quota.
 const HISTORY: u64 = 8;
 
-/// Compacts every `interval`, and concurrently runs the backend's early compaction (`relieve`), until `stop`.
+/// Compacts every `interval`, and concurrently runs the backend's early compaction (`compact_early`), until `stop`.
 pub async fn compact(backend: &dyn Backend, interval: Duration, stop: CancellationToken) {
-    stop.run_until_cancelled(async { tokio::join!(take_turns(backend, interval), backend.relieve()) }).await;
+    stop.run_until_cancelled(async { tokio::join!(take_turns(backend, interval), backend.compact_early()) })
+        .await;
 }
 
 /// Never returns. Logs a turn that fails; the next turn discards what it left.

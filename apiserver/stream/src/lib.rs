@@ -8,11 +8,11 @@
 //! log at its own pace, and a slow one skips states that have been replaced. This crate has no HTTP server and checks
 //! no access: a server does both and calls [`service::StatusStream`].
 
-pub mod config;
-pub mod service;
+mod config;
+mod service;
 
-pub mod request;
-pub mod token;
+mod request;
+mod token;
 
 mod codec;
 mod error;

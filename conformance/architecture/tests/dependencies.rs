@@ -132,7 +132,8 @@ fn tests_of_a_crate_see_no_crate_above_it() {
         let at = TABLE.iter().position(|(name, _)| *name == member.name);
         for used in ours(&member.other_dependencies) {
             let below = TABLE.iter().position(|(name, _)| *name == used);
-            assert!(below < at, "{}: its tests use {used}, which is built on it", member.folder);
+            // Its own tests may use its feature test-util.
+            assert!(below <= at, "{}: its tests use {used}, which is built on it", member.folder);
         }
     }
 }

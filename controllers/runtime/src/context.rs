@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use drydock_api::FENCING_TOKEN_HEADER;
 use http::{HeaderValue, Method, Request};
 use kube::Client;
 use kube::client::Body;
@@ -65,16 +66,13 @@ impl ControllerContext {
     }
 }
 
-/// Header with the lease's epoch, which every write carries: our API server refuses the writes of a term that
-/// is over, however late they arrive. The host does not know this header.
-pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
-
-/// Returns a client whose writes carry the epoch of the lease, once one has been acquired.
+/// Returns a client whose writes carry the epoch of the lease as fencing token, once one has been acquired: our API
+/// server refuses the writes of a term that has ended.
 pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
     let namespace = client.default_namespace().to_owned();
     let stamped = service_fn(move |mut request: Request<Body>| {
         if let Some(epoch) = lease.epoch().filter(|_| request.method() != Method::GET) {
-            request.headers_mut().insert(EPOCH_HEADER, HeaderValue::from(epoch));
+            request.headers_mut().insert(FENCING_TOKEN_HEADER, HeaderValue::from(epoch));
         }
         let client = client.clone();
         async move { client.send(request).await }

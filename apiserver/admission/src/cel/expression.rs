@@ -11,7 +11,7 @@ use cel::{Context, DeclarationError, Env, ExecutionError, Value as Evaluation};
 use super::{check, cost_meter, costs, library, rewrite, stack, two_variables, value};
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
-const LONGEST: usize = 100_000;
+const MAX_CODE_POINTS: usize = 100_000;
 /// Maximum number of operators in an expression. Limited because the parser recurses once for each operator of a
 /// chain.
 const MAX_OPERATORS: usize = 5_000;
@@ -54,9 +54,9 @@ impl Expression {
     /// Compiles `source`, which may use `variables`. Fails with the host's messages.
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
         let size = source.chars().count();
-        if size > LONGEST {
+        if size > MAX_CODE_POINTS {
             return Err(failed(&format!(
-                "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {LONGEST}"
+                "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"
             )));
         }
         let nodes = operators(source);

@@ -17,9 +17,9 @@ const PARSING: usize = 512 << 20;
 
 /// Maximum number of concurrent evaluations. An evaluation that asks an authorizer spends most of its time waiting
 /// for it.
-const MOST: usize = 64;
+const MAX_EVALUATIONS: usize = 64;
 
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_EVALUATIONS)));
 
 thread_local! {
     /// Whether the current thread was started by `on_large_stack`.

@@ -6,7 +6,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Maximum bytes of a line. A URL, a header or a name of a request is much shorter; an error that repeats a body may be
 /// longer.
-const LONGEST: usize = 8 << 10;
+const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// Makes a writer for each line: `fmt` writes each event with one call.
 pub(super) struct LogLines<M>(M);
@@ -46,15 +46,15 @@ impl<W: Write> Write for LogLine<W> {
 /// Whether the text is one short line without control characters.
 fn is_plain(text: &str) -> bool {
     let line = text.strip_suffix('\n').unwrap_or(text);
-    line.len() <= LONGEST && !line.chars().any(char::is_control)
+    line.len() <= MAX_LINE_BYTES && !line.chars().any(char::is_control)
 }
 
 /// Returns the line with control characters escaped, cut if it is too long.
 fn mended(text: &str) -> String {
     let line = text.strip_suffix('\n').unwrap_or(text);
-    let mut out = String::with_capacity(line.len().min(LONGEST) + 64);
+    let mut out = String::with_capacity(line.len().min(MAX_LINE_BYTES) + 64);
     for (at, c) in line.char_indices() {
-        if out.len() >= LONGEST {
+        if out.len() >= MAX_LINE_BYTES {
             out.push_str(&format!("... ({} bytes more)", line.len() - at));
             break;
         }
@@ -91,8 +91,12 @@ mod tests {
     #[test]
     fn a_line_is_bounded() {
         let line = written(&format!("{}\n", "x".repeat(1 << 20)));
-        assert!(line.len() < LONGEST + 64 && line.ends_with("... (1040384 bytes more)\n"), "{}", line.len());
-        assert!(written(&"\n".repeat(1 << 20)).len() < LONGEST + 64);
-        assert!(written(&"日".repeat(1 << 20)).len() < LONGEST + 64);
+        assert!(
+            line.len() < MAX_LINE_BYTES + 64 && line.ends_with("... (1040384 bytes more)\n"),
+            "{}",
+            line.len()
+        );
+        assert!(written(&"\n".repeat(1 << 20)).len() < MAX_LINE_BYTES + 64);
+        assert!(written(&"日".repeat(1 << 20)).len() < MAX_LINE_BYTES + 64);
     }
 }

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use drydock_serving::auth::authn::{Caller, Origin};
 use drydock_serving::auth::authz::Authorizer;
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::user::User;
 use http::{Request, Response};
 use http_body_util::BodyExt;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use drydock_api::node_maintenance::{FINALIZER, NAMES, NodeSelector, finalizer, node_selector};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation};
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
 use futures::future::try_join_all;

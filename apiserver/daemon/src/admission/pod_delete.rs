@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, AdmissionAttributes};
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::request::user::User;
 

@@ -28,4 +28,4 @@ pub use manager::FieldManager;
 pub use newly_applied::newly_applied;
 pub use path::PathElement;
 pub use set::Set;
-pub use typed::{Comparison, compare, extract_items, remove_items, to_set};
+pub use typed::{Comparison, compare, remove_items, to_set};

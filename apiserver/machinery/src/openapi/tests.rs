@@ -163,7 +163,6 @@ fn the_index_names_each_document_by_its_hash() {
 fn shared_schemas_have_the_structure_that_kubernetes_publishes() {
     let schemas = [
         common::meta_schema(),
-        common::list_meta_schema(),
         common::condition_schema(),
         common::label_selector_schema(""),
         common::node_selector_schema(""),

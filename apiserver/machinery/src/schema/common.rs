@@ -56,17 +56,6 @@ pub fn meta_schema() -> Schema {
     object("Metadata that every object has.", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", fields)
 }
 
-/// `metadata` of a list.
-pub fn list_meta_schema() -> Schema {
-    let fields = vec![
-        text("selfLink", 1, "No longer set."),
-        text("resourceVersion", 2, "The state that the list shows."),
-        text("continue", 3, "Where the next page starts."),
-        optional("remainingItemCount", 4, Schema::new("How many objects follow.", Shape::Int64)),
-    ];
-    object("Metadata of a list.", "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta", fields)
-}
-
 /// A list of metav1.Condition, merged by type.
 pub fn conditions_schema(description: &'static str) -> Schema {
     list(description, condition_schema(), ListType::Map(&["type"])).at_most(CONDITIONS_MAX)
@@ -231,13 +220,8 @@ mod tests {
 
     #[test]
     fn field_names_and_numbers_are_unique_in_a_struct() {
-        let schemas = [
-            meta_schema(),
-            list_meta_schema(),
-            condition_schema(),
-            label_selector_schema(""),
-            node_selector_schema(""),
-        ];
+        let schemas =
+            [meta_schema(), condition_schema(), label_selector_schema(""), node_selector_schema("")];
         schemas.iter().for_each(check);
     }
 

@@ -8,7 +8,7 @@ use drydock_machinery::patch::{json_patch, merge_patch};
 use drydock_machinery::{ApiError, Object, protobuf};
 use serde_json::{Value, json};
 
-use super::{FEW, NAMES, schema};
+use super::{MAX_FEW_ITEMS, NAMES, schema};
 
 const TOO_MANY: &str = "spec.few: Too many: 1000000: must have at most 100 items";
 
@@ -36,14 +36,14 @@ fn items_beyond_the_limit_of_their_list_are_counted_and_not_made() {
             (1, "spec.few", "FieldValueTooMany")
         );
     }
-    assert!(decoded(&body("few", "{}", FEW), Format::Json).is_ok());
-    let yaml = decoded(&body("few", "{}", FEW + 1), Format::Yaml).unwrap_err();
+    assert!(decoded(&body("few", "{}", MAX_FEW_ITEMS), Format::Json).is_ok());
+    let yaml = decoded(&body("few", "{}", MAX_FEW_ITEMS + 1), Format::Yaml).unwrap_err();
     assert!(yaml.status.message.ends_with("spec.few: Too many: 101: must have at most 100 items"), "{yaml}");
 }
 
 #[test]
 fn what_a_patch_makes_has_no_more_items_either() {
-    let items = json!({"metadata": {"name": "a"}, "spec": {"few": vec![json!({}); FEW + 1]}});
+    let items = json!({"metadata": {"name": "a"}, "spec": {"few": vec![json!({}); MAX_FEW_ITEMS + 1]}});
     let why = "Thing.g.io \"a\" is invalid: spec.few: Too many: 101: must have at most 100 items";
     let mut object = Object::raw(items.as_object().unwrap().clone());
     let error = decode_patched(&mut object, &NAMES, &schema()).unwrap_err();

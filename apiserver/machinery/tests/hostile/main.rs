@@ -12,7 +12,7 @@ use drydock_machinery::schema::{ListType, Schema};
 use serde_json::Value;
 
 /// Maximum number of items of `spec.few`.
-const FEW: usize = 100;
+const MAX_FEW_ITEMS: usize = 100;
 
 const NAMES: Names = Names {
     group: "g.io",
@@ -30,7 +30,7 @@ fn schema() -> Schema {
     let item = || object("", "g.v1.Item", vec![required_text("name", 1, ""), text("note", 2, "")]);
     let spec = vec![
         optional("items", 1, list("", item(), ListType::Map(&["name"]))),
-        optional("few", 2, list("", item(), ListType::Atomic).at_most(FEW)),
+        optional("few", 2, list("", item(), ListType::Atomic).at_most(MAX_FEW_ITEMS)),
     ];
     let fields = vec![
         text("apiVersion", 0, ""),

@@ -17,7 +17,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::request::query::Query;
 use drydock_serving::request::user::User;
 use serde_json::{Map, Value};

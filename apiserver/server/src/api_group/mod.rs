@@ -10,8 +10,8 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
-use drydock_serving::auth::authn::{Caller, Origin};
 use drydock_serving::auth::authz::CreateAuthorizer;
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use drydock_serving::wire::{negotiate, response, status};
@@ -150,6 +150,7 @@ impl ApiGroup {
     }
 
     /// Limits the bytes of objects that lists read from the store and hold until they are sent.
+    #[cfg(feature = "test-util")]
     #[must_use]
     pub fn with_list_room(mut self, bytes: usize) -> Self {
         self.lists = handlers::list_budget(bytes);

@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::impersonation::{Impersonated, ImpersonationMode};
-use drydock_serving::auth::authn::{Caller, Peer, ProvedBy};
+use drydock_serving::auth::authn::Peer;
 use drydock_serving::auth::authz::{AuthorizationAttributes, Decision};
+use drydock_serving::auth::impersonation::{Impersonated, ImpersonationMode};
+use drydock_serving::auth::{Caller, ProvedBy};
 use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 
@@ -96,13 +97,12 @@ impl Chain {
         attributes: &[AuthorizationAttributes],
         audit: &AuditContext,
     ) -> Result<Option<Impersonated>, ApiError> {
-        let impersonation = self.authenticator.impersonation();
         let nothing = [AuthorizationAttributes::default()];
         let asked = if attributes.is_empty() { &nothing } else { attributes };
-        let impersonated = impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
+        let impersonated = self.impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
         if let Some(impersonated) = &impersonated {
             audit.impersonated(&impersonated.user, &impersonated.constraint());
-            impersonation.strip(headers);
+            self.impersonation.strip(headers);
         }
         Ok(impersonated)
     }
@@ -118,7 +118,7 @@ impl Chain {
         let left = by.saturating_duration_since(Instant::now());
         let listed_bytes = |listed: &_, enough| work.sum(|info| self.api.listed_bytes(info, listed, enough));
         self.flow_control.acquire(level, user, work, left, listed_bytes).await.map_err(|_| {
-            self.metrics.terminated(&self.countable(work.info), StatusCode::TOO_MANY_REQUESTS);
+            self.metrics.terminated(&self.metrics_info(work.info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
     }

@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::{Authenticator, Caller, Peer, Proof};
+use drydock_serving::auth::Caller;
+use drydock_serving::auth::authn::{Authenticator, Peer, Proof};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::health::Health;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
@@ -38,6 +40,8 @@ pub(crate) use access::{AccessDenied, GrantedAccess};
 pub struct Chain {
     /// Authenticates the caller.
     pub authenticator: Authenticator,
+    /// Decides who may act as which user.
+    pub impersonation: Impersonation,
     /// Authorizes the request.
     pub authorizer: Arc<Authorizer>,
     /// Decides which requests are served when there are too many.
@@ -115,7 +119,7 @@ impl Chain {
         audit::headers::write_audit_id(response.headers_mut(), of.audit_id);
         let took = of.started.elapsed();
         spans::answered(of.info, of.audit_id, of.code, took);
-        let info = self.countable(of.info);
+        let info = self.metrics_info(of.info);
         self.metrics.answered(&info, of.applies, of.code, took);
         let (sizes, deadline) = match guard {
             ResponseGuard::None | ResponseGuard::Watch(_) => (None, of.started + took + self.request_timeout),
@@ -214,7 +218,7 @@ impl Chain {
 
     /// The request as metrics count it: without a resource that is not served, because each such name would be a
     /// series of its own.
-    pub(crate) fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
+    pub(crate) fn metrics_info<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
         if !info.is_resource || self.api.is_mounted(info) {
             return Cow::Borrowed(info);
         }
@@ -222,7 +226,7 @@ impl Chain {
     }
 
     pub(crate) fn out_of_time(&self, info: &RequestInfo) -> ApiError {
-        self.metrics.terminated(&self.countable(info), StatusCode::GATEWAY_TIMEOUT);
+        self.metrics.terminated(&self.metrics_info(info), StatusCode::GATEWAY_TIMEOUT);
         deadline::missed(info)
     }
 }

@@ -101,7 +101,7 @@ fn add(flows: &mut HashMap<String, u64>, flow: &str, bytes: u64) {
 mod tests {
     use super::*;
 
-    const ROOM: u64 = 1200;
+    const HISTORY_BYTES: u64 = 1200;
 
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -110,7 +110,7 @@ mod tests {
     /// Writes 10 bytes at a time until it is refused; returns how many.
     fn flood(written: &ReplacedBytes, flow: &str, now: Instant) -> u64 {
         let mut bytes = 0;
-        while written.check(flow, ROOM, now).is_ok() {
+        while written.check(flow, HISTORY_BYTES, now).is_ok() {
             written.note(flow, 10, now);
             bytes += 10;
         }
@@ -121,19 +121,21 @@ mod tests {
     fn one_flow_gets_all_the_room_and_the_next_still_its_share() {
         let (written, now) = (ReplacedBytes::default(), Instant::now());
         let got = ["a", "b", "c"].map(|flow| flood(&written, flow, now));
-        assert_eq!(got, [ROOM, ROOM / 2, ROOM / 3]);
+        assert_eq!(got, [HISTORY_BYTES, HISTORY_BYTES / 2, HISTORY_BYTES / 3]);
         assert_eq!(flood(&written, "a", now), 0);
     }
 
     #[test]
     fn whoever_wrote_before_the_store_ran_short_waits_and_nobody_else() {
         let (written, now) = (ReplacedBytes::default(), Instant::now());
-        written.note("a", 100 * ROOM, now);
+        written.note("a", 100 * HISTORY_BYTES, now);
         written.note("b", 10, now + secs(3));
         let now = now + secs(3);
-        assert_eq!(written.check("a", ROOM, now), Err(secs(27)));
-        assert!(written.check("b", ROOM, now).is_ok() && written.check("c", ROOM, now).is_ok());
-        assert!(written.check("a", ROOM, now + secs(27)).is_ok(), "its bytes are forgotten");
+        assert_eq!(written.check("a", HISTORY_BYTES, now), Err(secs(27)));
+        assert!(
+            written.check("b", HISTORY_BYTES, now).is_ok() && written.check("c", HISTORY_BYTES, now).is_ok()
+        );
+        assert!(written.check("a", HISTORY_BYTES, now + secs(27)).is_ok(), "its bytes are forgotten");
         let state = written.0.lock();
         assert_eq!((state.slots.len(), state.flows.len(), state.total), (1, 1, 10));
     }
@@ -145,7 +147,7 @@ mod tests {
             written.note(&flow.to_string(), 10, now);
         }
         assert_eq!(written.0.lock().flows.len(), FLOWS + 1);
-        assert!(written.check("5000", ROOM, now).is_err());
+        assert!(written.check("5000", HISTORY_BYTES, now).is_err());
         written.note("", 0, now + COUNTS);
         assert!(written.0.lock().total == 0);
     }

@@ -11,7 +11,7 @@ use crate::request::list_options::ListOptions;
 const BYTES: usize = 100_000;
 /// Maximum seats of a request (k8s.io/apiserver pkg/util/flowcontrol/request: MaximumMutatingSeatsLimit, and
 /// cacheWithStreamingMaxMemoryUsage for a list that is not held as a whole).
-const MOST: u32 = 10;
+const MAX_SEATS: u32 = 10;
 
 /// What the work of a request is estimated from.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl RequestWork<'_> {
             }
             None => 0,
         };
-        u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest.clamp(1, MOST))
+        u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest.clamp(1, MAX_SEATS))
     }
 
     /// Returns the sum of `of` over everything that the request reads.
@@ -80,7 +80,7 @@ impl RequestWork<'_> {
 
 /// Bytes beyond which a list takes no more seats.
 pub fn most_bytes(widest: u32) -> usize {
-    BYTES.saturating_mul(widest.clamp(1, MOST) as usize)
+    BYTES.saturating_mul(widest.clamp(1, MAX_SEATS) as usize)
 }
 
 #[cfg(test)]

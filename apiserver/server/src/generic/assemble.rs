@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use drydock_serving::auth::authn::Authenticator;
+use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::health::Health;
 use drydock_storage::fence::Fences;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
-use super::Server;
 use super::run::Shutdown;
+use super::{Mux, Server};
 use crate::api_group::ApiGroup;
 use crate::chain::Chain;
 use crate::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
-use crate::grpc::{Grpc, Mux};
+use crate::grpc::Grpc;
 use crate::handlers::fencing::FencingTokens;
 use crate::responses::OpenResponses;
 
@@ -49,6 +50,7 @@ impl Server {
         metrics.show_flow_control(flow_control.clone());
         let chain = Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
+            impersonation: Impersonation::default(),
             authorizer: self.authorizer,
             flow_control,
             health,

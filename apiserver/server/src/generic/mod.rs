@@ -15,6 +15,7 @@
 //! the server's parts between `build` and `run`.
 
 mod assemble;
+mod mux;
 mod options;
 mod run;
 mod trust;
@@ -36,6 +37,7 @@ use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
+pub use mux::Mux;
 pub use options::{HostFiles, Options, Trust};
 
 use crate::admission::namespace_lifecycle::NamespaceLifecycle;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
-use drydock_serving::auth::authn::impersonation::ImpersonationMode;
-use drydock_serving::auth::authn::{Caller, Credential};
+use drydock_serving::auth::Caller;
+use drydock_serving::auth::authn::Credential;
 use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::auth::impersonation::ImpersonationMode;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use futures::StreamExt;
@@ -143,7 +144,11 @@ impl Chain {
     }
 
     fn host(&self) -> HostRechecker<'_> {
-        HostRechecker { authenticator: &self.authenticator, authorizer: &self.authorizer }
+        HostRechecker {
+            authenticator: &self.authenticator,
+            impersonation: &self.impersonation,
+            authorizer: &self.authorizer,
+        }
     }
 }
 

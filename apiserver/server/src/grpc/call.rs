@@ -81,7 +81,7 @@ impl GrpcCall<'_> {
 
 impl Chain {
     /// Answers one call. Whatever goes wrong, there is an answer.
-    pub(super) async fn serve_call(
+    pub(crate) async fn serve_call(
         &self,
         grpc: &Grpc,
         request: Request<Body>,
@@ -137,7 +137,7 @@ impl Chain {
         let answer = grpc.routes.call(route, &user, request);
         let answer = tokio::time::timeout_at(call.by.into(), answer).await.map_err(|_| self.late(call))?;
         if let Some(stream) = stream {
-            let open = self.metrics.watch_opened(&self.countable(call.info()));
+            let open = self.metrics.watch_opened(&self.metrics_info(call.info()));
             return Ok((call.open_stream(grpc, answer, stream, seats), ResponseGuard::Watch(open)));
         }
         Ok((unary(answer, call.by), ResponseGuard::Seats(seats)))

@@ -7,7 +7,7 @@ use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::query::Query;
 
 /// Longest name or namespace, in bytes: no object has a longer one.
-const LONGEST: usize = 253;
+const MAX_NAME_BYTES: usize = 253;
 
 /// Objects of one resource that a call reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,9 @@ impl ResourceRead {
         let Self { watch, group, version, resource, namespace, name } = self.clone();
         for text in [&namespace, &name] {
             let bad = |c: char| c.is_control() || matches!(c, '/' | '%' | '=' | ',' | '\\');
-            if text.len() > LONGEST || text.contains(bad) {
-                let why = format!("a namespace or name has at most {LONGEST} bytes and none of / % = , \\");
+            if text.len() > MAX_NAME_BYTES || text.contains(bad) {
+                let why =
+                    format!("a namespace or name has at most {MAX_NAME_BYTES} bytes and none of / % = , \\");
                 return Err(ApiError::bad_request(why));
             }
         }

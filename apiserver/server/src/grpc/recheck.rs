@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::impersonation::ImpersonationMode;
-use drydock_serving::auth::authn::{Authenticator, Caller, Certificates, Origin};
+use drydock_serving::auth::authn::{Authenticator, Certificates};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
+use drydock_serving::auth::impersonation::{Impersonation, ImpersonationMode};
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
@@ -177,6 +178,7 @@ impl StreamCondition {
 #[derive(Clone, Copy)]
 pub(super) struct HostRechecker<'a> {
     pub(super) authenticator: &'a Authenticator,
+    pub(super) impersonation: &'a Impersonation,
     pub(super) authorizer: &'a Authorizer,
 }
 
@@ -207,7 +209,8 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Access { caller, user, attributes } => {
-                let allowed = self.authorizer.require(&renewed(caller), user, attributes).await;
+                let allowed =
+                    self.authorizer.require(&caller.until(Instant::now() + LIMIT), user, attributes).await;
                 self.judged(question, allowed)
             }
             StreamCondition::Certificates { certificates, user } => {
@@ -218,9 +221,9 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Impersonation { caller, mode, headers, attributes } => {
-                let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
+                let caller = caller.until(Instant::now() + LIMIT);
                 let allowed =
-                    impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
+                    self.impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
                 let allowed = allowed.await;
                 self.judged(question, allowed)
             }
@@ -254,12 +257,6 @@ fn refused(why: &str) -> RecheckResult {
     RecheckResult::Refused(Status::unauthenticated(format!(
         "{why}: open the stream again with a valid token"
     )))
-}
-
-/// The caller with time for another review.
-fn renewed(caller: &Caller) -> Caller {
-    let origin = Origin { deadline: Instant::now() + LIMIT, ..caller.origin };
-    Caller::new(caller.user.clone(), origin)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::CallRefusal;
 use crate::chain::AccessDenied;
 
 /// Longest message, in bytes. Clients take 8 KiB of headers, and percent-encoding makes three bytes of one.
-const LONGEST: usize = 2048;
+const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The message for a call without valid credentials: clients of gRPC do not know what Kubernetes expects.
 const UNAUTHENTICATED: &str = "Unauthorized: show a client certificate of the host's CA, or send `authorization: Bearer TOKEN` \
@@ -113,7 +113,7 @@ fn to_http(code: Code) -> StatusCode {
 }
 
 fn cut(message: &str) -> String {
-    message[..message.floor_char_boundary(LONGEST)].to_owned()
+    message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned()
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_long_message_is_cut_between_characters() {
         let status = CallRefusal::from(ApiError::bad_request("é".repeat(10_000))).status;
-        assert!(status.message().len() <= LONGEST && status.message().ends_with('é'));
+        assert!(status.message().len() <= MAX_MESSAGE_BYTES && status.message().ends_with('é'));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use axum::body::Body;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
 use drydock_machinery::{ApiError, Object};
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::CreateAuthorizer;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;

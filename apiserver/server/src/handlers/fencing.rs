@@ -7,17 +7,13 @@
 
 use std::sync::Arc;
 
-use drydock_machinery::ApiError;
+use drydock_machinery::{ApiError, FENCING_TOKEN_HEADER};
 use drydock_serving::request::user::User;
 use drydock_storage::backend::Guard;
 use drydock_storage::fence::{FenceError, Fences};
 use http::HeaderMap;
 
 use crate::flow_control::PriorityLevel;
-
-/// The header with the token, a number that grows with each term. Tokens belong to the user that writes: no user can
-/// make another one's outdated.
-pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 
 /// The newest token of each writer.
 #[derive(Clone)]
@@ -55,15 +51,15 @@ impl FencingTokens {
         user: &User,
         headers: &HeaderMap,
     ) -> Result<Option<FencingToken>, FencingRefusal> {
-        let Some(value) = headers.get(EPOCH_HEADER) else { return Ok(None) };
+        let Some(value) = headers.get(FENCING_TOKEN_HEADER) else { return Ok(None) };
         let token = value.to_str().ok().and_then(|text| text.parse::<u64>().ok()).ok_or_else(|| {
             let message =
-                format!("the header {EPOCH_HEADER} is {value:?}: it takes a whole number from 0 on");
+                format!("the header {FENCING_TOKEN_HEADER} is {value:?}: it takes a whole number from 0 on");
             FencingRefusal::Malformed(ApiError::bad_request(message))
         })?;
         if !level.has_fencing_tokens() {
             let why = format!(
-                "the header {EPOCH_HEADER} may be sent only by the users of --controller-users and system:masters"
+                "the header {FENCING_TOKEN_HEADER} may be sent only by the users of --controller-users and system:masters"
             );
             return Err(FencingRefusal::Stranger(why));
         }

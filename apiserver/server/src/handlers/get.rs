@@ -23,7 +23,7 @@ const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old
 
 /// Bytes of all objects that lists have read from the store and not sent. A user alone may have three eighths of it: a
 /// list of 20,000 objects of 2 KB.
-pub const ROOM: usize = 128 << 20;
+pub const LIST_ROOM: usize = 128 << 20;
 
 /// The budget of the objects that lists have read from the store.
 pub fn budget(bytes: usize) -> Arc<FairBudget> {

@@ -19,7 +19,7 @@ mod watch;
 
 pub use context::{RequestContext, Resource};
 use drydock_serving::request::info::Verb;
-pub use get::{ROOM as LIST_ROOM, budget as list_budget};
+pub use get::{LIST_ROOM, budget as list_budget};
 
 use axum::body::Body;
 use drydock_machinery::quote::go_quote;

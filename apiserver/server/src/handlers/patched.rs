@@ -64,7 +64,9 @@ pub fn patched(
     let mut strict_errors = of_patch.to_vec();
     let given = (options.field_validation == FieldValidation::Strict).then(|| object.0.clone());
     strict_errors.extend(decode::decode_patched(&mut object, request.names(), request.kind().schema())?);
-    heed(strict_errors, request, options, || Value::Object(given.unwrap_or_default()).to_string())?;
+    apply_field_validation(strict_errors, request, options, || {
+        Value::Object(given.unwrap_or_default()).to_string()
+    })?;
     request.kind().default(&mut object);
     Ok(object)
 }
@@ -86,7 +88,7 @@ pub fn strategically_patched(
     let (mut object, unknown) =
         restored.map_err(|refusal| refusal.into_error(|why| invalid_patch(shown(), &why)))?;
     strict_errors.extend(unknown);
-    heed(strict_errors, request, options, shown)?;
+    apply_field_validation(strict_errors, request, options, shown)?;
     object.0.insert("apiVersion".to_owned(), names.api_version().into());
     object.0.insert("kind".to_owned(), names.kind.into());
     request.kind().default(&mut object);
@@ -117,7 +119,7 @@ fn json_kind(value: &Value) -> &'static str {
 }
 
 /// Refuses or warns of what fieldValidation found in a patch and its outcome.
-fn heed(
+fn apply_field_validation(
     errors: Vec<String>,
     request: &RequestContext,
     options: &WriteOptions,

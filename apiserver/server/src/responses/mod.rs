@@ -69,7 +69,7 @@ impl Pinned for Nothing {
         0
     }
 
-    fn let_go(&self) {}
+    fn release(&self) {}
 }
 
 impl Streaming {

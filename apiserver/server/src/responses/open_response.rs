@@ -241,9 +241,9 @@ impl ResponseAccount {
     }
 
     /// Drops what its body can make again.
-    pub(super) fn let_go(&self) {
+    pub(super) fn release(&self) {
         if let Some(streaming) = &self.streaming {
-            streaming.backlog.let_go();
+            streaming.backlog.release();
         }
     }
 

@@ -46,7 +46,7 @@ impl Shared {
                 self.end(account, &look, now, "deadline");
                 open_response.give_back();
             } else if look.unread && now.saturating_duration_since(look.since) >= self.limits.patience {
-                account.let_go();
+                account.release();
             }
         }
         let held = open

@@ -219,7 +219,7 @@ impl Pinned for Held {
         100_000
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 }

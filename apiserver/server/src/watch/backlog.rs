@@ -43,9 +43,9 @@ impl Pinned for Backlog {
         self.waiting.load(Relaxed) + self.pinned.as_ref().map_or(0, |pinned| pinned.bytes())
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         if let Some(pinned) = &self.pinned {
-            pinned.let_go();
+            pinned.release();
         }
     }
 }

@@ -112,7 +112,7 @@ impl Pinned for Streamed {
     }
 
     /// Frees nothing: a list is of one state, and has a deadline.
-    fn let_go(&self) {}
+    fn release(&self) {}
 }
 
 #[cfg(test)]

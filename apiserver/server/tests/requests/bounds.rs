@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::fixture::{Answer, GADGETS, Server, gadget};
-use crate::gadget::{MOST, QUOTA};
+use crate::gadget::{MAX_GADGET_BYTES, QUOTA};
 
 fn padded(name: &str, bytes: usize) -> Value {
     gadget(name, json!({"metadata": {"annotations": {"pad": "x".repeat(bytes)}}}))
@@ -16,7 +16,7 @@ fn padded(name: &str, bytes: usize) -> Value {
 
 /// A gadget of nearly the most bytes.
 async fn brimful(server: &Server, finalizers: Value) -> String {
-    let extra = json!({"metadata": {"annotations": {"pad": "x".repeat(MOST - 700)}, "finalizers": finalizers},
+    let extra = json!({"metadata": {"annotations": {"pad": "x".repeat(MAX_GADGET_BYTES - 700)}, "finalizers": finalizers},
         "spec": {"parts": [{"name": "a"}, {"name": "b"}]}});
     server.gadget("full", extra).await;
     format!("{GADGETS}/full")
@@ -35,7 +35,7 @@ fn pad(bytes: usize) -> Value {
 #[tokio::test]
 async fn an_object_is_bounded_but_for_its_status() {
     let server = Server::bounded().await;
-    let refused = server.post(GADGETS, &padded("big", MOST)).await.expect(422);
+    let refused = server.post(GADGETS, &padded("big", MAX_GADGET_BYTES)).await.expect(422);
     let cause = &refused["details"]["causes"][0];
     assert_eq!(
         (cause["reason"].as_str(), cause["field"].as_str()),
@@ -73,7 +73,7 @@ async fn what_takes_something_away_passes_whatever_managed_fields_would_become()
         ("n".repeat(128), json!({"metadata": {"finalizers": ["a/b"]}})),
         ("o".repeat(128), json!({"spec": {"parts": null}})),
     ] {
-        let left = MOST - server.get(&uri).await.body.len().min(MOST);
+        let left = MAX_GADGET_BYTES - server.get(&uri).await.body.len().min(MAX_GADGET_BYTES);
         patch_as(&server, "controller", &uri, &pad(left + 200)).await.expect(200);
         server.merge(&format!("{uri}?fieldManager={manager}"), &patch).await.expect(200);
     }
@@ -94,14 +94,14 @@ async fn managers_are_no_way_around_the_bound() {
         applied += 1;
         assert!(applied < 100);
     }
-    assert!(server.get(&uri).await.body.len() < MOST + 300);
+    assert!(server.get(&uri).await.body.len() < MAX_GADGET_BYTES + 300);
 }
 
 #[tokio::test]
 async fn writers_of_the_status_take_no_room_from_the_rest() {
     let server = Server::bounded().await;
     let uri = format!("{GADGETS}/half");
-    server.post(GADGETS, &padded("half", MOST / 2)).await.expect(201);
+    server.post(GADGETS, &padded("half", MAX_GADGET_BYTES / 2)).await.expect(201);
     let of_status = json!({"apiVersion": "test.io/v1", "kind": "Gadget", "status": {"phase": "a"}});
     for manager in 0..50 {
         server
@@ -109,7 +109,7 @@ async fn writers_of_the_status_take_no_room_from_the_rest() {
             .await
             .expect(200);
     }
-    assert!(server.get(&uri).await.body.len() > MOST);
+    assert!(server.get(&uri).await.body.len() > MAX_GADGET_BYTES);
     server.merge(&uri, &json!({"spec": {"size": 2}})).await.expect(200);
 }
 
@@ -117,7 +117,7 @@ async fn writers_of_the_status_take_no_room_from_the_rest() {
 #[tokio::test]
 async fn an_object_that_is_too_large_already_can_be_made_smaller_and_ended() {
     let server = Server::bounded().await;
-    let mut old = padded("old", 3 * MOST);
+    let mut old = padded("old", 3 * MAX_GADGET_BYTES);
     old["metadata"]["namespace"] = json!("ns");
     old["metadata"]["uid"] = json!("u");
     old["metadata"]["generation"] = json!(1);
@@ -217,7 +217,7 @@ async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_the_status_and_what
     for n in 0..200 {
         // A consistent read: the cache has taken them in.
         server.get(&format!("{GADGETS}?limit=1")).await.expect(200);
-        let answer = server.post(GADGETS, &padded(&format!("g{n}"), MOST / 2)).await;
+        let answer = server.post(GADGETS, &padded(&format!("g{n}"), MAX_GADGET_BYTES / 2)).await;
         if answer.status == 403 {
             break;
         }

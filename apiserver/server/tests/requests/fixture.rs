@@ -12,7 +12,7 @@ use drydock_server::api_group::{ApiGroup, ApiRequest};
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::handlers::Resource;
 use drydock_server::handlers::fencing::FencingTokens;
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::CreateAuthorizer;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;

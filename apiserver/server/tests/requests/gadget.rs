@@ -11,7 +11,7 @@ pub struct Gadget {
     names: Names,
     schema: Schema,
     unconditional: bool,
-    /// Whether it has a quota, and a size: see [`QUOTA`] and [`MOST`].
+    /// Whether it has a quota, and a size: see [`QUOTA`] and [`MAX_GADGET_BYTES`].
     bounded: bool,
 }
 
@@ -25,7 +25,7 @@ pub const QUOTA: Quota = Quota {
     bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, remedy: "remove some" },
 };
 /// Most bytes without the status.
-pub const MOST: usize = 8192;
+pub const MAX_GADGET_BYTES: usize = 8192;
 
 pub const NAMESPACED: Names = Names {
     group: "test.io",
@@ -140,7 +140,7 @@ impl Kind for Gadget {
         ErrorList::new()
     }
     fn max_bytes_without_status(&self) -> Option<usize> {
-        self.bounded.then_some(MOST)
+        self.bounded.then_some(MAX_GADGET_BYTES)
     }
     fn quota(&self) -> Option<Quota> {
         self.bounded.then_some(QUOTA)

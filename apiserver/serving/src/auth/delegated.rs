@@ -11,8 +11,9 @@ use http::Response;
 use http::request::Parts;
 use kube::Client;
 
-use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
+use crate::auth::authn::{Peer, TokenReviewer, token};
 use crate::auth::authz::{AuthorizationAttributes, Authorizer};
+use crate::auth::caller::Caller;
 use crate::auth::review::ReviewLimiter;
 use crate::request::info::RequestInfo;
 use crate::wire::status;

@@ -120,7 +120,7 @@ impl<T> Connections<T> {
 
     /// Records that a connection has come to a stage, or begins another request. Returns the connection that loses
     /// its permit because of this, if any. Does nothing once the connection has authenticated a user.
-    pub(super) fn comes_to(&mut self, stage: ConnectionStage, id: Id) -> Option<T> {
+    pub(super) fn enter_stage(&mut self, stage: ConnectionStage, id: Id) -> Option<T> {
         let step = self.number();
         let OpenConnection { holder: Holder::Address(source, now), step: last, .. } =
             self.open.get_mut(&id)?

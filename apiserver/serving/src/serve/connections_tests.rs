@@ -49,7 +49,7 @@ fn those_without_a_handshake_have_a_quarter_of_all_places() {
 }
 
 fn pass(table: &mut Connections<Id>, id: Id, stages: &[ConnectionStage]) -> Vec<Id> {
-    stages.iter().filter_map(|stage| table.comes_to(*stage, id)).collect()
+    stages.iter().filter_map(|stage| table.enter_stage(*stage, id)).collect()
 }
 
 const ALL: [ConnectionStage; 4] = [
@@ -72,7 +72,7 @@ fn a_probe_passes_each_stage_in_which_others_stand_still() {
             for newcomer in open(&mut table, "10.0.0.1", 2).0 {
                 pass(&mut table, newcomer, &ALL[..=still]);
             }
-            table.comes_to(stage, probe[0]);
+            table.enter_stage(stage, probe[0]);
             assert!(table.open.contains_key(&probe[0]), "{stage:?} beside those in {:?}", ALL[still]);
         }
     }
@@ -89,7 +89,7 @@ fn of_the_stage_with_the_most_the_one_that_is_there_for_longest_is_closed() {
         pass(&mut table, *id, &ALL[..2]);
     }
     // The first of them asks again.
-    assert_eq!(table.comes_to(ConnectionStage::Requesting, ids[0]), None);
+    assert_eq!(table.enter_stage(ConnectionStage::Requesting, ids[0]), None);
     assert_eq!(shake(&mut table, "10.0.0.1", 1).1, [ids[1]]);
     assert_eq!(shake(&mut table, "10.0.0.1", 1).1, [ids[2]], "as many shake hands, who came to it later");
 }
@@ -101,7 +101,7 @@ fn who_waits_for_the_server_is_not_closed_for_the_bound_of_an_address() {
     let mut table = Connections::new(400, 4);
     for id in 0..100 {
         assert_eq!(open(&mut table, "10.0.0.1", 1), (vec![table.next - 1], vec![]), "{id}");
-        assert_eq!(table.comes_to(ConnectionStage::Waiting, table.next - 1), None);
+        assert_eq!(table.enter_stage(ConnectionStage::Waiting, table.next - 1), None);
     }
     let (last, closed) = open(&mut table, "10.0.0.1", 1);
     assert_eq!(closed, [0], "a quarter of all permits may wait");

@@ -5,16 +5,16 @@
 //!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
 //!   handshakes        the order of TLS handshakes
 //!   unfinished_heads  requests whose head has begun and not ended
-//!   converse          HTTP on one connection (deferred, write_coalescing: when it reads and writes; windows: how many
+//!   serve_http        HTTP on one connection (deferred, write_coalescing: when it reads and writes; windows: how many
 //!                     bytes of its answers a front proxy may hold)
 //! ```
 
 mod connections;
-mod converse;
 mod deferred;
 mod groups;
 mod handshakes;
 mod permit;
+mod serve_http;
 mod unfinished_heads;
 mod windows;
 mod write_coalescing;
@@ -36,9 +36,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
 use connections::ConnectionStage;
-use converse::{Client, converse, peer};
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
+use serve_http::{Client, peer, serve_http};
 use write_coalescing::WRITE_BUFFER;
 
 /// What the port grants its clients.
@@ -167,7 +167,7 @@ impl<A: RequestHandler> SharedPort<A> {
     async fn serve_connection(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
             if let Some((stream, client)) = self.establish(stream, permit).await {
-                converse(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
+                serve_http(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
             }
         };
         tokio::select! {
@@ -211,13 +211,13 @@ impl<A: RequestHandler> SharedPort<A> {
         permit: &ConnectionPermit,
     ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        permit.comes_to(ConnectionStage::Waiting);
+        permit.enter_stage(ConnectionStage::Waiting);
         let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
-        permit.comes_to(ConnectionStage::Handshaking);
+        permit.enter_stage(ConnectionStage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
         drop(handshake_permit);
         let shaken = shaking.await?;
-        permit.comes_to(ConnectionStage::Established);
+        permit.enter_stage(ConnectionStage::Established);
         Ok(shaken)
     }
 

@@ -77,9 +77,9 @@ impl ConnectionPermit {
 
     /// Records that the connection has come to a stage, or begins another request; this may close another connection.
     /// Does nothing once it has authenticated a user.
-    pub(super) fn comes_to(&self, stage: ConnectionStage) {
+    pub(super) fn enter_stage(&self, stage: ConnectionStage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
-            let loses = self.table.lock().comes_to(stage, self.id);
+            let loses = self.table.lock().enter_stage(stage, self.id);
             close(loses);
         }
     }

@@ -11,7 +11,7 @@
 //! every 4 KiB that its client has read, so that a client that reads is not slowed down.
 //!
 //! Windows of any other size are left as they are. Other implementations give a window back only when half of it is
-//! used (nghttp2, the crate h2), and would wait forever for what a lowered window holds back here: streams that are
+//! used (nghttp2, the crate h2), and would wait forever for what a lower_window window holds back here: streams that are
 //! not read may use up the connection of a front proxy that is not written in Go.
 
 use std::io::{self, IoSlice};
@@ -44,7 +44,7 @@ pub(super) struct Rewind<T> {
 
 /// Reads what an HTTP/2 client sends first, and lowers Go's window for new streams in it. Anything else is left as it
 /// is.
-pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Rewind<T>> {
+pub(super) async fn lower_window<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Rewind<T>> {
     let mut read = vec![0; PREFACE.len() + HEAD];
     inner.read_exact(&mut read).await?;
     if let Some(length) = length_of_settings(&read) {
@@ -147,7 +147,7 @@ mod tests {
 
     async fn read(sent: &[u8]) -> io::Result<Vec<u8>> {
         let mut all = Vec::new();
-        lowered(sent).await?.read_to_end(&mut all).await.map(|_| all)
+        lower_window(sent).await?.read_to_end(&mut all).await.map(|_| all)
     }
 
     #[tokio::test]

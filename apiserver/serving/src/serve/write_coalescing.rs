@@ -28,7 +28,7 @@ const PART: usize = 2 * 1024;
 thread_local! {
     /// The buffer of one turn, which the connections of a thread share: nearly always it is sent before the next
     /// connection's turn.
-    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static TURN_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// A stream over `inner` whose writes wait in an outbox until the end of a turn.
@@ -96,7 +96,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
             let mut room = std::mem::take(&mut self.waiting);
             room.clear();
             self.sent = 0;
-            ROOM.set(room);
+            TURN_BUFFER.set(room);
         }
         Poll::Ready(Ok(()))
     }
@@ -106,7 +106,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
             ready!(self.poll_empty(context))?;
         }
         if self.waiting.capacity() == 0 {
-            self.waiting = ROOM.take();
+            self.waiting = TURN_BUFFER.take();
             self.waiting.reserve_exact(WRITE_BUFFER);
         }
         let before = self.waiting.len();

@@ -8,11 +8,11 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tempfile::TempDir;
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::TestEtcd;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_goes_on_where_it_was_when_etcd_comes_back() {
-    let mut etcd = Etcd::start();
+    let mut etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
@@ -34,7 +34,7 @@ async fn a_watch_goes_on_where_it_was_when_etcd_comes_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_fails_when_what_it_missed_was_compacted() {
-    let mut etcd = Etcd::start();
+    let mut etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     let first = create(&store, "/a", "1").await;
     let mut watch = Watch::start(&store, "/", Revision(first.0 - 1)).await;
@@ -70,7 +70,7 @@ async fn retry(store: &Store, key: &str, expected: Revision, to: &str) -> Revisi
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_etcd_is_unavailable_and_not_waited_for_without_end() {
-    let mut etcd = Etcd::start();
+    let mut etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     create(&store, "/a", "1").await;
     etcd.kill();
@@ -88,7 +88,7 @@ async fn a_dead_etcd_is_unavailable_and_not_waited_for_without_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn installations_on_one_etcd_do_not_see_each_other() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let one = etcd.backend("/one").await;
     let other = etcd.backend("/one-more").await;
     let start = one.current_revision().await.unwrap();
@@ -103,7 +103,7 @@ async fn installations_on_one_etcd_do_not_see_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_replicas_one_compacts_and_the_other_takes_over() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let (one, other) = (etcd.backend("/suite").await, etcd.backend("/suite").await);
     let first = create(&one, "/a", "1").await;
     let mut turns = [CompactionTurn::default(), CompactionTurn::default()];
@@ -181,11 +181,11 @@ impl Certificates {
 }
 
 /// Starts an etcd with TLS that accepts only clients with a certificate of `certificates`.
-fn start_with(certificates: &Certificates) -> Etcd {
+fn start_with(certificates: &Certificates) -> TestEtcd {
     let file = |name: &str| certificates.file(name).into_os_string().into_string().unwrap();
     let (ca, cert, key) = (file("ca.crt"), file("server.crt"), file("server.key"));
     let tls = ["--client-cert-auth", "--trusted-ca-file", &ca, "--cert-file", &cert, "--key-file", &key];
-    Etcd::start_with("https", &tls)
+    TestEtcd::start_with("https", &tls)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,17 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod etcd;
-mod etcd_process;
 mod members;
 mod outages;
 mod proxy;
 mod space;
 
 use drydock_storage::testing::backend_suite::harness::Store;
-use etcd_process::Etcd;
+use drydock_storage_etcd::testing::TestEtcd;
 
-async fn start() -> (Store, Etcd) {
-    let etcd = Etcd::start();
+async fn start() -> (Store, TestEtcd) {
+    let etcd = TestEtcd::start();
     (etcd.backend("/suite").await, etcd)
 }
 
@@ -22,12 +21,11 @@ mod backend {
 
 mod typed_store {
     use drydock_storage::testing::storage_suite::{Fixture, on_store};
-
-    use crate::etcd_process::Etcd;
+    use drydock_storage_etcd::testing::TestEtcd;
 
     drydock_storage::storage_behaviours!(crate::typed_store::start);
 
-    pub async fn start() -> (Fixture, Etcd) {
+    pub async fn start() -> (Fixture, TestEtcd) {
         let (backend, etcd) = crate::start().await;
         (on_store(backend), etcd)
     }
@@ -35,12 +33,11 @@ mod typed_store {
 
 mod cached_store {
     use drydock_storage::testing::storage_suite::{Fixture, on_cache};
-
-    use crate::etcd_process::Etcd;
+    use drydock_storage_etcd::testing::TestEtcd;
 
     drydock_storage::storage_behaviours!(crate::cached_store::start);
 
-    pub async fn start() -> (Fixture, Etcd) {
+    pub async fn start() -> (Fixture, TestEtcd) {
         let (backend, etcd) = crate::start().await;
         (on_cache(backend).await, etcd)
     }

@@ -11,8 +11,8 @@ use drydock_storage::backend::{BackendError, Revision, WatchItem};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 
-use crate::etcd_process::Etcd;
 use crate::proxy::Proxy;
+use drydock_storage_etcd::testing::TestEtcd;
 
 async fn connect(servers: &[&str]) -> Store {
     let servers = servers.iter().map(|url| (*url).to_owned()).collect();
@@ -21,7 +21,7 @@ async fn connect(servers: &[&str]) -> Store {
 }
 
 /// Returns two proxies to one running etcd, and a backend that uses the first one.
-async fn two_proxies(etcd: &Etcd) -> (Proxy, Proxy, Store) {
+async fn two_proxies(etcd: &TestEtcd) -> (Proxy, Proxy, Store) {
     etcd.backend("/suite").await;
     let (one, other) = (Proxy::to(etcd.client_port()).await, Proxy::to(etcd.client_port()).await);
     // Whichever it tries first, it ends with the one that answers.
@@ -34,7 +34,7 @@ async fn two_proxies(etcd: &Etcd) -> (Proxy, Proxy, Store) {
 /// Each backend begins with a random member: of eight, some begin with the one that is down.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_down_fails_no_write() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let (down, url) = ("http://127.0.0.1:1", format!("http://127.0.0.1:{}", etcd.client_port()));
     etcd.backend("/suite").await;
     for server in 0..8 {
@@ -51,7 +51,7 @@ async fn a_member_that_is_down_fails_no_write() {
 /// Regression: /readyz?verbose reported that all was well while every write failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_says_that_etcd_is_gone_until_it_is_back() {
-    let mut etcd = Etcd::start();
+    let mut etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     assert_eq!(store.refuses_writes(), None);
     etcd.kill();
@@ -63,7 +63,7 @@ async fn a_server_says_that_etcd_is_gone_until_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let (one, other, store) = two_proxies(&etcd).await;
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
@@ -89,7 +89,7 @@ async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
 /// where it would conflict with itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_not_answered_is_not_sent_again() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let (one, _other, store) = two_proxies(&etcd).await;
     create(&store, "/warm", "1").await;
     one.shut();
@@ -113,7 +113,7 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
 /// if each response took 5 s, the read failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let (one, other, store) = two_proxies(&etcd).await;
     create(&store, "/a", "1").await;
     for proxy in [&one, &other] {
@@ -127,7 +127,7 @@ async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked()
 /// to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     etcd.backend("/suite").await;
     let proxies = [Proxy::to(etcd.client_port()).await, Proxy::to(etcd.client_port()).await];
     for servers in [1, 2] {
@@ -159,7 +159,7 @@ async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
 /// everything that it fed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_of_keys_that_nobody_writes_is_not_overtaken_by_compaction() {
-    let mut etcd = Etcd::start();
+    let mut etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     let start = create(&store, "/w/a", "1").await;
     let mut watch = Watch::start(&store, "/w/", start).await;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use drydock_storage::backend::{BackendError, Revision};
 use drydock_storage::testing::backend_suite::harness::*;
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::TestEtcd;
 
 /// Longer than the detection takes; not a measurement.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until a server reports whether it can read. No requests are made meanwhile.
 async fn until(store: &Store, says: impl Fn(&Option<String>) -> bool) -> Option<String> {
@@ -25,12 +25,12 @@ async fn until(store: &Store, says: impl Fn(&Option<String>) -> bool) -> Option<
             }
         }
     };
-    tokio::time::timeout(PATIENCE, told).await.expect("it is told")
+    tokio::time::timeout(TEST_DEADLINE, told).await.expect("it is told")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_nobody_asks_finds_out_that_etcd_does_not_answer_and_that_it_does() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     assert_eq!(store.refuses_reads(), None);
     etcd.pause();
@@ -43,7 +43,7 @@ async fn a_server_that_nobody_asks_finds_out_that_etcd_does_not_answer_and_that_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_nobody_asks_finds_out_that_etcd_is_gone_and_that_it_is_back() {
-    let mut etcd = Etcd::start();
+    let mut etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     let at = create(&store, "/a", "1").await;
     etcd.kill();
@@ -57,7 +57,7 @@ async fn a_server_that_nobody_asks_finds_out_that_etcd_is_gone_and_that_it_is_ba
 /// What needs no quorum does not count: a watch's stream and its events, keep-alives, new connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_that_need_no_quorum_are_no_answers_and_those_that_do_are() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let store = etcd.backend("/suite").await;
     let at = create(&store, "/a", "1").await;
     let last = update(&store, "/a", at, "2").await;

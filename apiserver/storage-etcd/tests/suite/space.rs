@@ -13,7 +13,7 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::etcd_process::Etcd;
+use drydock_storage_etcd::testing::TestEtcd;
 
 const OBJECT: usize = 64 << 10;
 
@@ -29,18 +29,18 @@ async fn put(
 }
 
 /// Starts an etcd whose quota is `bytes`.
-fn start_with_quota(bytes: u64) -> Etcd {
-    Etcd::start_with("http", &[&format!("--quota-backend-bytes={bytes}")])
+fn start_with_quota(bytes: u64) -> TestEtcd {
+    TestEtcd::start_with("http", &[&format!("--quota-backend-bytes={bytes}")])
 }
 
 /// Returns a backend that keeps no history, and the task that compacts it.
-async fn relieved(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
+async fn compacting(etcd: &TestEtcd) -> (Store, AbortOnDropHandle<()>) {
     let none = Duration::ZERO;
     let retention = Retention { half: none, three_quarters: none, full: none };
     let config = EtcdConfig { retention, ..etcd.config("/suite") };
     let store: Store = Arc::new(EtcdBackend::connect(&config).await.unwrap());
-    let relieves = store.clone();
-    let task = tokio::spawn(async move { relieves.relieve().await });
+    let compacts = store.clone();
+    let task = tokio::spawn(async move { compacts.compact_early().await });
     (store, AbortOnDropHandle::new(task))
 }
 
@@ -48,7 +48,7 @@ async fn relieved(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
 async fn history_is_given_up_before_etcd_is_full() {
     let quota = 48 << 20;
     let etcd = start_with_quota(quota);
-    let (store, _relief) = relieved(&etcd).await;
+    let (store, _compactor) = compacting(&etcd).await;
     let first = put(&store, "/a", None, Priority::Ordinary).await.unwrap();
     let mut at = first;
     for _ in 0..3 * quota / OBJECT as u64 {
@@ -81,7 +81,7 @@ async fn an_etcd_without_space_is_compacted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ordinary_creates_leave_the_last_part_of_etcd_to_others() {
     let etcd = start_with_quota(64 << 20);
-    let (store, _relief) = relieved(&etcd).await;
+    let (store, _compactor) = compacting(&etcd).await;
     let status = put(&store, "/status", None, Priority::Ordinary).await.unwrap();
     let mut made = 0;
     let error = loop {

@@ -67,11 +67,11 @@ impl CacheFollower {
         if let Some(usage) = &self.shared.usage {
             usage.fill(&items, revision);
         }
-        let Snapshot { epoch, bytes_received, .. } = self.shared.state.load().snapshot;
+        let Snapshot { filling, bytes_received, .. } = self.shared.state.load().snapshot;
         let bytes_received =
             bytes_received + items.iter().map(|stored| stored.json_len() as u64).sum::<u64>();
         let objects = ObjectMap::from_sorted(items, damaged);
-        let snapshot = Snapshot { epoch, revision, objects, bytes_received };
+        let snapshot = Snapshot { filling, revision, objects, bytes_received };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
         self.shared.publish(state.clone(), self.shared.watcher_index.everyone());
@@ -232,10 +232,10 @@ impl Default for FollowBackoff {
 }
 
 impl FollowBackoff {
-    const LONGEST: Duration = Duration::from_secs(5);
+    const MAX_PAUSE: Duration = Duration::from_secs(5);
 
     pub(super) async fn wait(&mut self) {
         tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Self::LONGEST);
+        self.0 = (self.0 * 2).min(Self::MAX_PAUSE);
     }
 }

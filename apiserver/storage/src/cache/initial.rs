@@ -31,10 +31,10 @@ impl InitialObjects {
 
     /// Returns the state: as it is held, or made again if the cache was not refilled and the ring still reaches back
     /// to `at`.
-    pub(super) fn snapshot(&self, state: &State, (epoch, at): (u64, Revision)) -> Option<Snapshot> {
+    pub(super) fn snapshot(&self, state: &State, (filling, at): (u64, Revision)) -> Option<Snapshot> {
         let held = self.held.snapshot.lock().clone();
         held.or_else(|| {
-            let again = state.exactly(at).filter(|_| state.snapshot.epoch == epoch)?;
+            let again = state.exactly(at).filter(|_| state.snapshot.filling == filling)?;
             *self.held.snapshot.lock() = Some(again.clone());
             Some(again)
         })
@@ -73,7 +73,7 @@ impl Pinned for PinnedState {
         if self.snapshot.lock().is_some() { self.age.bytes() } else { 0 }
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         // Drop it after the lock is released.
         let _snapshot = self.snapshot.lock().take();
     }

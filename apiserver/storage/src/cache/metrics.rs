@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::state::State;
 use crate::backend::{BackendError, Revision};
+use crate::pinned::ReceivedBytes;
 use crate::storage::StorageError;
 
 /// Counters and gauges of one cache, readable at any time.
@@ -93,5 +94,12 @@ impl Metrics {
 
     pub(super) fn watcher_expired(&self) {
         self.expired_watchers.fetch_add(1, Relaxed);
+    }
+}
+
+impl ReceivedBytes for Metrics {
+    fn beyond_ring(&self, received: u64) -> u64 {
+        let since = self.bytes_received.load(Relaxed).saturating_sub(received);
+        since.saturating_sub(self.ring_bytes.load(Relaxed))
     }
 }

@@ -54,7 +54,6 @@ pub use metrics::Metrics;
 pub use usage::{QuotaUsage, Reservation, ReservationError};
 
 use objects::ObjectMap;
-pub(crate) use page::KeyRange;
 use past_changes::PastChangesCache;
 use read::{ReadSource, RevisionCheck};
 use state::{Snapshot, State};
@@ -277,6 +276,6 @@ impl WatchCache {
             items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
         let bytes_received = state.snapshot.bytes_received.saturating_sub(apart);
         let objects = ObjectMap::from_sorted(items, Vec::new());
-        Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, bytes_received })
+        Ok(Snapshot { filling: state.snapshot.filling, revision, objects, bytes_received })
     }
 }

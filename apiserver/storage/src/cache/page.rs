@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::objects::ObjectMap;
 use super::state::Snapshot;
 use crate::backend::prefix_range;
+use crate::items::SnapshotRange;
 use crate::scope::next_key;
 use crate::storage::{Items, Page, PageOptions, Scope, Stored};
 use crate::work_meter::WorkMeter;
@@ -33,7 +34,7 @@ pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &PageOptio
 /// Returns a page of the objects that the scope selects. This may have to decode most objects, so it yields in
 /// between.
 async fn selected(snapshot: &Snapshot, scope: &Scope, start: &str, limit: usize) -> Page {
-    let mut rest = KeyRange::new(snapshot, scope, start).iter();
+    let mut rest = KeyRange::new(snapshot, scope, start).pieces();
     let (mut items, mut work) = (Vec::new(), WorkMeter::default());
     while let Some(stored) = rest.next() {
         work.worked(stored.json_len()).await;
@@ -102,7 +103,7 @@ fn within<'a>(
 
 /// The objects of a snapshot in a range of keys.
 #[derive(Clone)]
-pub(crate) struct KeyRange {
+struct KeyRange {
     objects: ObjectMap,
     start: String,
     end: Option<String>,
@@ -114,8 +115,7 @@ impl KeyRange {
         Self { objects: snapshot.objects.clone(), start: start.to_owned(), end: end(scope) }
     }
 
-    /// Iterates over the objects, and holds only the next few of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Stored>> + Send + use<> {
+    fn pieces(&self) -> impl Iterator<Item = Arc<Stored>> + Send + use<> {
         let Self { objects, start, end } = self.clone();
         let mut next = Some(start);
         std::iter::from_fn(move || {
@@ -125,5 +125,11 @@ impl KeyRange {
             Some(piece)
         })
         .flatten()
+    }
+}
+
+impl SnapshotRange for KeyRange {
+    fn iter(&self) -> Box<dyn Iterator<Item = Arc<Stored>> + Send> {
+        Box::new(self.pieces())
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct PastChangesCache(Mutex<Option<PastChangesEntry>>);
 /// Identifies one fill of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct CacheFill {
-    epoch: u64,
+    filling: u64,
     revision: Revision,
 }
 
@@ -70,7 +70,7 @@ impl PastChangesCache {
         if !state.is_whole() {
             return Lookup::Gone;
         }
-        let of = CacheFill { epoch: state.snapshot.epoch, revision: state.floor() };
+        let of = CacheFill { filling: state.snapshot.filling, revision: state.floor() };
         let mut entry = self.0.lock();
         if let Some(entry) = entry.as_ref().filter(|entry| entry.of == of) {
             return match &entry.changes {

@@ -28,7 +28,7 @@ pub(super) struct State {
 #[derive(Clone, Default)]
 pub(super) struct Snapshot {
     /// Number of times that the cache was filled again; a watcher of an earlier filling cannot continue.
-    pub(super) epoch: u64,
+    pub(super) filling: u64,
     pub(super) revision: Revision,
     pub(super) objects: ObjectMap,
     /// Bytes that the cache had received by then; for a past state too few, by up to the bytes in the ring.
@@ -44,7 +44,7 @@ impl State {
 
     /// The state after the cache was lost: not ready, and its watchers cannot continue.
     pub(super) fn abandoned(self) -> Self {
-        let snapshot = Snapshot { epoch: self.snapshot.epoch + 1, ..self.snapshot };
+        let snapshot = Snapshot { filling: self.snapshot.filling + 1, ..self.snapshot };
         Self { ready: false, ..Self::filled(snapshot) }
     }
 
@@ -71,7 +71,7 @@ impl State {
         }
         let bytes_received = self.snapshot.bytes_received.saturating_sub(self.ring.bytes() as u64);
         let objects = self.ring.objects_at(revision);
-        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, bytes_received })
+        Some(Snapshot { filling: self.snapshot.filling, revision, objects, bytes_received })
     }
 
     /// Applies one change; `bytes` is the size of its value.

@@ -19,14 +19,14 @@ use crate::work_meter::PollBudget;
 
 /// For at most this many revisions, reading the changes is cheaper than reading the marks of the group, which takes a
 /// lock that its members share.
-const FEW: u64 = 16;
+const FEW_REVISIONS: u64 = 16;
 
 /// A watcher that continues in the ring after the revision up to which it has sent everything.
 pub(super) struct Cursor {
     shared: Arc<Shared>,
     registration: Registration,
     scope: Scope,
-    epoch: u64,
+    filling: u64,
     initial: Option<InitialObjects>,
     /// Changes up to this revision are not sent (again).
     sent_upto: Revision,
@@ -50,20 +50,20 @@ impl Cursor {
     /// A watcher of the changes above `after`.
     pub(super) fn after(shared: Arc<Shared>, scope: Scope, after: Revision, state: &State) -> Self {
         let progress = after.min(state.snapshot.revision);
-        Self::new(shared, scope, state.snapshot.epoch, after, progress, None)
+        Self::new(shared, scope, state.snapshot.filling, after, progress, None)
     }
 
     /// A watcher that sends the snapshot's objects, then the changes above it.
     pub(super) fn with_initial_events(shared: Arc<Shared>, scope: Scope, snapshot: Snapshot) -> Self {
-        let (epoch, revision) = (snapshot.epoch, snapshot.revision);
+        let (filling, revision) = (snapshot.filling, snapshot.revision);
         let initial = InitialObjects::new(&shared, &scope, snapshot);
-        Self::new(shared, scope, epoch, revision, revision, Some(initial))
+        Self::new(shared, scope, filling, revision, revision, Some(initial))
     }
 
     fn new(
         shared: Arc<Shared>,
         scope: Scope,
-        epoch: u64,
+        filling: u64,
         sent_upto: Revision,
         progress: Revision,
         initial: Option<InitialObjects>,
@@ -74,7 +74,7 @@ impl Cursor {
             shared,
             registration,
             scope,
-            epoch,
+            filling,
             initial,
             sent_upto,
             progress,
@@ -86,7 +86,8 @@ impl Cursor {
 
     /// Appends the next initial events, and after the last one the bookmark that ends them.
     fn read_initial(&mut self, mut initial: InitialObjects, events: &mut VecDeque<WatchEvent>) -> Rest {
-        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.sent_upto)) else {
+        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.filling, self.sent_upto))
+        else {
             self.expire(&self.shared.state.load_full(), events);
             return Rest::None;
         };
@@ -97,7 +98,7 @@ impl Cursor {
                 Rest::More
             }
             None => {
-                initial.held.let_go();
+                initial.held.release();
                 events.push_back(WatchEvent::Bookmark { revision: self.sent_upto, initial: true });
                 Rest::None
             }
@@ -107,12 +108,12 @@ impl Cursor {
     /// Appends the changes after `sent_upto`, from the ring or from before it.
     fn read_changes(&mut self, events: &mut VecDeque<WatchEvent>) -> Rest {
         let state = self.shared.state.load();
-        if state.snapshot.epoch != self.epoch {
+        if state.snapshot.filling != self.filling {
             self.expire(&state, events);
             return Rest::None;
         }
         let newest = state.snapshot.revision;
-        if self.sent_upto < state.floor() || newest.0.saturating_sub(self.sent_upto.0) > FEW {
+        if self.sent_upto < state.floor() || newest.0.saturating_sub(self.sent_upto.0) > FEW_REVISIONS {
             self.sent_upto = self.sent_upto.max(self.unconcerned_upto(&state));
         }
         if self.sent_upto < state.floor() {
@@ -243,7 +244,7 @@ impl Watcher for Cursor {
         // The order matters: groups are marked before the state with the change is published, and so before it is
         // loaded here.
         let state = self.shared.state.load();
-        let same = state.snapshot.epoch == self.epoch;
+        let same = state.snapshot.filling == self.filling;
         if same { self.progress.max(self.unconcerned_upto(&state)) } else { self.progress }
     }
 

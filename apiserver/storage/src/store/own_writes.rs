@@ -16,8 +16,8 @@ use crate::storage::Stored;
 
 /// Maximum number of announced writes, and of their bytes. Beyond either limit the object of an event is decoded, as
 /// for a write of another server.
-const MOST: usize = 4096;
-const MOST_BYTES: usize = 16 << 20;
+const MAX_WRITES: usize = 4096;
+const MAX_WRITE_BYTES: usize = 16 << 20;
 
 /// Announced writes whose events have not arrived.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl OwnWrites {
 impl WritesByKey {
     fn add(&mut self, write: &Arc<PendingWrite>) {
         let bytes = self.bytes + write.bytes.len();
-        if self.count < MOST && bytes <= MOST_BYTES {
+        if self.count < MAX_WRITES && bytes <= MAX_WRITE_BYTES {
             (self.count, self.bytes) = (self.count + 1, bytes);
             self.writes.entry(write.key.clone()).or_default().push_back(write.clone());
         }
@@ -169,7 +169,7 @@ mod tests {
     /// Regression: while etcd's watch was silent, each write of one busy object was kept, 64 KiB each.
     #[test]
     fn writes_whose_events_do_not_come_are_bounded_in_number_and_in_bytes() {
-        for (length, most) in [(10, MOST), (64 << 10, MOST_BYTES >> 16)] {
+        for (length, most) in [(10, MAX_WRITES), (64 << 10, MAX_WRITE_BYTES >> 16)] {
             let list = OwnWrites::default();
             list.follow();
             for revision in 0..most as u64 + 100 {

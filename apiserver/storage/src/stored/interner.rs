@@ -14,11 +14,11 @@ use memchr::memmem::{Finder, find};
 use parking_lot::Mutex;
 
 /// Maximum number of texts that are interned; further text is stored with each object.
-const MOST: usize = 4096;
+const MAX_TEXTS: usize = 4096;
 /// Shorter texts are not interned.
 const SHORTEST: usize = 48;
 /// Number of refusals between two searches for texts that no object uses any more.
-const PATIENCE: u32 = 4096;
+const REFUSALS_PER_SEARCH: u32 = 4096;
 /// apiVersion and kind end within this many bytes.
 const TYPE: usize = 512;
 
@@ -47,11 +47,11 @@ impl Interner {
         if let Some(run) = texts.runs.get(text) {
             return Some(run.clone());
         }
-        if texts.runs.len() >= MOST {
-            if texts.refused.is_multiple_of(PATIENCE) {
+        if texts.runs.len() >= MAX_TEXTS {
+            if texts.refused.is_multiple_of(REFUSALS_PER_SEARCH) {
                 texts.runs.retain(|run| Arc::strong_count(&run.0) > 1);
             }
-            if texts.runs.len() >= MOST {
+            if texts.runs.len() >= MAX_TEXTS {
                 texts.refused = texts.refused.wrapping_add(1);
                 return None;
             }
@@ -134,11 +134,11 @@ mod tests {
     fn runs_that_nobody_has_any_more_make_room() {
         let interner = Interner::default();
         let held: Vec<_> =
-            (0..MOST).filter_map(|number| interner.intern(number.to_string().as_bytes())).collect();
-        assert_eq!(held.len(), MOST);
+            (0..MAX_TEXTS).filter_map(|number| interner.intern(number.to_string().as_bytes())).collect();
+        assert_eq!(held.len(), MAX_TEXTS);
         assert!(interner.intern(b"new").is_none() && interner.intern(b"7").is_some());
         drop(held);
-        (0..PATIENCE).for_each(|_| drop(interner.intern(b"new")));
+        (0..REFUSALS_PER_SEARCH).for_each(|_| drop(interner.intern(b"new")));
         assert!(interner.intern(b"new").is_some());
     }
 }

@@ -15,7 +15,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 /// How long a test waits for a response before it fails. Not a measurement.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const RESPONSE_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The request of a Watch.
 #[derive(Clone, Debug)]
@@ -250,13 +250,14 @@ impl Client {
 
     /// Reads the next response without applying it.
     pub async fn read(&mut self) -> (Bytes, Said) {
-        let message = tokio::time::timeout(PATIENCE, self.frames.next()).await.expect("a response comes");
+        let message =
+            tokio::time::timeout(RESPONSE_DEADLINE, self.frames.next()).await.expect("a response comes");
         self.watch.read(message.unwrap().expect("the stream goes on"))
     }
 
     /// The next response that is not a heartbeat.
     pub async fn said(&mut self) -> Said {
-        tokio::time::timeout(PATIENCE, self.said_at_last()).await.expect("more than heartbeats")
+        tokio::time::timeout(RESPONSE_DEADLINE, self.said_at_last()).await.expect("more than heartbeats")
     }
 
     async fn said_at_last(&mut self) -> Said {

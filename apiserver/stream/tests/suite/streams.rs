@@ -16,7 +16,7 @@ use serde_json::json;
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::client::{Client, Frames, PATIENCE, Said, Watch, get, request};
+use crate::client::{Client, Frames, RESPONSE_DEADLINE, Said, Watch, get, request};
 use crate::world::{World, labelled, on_node, speaks_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -285,5 +285,5 @@ async fn metrics_tell_of_streams_and_of_what_is_held_for_them() {
         until("subscribers 0").await;
         assert!(is("caught_up_subscribers 0"), "{}", shown());
     };
-    tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(|_| panic!("{}", shown()));
+    tokio::time::timeout(RESPONSE_DEADLINE, all).await.unwrap_or_else(|_| panic!("{}", shown()));
 }

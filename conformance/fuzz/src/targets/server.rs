@@ -13,7 +13,7 @@ use drydock_server::api_group::ApiGroup;
 use drydock_server::api_group::ApiRequest;
 use drydock_server::flow_control::PriorityLevel;
 use drydock_server::handlers::Resource;
-use drydock_serving::auth::authn::Caller;
+use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::CreateAuthorizer;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;

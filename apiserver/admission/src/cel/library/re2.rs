@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 /// Highest repetition count.
-const MOST: u32 = 1000;
+const MAX_REPETITIONS: u32 = 1000;
 
 /// Returns the equivalent pattern for `regex`. Fails with Go's message.
 pub fn translate(pattern: &str) -> Result<String, String> {
@@ -181,8 +181,9 @@ impl PatternReader<'_> {
             self.out.push_str(r"\{");
             return Ok(false);
         }
-        let too_many =
-            |text: &str| !text.is_empty() && text.parse::<u32>().map_or(true, |count| count > MOST);
+        let too_many = |text: &str| {
+            !text.is_empty() && text.parse::<u32>().map_or(true, |count| count > MAX_REPETITIONS)
+        };
         if too_many(low) || too_many(high) {
             return Err(format!("invalid repeat count: `{{{inner}}}`"));
         }

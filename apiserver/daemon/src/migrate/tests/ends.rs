@@ -8,9 +8,9 @@ use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
 use etcd_client::Client;
 
-use super::etcd_process::Etcd;
 use super::{SILENT, open, place};
 use crate::migrate;
+use drydock_storage_etcd::testing::TestEtcd;
 
 async fn fill(store: &Store, count: usize) {
     for n in 0..count {
@@ -47,13 +47,13 @@ async fn write_on(store: Store) -> (usize, BackendError) {
 }
 
 /// Returns the record of a prefix, and its revision.
-async fn record(etcd: &Etcd, prefix: &str) -> (serde_json::Value, i64) {
+async fn record(etcd: &TestEtcd, prefix: &str) -> (serde_json::Value, i64) {
     let mut client = Client::connect(&etcd.config("").servers, None).await.unwrap();
     let got = client.get(format!("{prefix}/origin"), None).await.unwrap();
     (serde_json::from_slice(got.kvs()[0].value()).unwrap(), got.kvs()[0].mod_revision())
 }
 
-async fn set_record(etcd: &Etcd, prefix: &str, to: serde_json::Value) -> i64 {
+async fn set_record(etcd: &TestEtcd, prefix: &str, to: serde_json::Value) -> i64 {
     let mut client = Client::connect(&etcd.config("").servers, None).await.unwrap();
     client.put(format!("{prefix}/origin"), to.to_string(), None).await.unwrap();
     record(etcd, prefix).await.1
@@ -77,7 +77,7 @@ async fn to_embedded(config: &EtcdConfig, path: &Path) -> Result<migrate::Moved,
 /// lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
     fill(&there, 1200).await;
     let idle = etcd.backend("/left").await;
@@ -106,7 +106,7 @@ async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_writes_again_when_a_move_has_failed() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
     fill(&there, 3).await;
     let bad = create(&there, "/registry/bad", "no object").await;
@@ -120,7 +120,7 @@ async fn a_server_writes_again_when_a_move_has_failed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
     fill(&there, 3).await;
     let broken = etcd::MoveSource::inspect(&config).await.unwrap().close("/some/where").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
 /// The move was killed after the file had its name, and before etcd had the final mark.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
-    let (etcd, (directory, path)) = (Etcd::start(), place());
+    let (etcd, (directory, path)) = (TestEtcd::start(), place());
     let config = etcd.config("/left");
     fill(&etcd.backend("/left").await, 3).await;
     let moved = to_embedded(&config, &path).await.unwrap();
@@ -160,7 +160,7 @@ async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (store, config) = (open(&path), etcd.config("/moved"));
     fill(&store, 20).await;
     let (before, last) = (all(&store, None).await, store.current_revision().await.unwrap());
@@ -196,7 +196,7 @@ async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_could_not_be_moved_into_etcd_is_not_marked() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let store = open(&path);
     let room = SqliteOptions::default().max_value - key("huge").len() - object("huge", "").len();
     create(&store, &key("huge"), &object("huge", &"x".repeat(room))).await;

@@ -11,9 +11,9 @@ use etcd_client::Client;
 use tempfile::TempDir;
 
 use super::SILENT;
-use super::etcd_process::Etcd;
 use super::lossy_proxy::LossyProxy;
 use crate::migrate;
+use drydock_storage_etcd::testing::TestEtcd;
 
 /// Returns a store with `count` objects.
 async fn filled(count: usize) -> (TempDir, PathBuf) {
@@ -28,22 +28,22 @@ async fn filled(count: usize) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-async fn client(etcd: &Etcd) -> Client {
+async fn client(etcd: &TestEtcd) -> Client {
     Client::connect(&etcd.config("").servers, None).await.unwrap()
 }
 
 /// Returns etcd's own revision, which shows whether anything was written.
-async fn revision(etcd: &Etcd) -> i64 {
+async fn revision(etcd: &TestEtcd) -> i64 {
     client(etcd).await.get("any", None).await.unwrap().header().unwrap().revision()
 }
 
-async fn to_etcd_fails(path: &Path, etcd: &Etcd, prefix: &str) -> String {
+async fn to_etcd_fails(path: &Path, etcd: &TestEtcd, prefix: &str) -> String {
     migrate::to_etcd(path, &etcd.config(prefix), &SILENT()).await.unwrap_err().to_string()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_whose_prefix_nobody_claimed_are_not_removed() {
-    let (etcd, (_directory, path)) = (Etcd::start(), filled(3).await);
+    let (etcd, (_directory, path)) = (TestEtcd::start(), filled(3).await);
     let there = etcd.backend("/old").await;
     create(&there, &key("precious"), &object("precious", "1")).await;
     // They were written by a server from before prefixes had a record.
@@ -57,7 +57,7 @@ async fn objects_whose_prefix_nobody_claimed_are_not_removed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_but_marks_is_written_to_the_etcd_that_objects_come_from() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let there = etcd.backend("/old").await;
     create(&there, &key("precious"), &object("precious", "1")).await;
     client(&etcd).await.delete("/old/origin", None).await.unwrap();
@@ -74,7 +74,7 @@ async fn nothing_but_marks_is_written_to_the_etcd_that_objects_come_from() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_of_nothing_is_refused_and_leaves_nothing() {
-    let (etcd, (directory, path)) = (Etcd::start(), filled(0).await);
+    let (etcd, (directory, path)) = (TestEtcd::start(), filled(0).await);
     etcd.backend("/right").await;
     let before = revision(&etcd).await;
     let target = directory.path().join("target.db");
@@ -91,7 +91,7 @@ async fn a_move_of_nothing_is_refused_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_whose_last_answer_is_lost_is_done() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     etcd.backend("/other").await;
     for times in [1, 2] {
         let (_directory, path) = filled(20).await;
@@ -107,7 +107,7 @@ async fn a_move_whose_last_answer_is_lost_is_done() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
-    let etcd = Etcd::start();
+    let etcd = TestEtcd::start();
     let config = etcd.config("/moved");
     PrefixImport::begin(&config, Revision(100)).await.unwrap().finish().await.unwrap();
     let record = client(&etcd).await.get("/moved/origin", None).await.unwrap();
@@ -132,7 +132,7 @@ async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_is_too_large_for_etcd_is_named() {
-    let (etcd, (_directory, path)) = (Etcd::start(), filled(2).await);
+    let (etcd, (_directory, path)) = (TestEtcd::start(), filled(2).await);
     let store: Store = Arc::new(SqliteBackend::open(&path, SqliteOptions::default()).unwrap());
     let room = SqliteOptions::default().max_value - key("huge").len() - object("huge", "").len();
     create(&store, &key("huge"), &object("huge", &"x".repeat(room))).await;

@@ -9,9 +9,9 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{self as etcd, EtcdBackend, EtcdConfig};
 use drydock_storage_sqlite::{self as sqlite, SqliteBackend, SqliteOptions};
 
-use super::etcd_process::Etcd;
 use super::{SILENT, open, place};
 use crate::migrate;
+use drydock_storage_etcd::testing::TestEtcd;
 
 async fn fill(store: &Store) -> Revision {
     let first = create(store, &key("a"), &object("a", "1")).await;
@@ -28,7 +28,7 @@ async fn refusal_of(config: &EtcdConfig) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaimed() {
-    let (etcd, (directory, path)) = (Etcd::start(), place());
+    let (etcd, (directory, path)) = (TestEtcd::start(), place());
     let store = open(&path);
     let last = fill(&store).await;
     let before = all(&store, None).await;
@@ -65,7 +65,7 @@ async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaim
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_reclaimed() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let config = etcd.config("/left");
     let there = etcd.backend("/left").await;
     let last = fill(&there).await;
@@ -105,7 +105,7 @@ async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_recla
 /// Another process has the source file open and keeps everybody from writing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_cannot_be_marked_is_not_moved() {
-    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     fill(&open(&path)).await;
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

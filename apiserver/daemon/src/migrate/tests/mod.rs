@@ -1,9 +1,6 @@
 //! Moves between the embedded store and etcd. They need etcd: `DRYDOCK_ETCD` names its binary.
 
 mod ends;
-#[allow(dead_code, reason = "the tests of storage-etcd use all of it")]
-#[path = "../../../../storage-etcd/tests/suite/etcd_process.rs"]
-mod etcd_process;
 mod guards;
 mod lossy_proxy;
 mod marks;

@@ -5,9 +5,9 @@ use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig, PrefixImport};
 use drydock_storage_sqlite as sqlite;
 
-use super::etcd_process::Etcd;
 use super::{SILENT, open};
 use crate::migrate;
+use drydock_storage_etcd::testing::TestEtcd;
 
 async fn fill(store: &Store, count: usize) -> Revision {
     for n in 0..count {
@@ -38,7 +38,7 @@ async fn values(store: &Store) -> Vec<(String, bytes::Bytes)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let path = directory.path().join("store.db");
     let store = open(&path);
     let busy = fill(&store, 1200).await;
@@ -86,7 +86,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_in_etcd_keep_their_revisions_in_the_embedded_store() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let there = etcd.backend("/moved").await;
     let busy = fill(&there, 1200).await;
     let (before, last) = (all(&there, None).await, there.current_revision().await.unwrap());
@@ -112,7 +112,7 @@ async fn objects_in_etcd_keep_their_revisions_in_the_embedded_store() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn there_and_back_revisions_only_grow() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let mut path = directory.path().join("0.db");
     let store = open(&path);
     let mut last = fill(&store, 30).await;
@@ -132,7 +132,7 @@ async fn there_and_back_revisions_only_grow() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_place_that_is_in_use_is_not_moved_to_or_from() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let path = directory.path().join("store.db");
     let config = etcd.config("/used");
     let to_etcd =
@@ -154,7 +154,7 @@ async fn a_place_that_is_in_use_is_not_moved_to_or_from() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_was_broken_off_lets_no_server_start_and_is_made_again() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let config = etcd.config("/moved");
     let path = directory.path().join("store.db");
     let store = open(&path);

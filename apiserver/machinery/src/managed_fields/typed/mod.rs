@@ -6,14 +6,12 @@
 mod compare;
 mod decomposition;
 mod merge;
-mod remove;
 mod to_set;
 mod validate;
 
 pub(super) use compare::compare_without;
 pub use compare::{Comparison, compare};
-pub use remove::{extract_items, remove_items};
-pub use to_set::to_set;
+pub use to_set::{remove_items, to_set};
 
 pub(super) use merge::merge;
 pub(super) use validate::validate;

@@ -1,4 +1,4 @@
-//! The paths of a value.
+//! The paths of a value, and the value without some of them.
 
 use serde_json::{Map, Value};
 
@@ -65,6 +65,48 @@ fn list_items(list: &[Value], items: &Schema, keys: &[&'static str]) -> Walked {
         }
     }
     Walked { member: false, set }
+}
+
+/// Removes the paths of `set` from `object`. A value that becomes empty becomes null. An atomic value that has paths
+/// of the set below it is removed as a whole.
+pub fn remove_items(object: &mut Object, set: &Set, schema: &Schema) {
+    remove_fields(&mut object.0, set, schema);
+}
+
+/// Removes the paths of `set` below a value. Returns whether anything is left.
+fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
+    match (decomposition(schema), value) {
+        (Decomposition::Fields, Value::Object(map)) => remove_fields(map, set, schema),
+        (Decomposition::Items(items, keys), Value::Array(list)) => {
+            list.retain_mut(|item| {
+                let Ok(element) = item_element(item, items, keys) else { return true };
+                !set.has_member(&element)
+                    && below(set, &element).is_none_or(|subset| remove(item, subset, items))
+            });
+            !list.is_empty()
+        }
+        (Decomposition::Leaf, Value::Object(_) | Value::Array(_)) => false,
+        _ => true,
+    }
+}
+
+fn remove_fields(map: &mut Map<String, Value>, set: &Set, schema: &Schema) -> bool {
+    map.retain(|name, value| {
+        let Some((element, schema)) = descend(schema, name) else { return true };
+        if set.has_member(&element) {
+            return false;
+        }
+        if below(set, &element).is_some_and(|subset| !remove(value, subset, schema)) {
+            // This differs from an absent field: the field itself was not to be removed.
+            *value = Value::Null;
+        }
+        true
+    });
+    !map.is_empty()
+}
+
+fn below<'a>(set: &'a Set, element: &PathElement) -> Option<&'a Set> {
+    set.child(element).filter(|subset| !subset.is_empty())
 }
 
 /// Returns the path element from a struct or map to its field or entry `name`, and its schema.

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use drydock_serving::auth::authn::{Caller, Origin};
 use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::auth::{Caller, Origin};
 use drydock_serving::request::user::User;
 use tonic::{Code, Status};
 

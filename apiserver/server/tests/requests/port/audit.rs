@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use super::fixture::{Port, Settings, code};
 
 /// Events that are longer have no bodies.
-const LONGEST: usize = 10_000;
+const MAX_EVENT_BYTES: usize = 10_000;
 
 const GADGETS: &str = "/apis/test.io/v1/namespaces/ns/gadgets";
 
@@ -32,7 +32,7 @@ impl Logged {
     async fn open_with(policy: Value, rule: super::fixture::Rule) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log");
-        let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking, LONGEST));
+        let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking, MAX_EVENT_BYTES));
         let admission: Vec<Arc<dyn Admission>> = vec![Arc::new(Panics)];
         let port = Port::open(Settings { rule, audit, admission, ..Settings::default() }).await;
         Self { port, path, _dir: dir }
@@ -226,7 +226,7 @@ async fn a_request_that_cannot_be_logged_is_refused_in_strict_mode() {
     let dir = tempfile::tempdir().unwrap();
     let policy = json!({"rules": [{"level": "Metadata"}]});
     let full = PathBuf::from("/dev/full");
-    let audit = Some(opened(&dir, policy.clone(), full.clone(), Mode::BlockingStrict, LONGEST));
+    let audit = Some(opened(&dir, policy.clone(), full.clone(), Mode::BlockingStrict, MAX_EVENT_BYTES));
     let port = Port::open(Settings { audit, ..Settings::default() }).await;
     let answer = port.send(None, &format!("GET {GADGETS}"), &[]).await;
     assert!(code(&answer) == 500 && answer.contains("failed to store audit event"), "{answer}");
@@ -274,7 +274,7 @@ async fn the_bodies_of_an_event_that_is_too_long_are_left_out() {
     let object =
         |color: &str| json!({"metadata": {"name": "a"}, "spec": {"size": 1, "color": color}}).to_string();
     let line = format!("POST {GADGETS}?dryRun=All");
-    for color in ["blue", &"x".repeat(LONGEST)] {
+    for color in ["blue", &"x".repeat(MAX_EVENT_BYTES)] {
         assert_eq!(logged.send_body(&line, "application/json", &object(color)).await, 201);
     }
     let events = logged.events();

@@ -67,10 +67,10 @@ async fn a_host_that_speaks_http2_is_asked_over_one_connection() {
 }
 
 const SHARED: [u8; 4] = [127, 0, 0, 2];
-const FEW: [u8; 4] = [127, 0, 0, 3];
+const ADDRESS_OF_FEW: [u8; 4] = [127, 0, 0, 3];
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 4];
 /// Longer than anything here takes, and shorter than the time for a handshake.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_DEADLINE: Duration = Duration::from_secs(20);
 
 fn crowded(connections: usize, connections_per_address: usize) -> Settings {
     let bounds = Bounds { connections, connections_per_address, ..Bounds::default() };
@@ -88,7 +88,7 @@ async fn silent(port: &Port, from: [u8; 4], count: usize) -> Vec<TcpStream> {
 
 async fn assert_closed(stream: &mut (impl AsyncRead + Unpin)) {
     let mut rest = Vec::new();
-    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed");
+    let _ = tokio::time::timeout(TEST_DEADLINE, stream.read_to_end(&mut rest)).await.expect("closed");
 }
 
 /// A kubelet's probe: a new connection without credentials.
@@ -100,7 +100,7 @@ async fn assert_probed(port: &Port, from: [u8; 4]) {
         let _ = stream.read_to_string(&mut answer).await;
         assert_eq!(code(&answer), 200, "{answer}");
     };
-    tokio::time::timeout(PATIENCE, probe).await.expect("the probe is answered");
+    tokio::time::timeout(TEST_DEADLINE, probe).await.expect("the probe is answered");
 }
 
 /// A client that opened as many connections as there are permits once shut everybody out, for 32 s at a time.
@@ -118,7 +118,7 @@ async fn silent_connections_shut_nobody_out() {
 #[tokio::test]
 async fn when_all_places_are_taken_the_address_with_the_most_loses() {
     let port = Port::open(crowded(16, 6)).await;
-    let mut few = silent(&port, FEW, 3).await;
+    let mut few = silent(&port, ADDRESS_OF_FEW, 3).await;
     let mut many = silent(&port, SHARED, 4).await;
     let mut others = Vec::new();
     for other in 10..13 {
@@ -154,7 +154,7 @@ async fn one_user_cannot_take_all_places() {
     let mut of_ann = Vec::new();
     for _ in 0..10 {
         let connect = port.connect_from(SHARED, Some(&ann), "h2");
-        of_ann.push(tokio::time::timeout(PATIENCE, connect).await.expect("connected"));
+        of_ann.push(tokio::time::timeout(TEST_DEADLINE, connect).await.expect("connected"));
     }
     assert_probed(&port, SHARED).await;
     let mut of_bob = Connection::open(port.connect_from(SHARED, Some(&bob), "h2").await).await;

@@ -11,11 +11,13 @@ use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
 use drydock_server::chain::Chain;
 use drydock_server::flow_control::{FlowControl, InFlightLimits, PriorityLevels};
-use drydock_server::grpc::{Grpc, Mux, Service};
+use drydock_server::generic::Mux;
+use drydock_server::grpc::{Grpc, Service};
 use drydock_server::metrics::Metrics;
 use drydock_server::responses::OpenResponses;
 use drydock_serving::auth::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_serving::auth::authz::Authorizer;
+use drydock_serving::auth::impersonation::Impersonation;
 use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::health::Health;
 use drydock_serving::host::{self, KeepAlive};
@@ -139,6 +141,7 @@ impl Port {
                 Some(TokenReviewer::new(host.clone(), limiter.clone())),
                 true,
             ),
+            impersonation: Impersonation::default(),
             authorizer: Arc::new(Authorizer::new(host, limiter)),
             flow_control,
             health,

@@ -12,7 +12,7 @@ const TENANT: [(&str, &str); 1] = [("x-remote-user", "tenant")];
 /// What Go's transport grants a stream.
 const WINDOW: u32 = 4 << 20;
 /// What a stream is sent of it.
-const MOST: usize = 128 * 1024;
+const STREAM_BYTES: usize = 128 * 1024;
 /// Longer than anything here takes.
 const HANG: Duration = Duration::from_secs(60);
 
@@ -44,7 +44,7 @@ async fn what_a_proxys_clients_do_not_read_leaves_its_connection_room() {
         came.insert(connection.ask(&format!("GET {GADGETS}/large"), &TENANT, "").await, 0);
     }
     let unread: Vec<u32> = came.keys().copied().collect();
-    read(&mut connection, &mut came, |came| came.values().all(|bytes| *bytes >= MOST)).await;
+    read(&mut connection, &mut came, |came| came.values().all(|bytes| *bytes >= STREAM_BYTES)).await;
     // Whatever else they are sent comes before the answers to these.
     for _ in 0..4 {
         let ann = connection.ask(&format!("GET {GADGETS}?limit=1&timeout=30s"), &ANN, "").await;
@@ -52,7 +52,7 @@ async fn what_a_proxys_clients_do_not_read_leaves_its_connection_room() {
         read(&mut connection, &mut came, |came| came.get(&ann).is_some_and(|bytes| *bytes > 1_000_000)).await;
     }
     for stream in &unread {
-        assert_eq!(came[stream], MOST, "stream {stream}");
+        assert_eq!(came[stream], STREAM_BYTES, "stream {stream}");
     }
     // One who reads after all is sent the rest.
     let late = unread[0];

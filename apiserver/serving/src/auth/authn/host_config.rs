@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use drydock_logging::WatchFailures;
@@ -135,13 +134,6 @@ impl HostConfigSource {
                 );
             }
         }
-    }
-
-    /// Waits until the ConfigMap has been read, at most `limit`.
-    pub async fn wait_ready(&self, limit: Duration) -> bool {
-        let mut have = self.have_host.clone();
-        let read = tokio::time::timeout(limit, have.wait_for(|h| *h)).await;
-        matches!(read, Ok(Ok(_)))
     }
 }
 

@@ -1,9 +1,7 @@
 //! Who asks: front-proxy headers, then a client certificate, then a bearer token, then the anonymous user
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
-mod caller;
 pub mod host_config;
-pub mod impersonation;
 pub mod peer;
 pub mod request_header;
 pub mod token;
@@ -14,12 +12,11 @@ use std::time::{Instant, SystemTime};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
+use crate::auth::caller::{Caller, Origin, ProvedBy};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
-pub use caller::{Caller, Credential, Origin, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
-pub use impersonation::Impersonation;
 use peer::CertificateVerdict;
-pub use peer::{Certificates, Peer, Proof};
+pub use peer::{Certificates, Credential, Peer, Proof};
 pub use token::TokenReviewer;
 
 /// Group of all authenticated users.
@@ -30,13 +27,12 @@ pub struct Authenticator {
     config: HostConfigSource,
     tokens: Option<TokenReviewer>,
     anonymous: bool,
-    impersonation: Impersonation,
 }
 
 impl Authenticator {
     /// `config` says which CAs are trusted; `tokens` asks the host about bearer tokens.
     pub fn new(config: HostConfigSource, tokens: Option<TokenReviewer>, anonymous: bool) -> Self {
-        Self { config, tokens, anonymous, impersonation: Impersonation::default() }
+        Self { config, tokens, anonymous }
     }
 
     /// Returns the user behind a request and what proves it, and removes the credentials from the headers. Fails with
@@ -63,7 +59,6 @@ impl Authenticator {
         Ok((Caller::new(user, origin), proved_by))
     }
 
-    /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
     /// Verifies the certificates of a new connection. Returns whether they are a front proxy's, or may be, because
     /// the host has not said yet which CAs to trust.
     pub fn is_front_proxy(&self, peer: &Peer) -> bool {
@@ -108,11 +103,6 @@ impl Authenticator {
         }
         let verdict = certificates.verdict(&self.config.current(), SystemTime::now());
         Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
-    }
-
-    /// Decides who may act as which user.
-    pub fn impersonation(&self) -> &Impersonation {
-        &self.impersonation
     }
 
     /// The user of a token; see [`TokenReviewer::owner`].

@@ -14,10 +14,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
-use super::{HostConfig, Origin, request_header};
+use super::{HostConfig, request_header, token};
+use crate::auth::caller::{Origin, ProvedBy};
 use crate::connection::Connection;
 use crate::request::user::User;
 use crate::tls::ClientCa;
@@ -205,6 +207,40 @@ fn x509_user(certificate: &CertificateDer<'static>) -> Option<User> {
 fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     let digest = Sha256::digest(certificate.as_ref());
     digest.iter().fold("X509SHA256=".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// What has to stay valid for as long as a request is open. It stays in memory for so long, and is shown nowhere.
+pub enum Credential {
+    /// Nothing: the sender is anonymous.
+    None,
+    /// A bearer token.
+    Token(String),
+    /// The certificates of the connection.
+    Certificates {
+        /// The certificates.
+        certificates: Arc<Certificates>,
+        /// When the first of them expires.
+        end: Option<SystemTime>,
+    },
+}
+
+impl Credential {
+    /// Returns the token in these headers. To be called before authentication, which removes it.
+    pub fn shown(headers: &HeaderMap) -> Option<String> {
+        token::bearer(headers).map(str::to_owned)
+    }
+
+    /// Returns the credential that proved who sends a request on the connection of `peer`.
+    pub fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
+        match (proved_by, token) {
+            (ProvedBy::Token, Some(token)) => Self::Token(token),
+            (ProvedBy::Certificates, _) => Self::Certificates {
+                certificates: peer.certificates().clone(),
+                end: peer.certificates_end(SystemTime::now()),
+            },
+            (ProvedBy::Token | ProvedBy::Nothing, _) => Self::None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::Origin;
+use crate::auth::caller::Origin;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, Payer, ReviewKey, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };
@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(10);
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
 /// Maximum bytes of a token. A longer one is refused without a review.
-const LONGEST: usize = 32 << 10;
+const MAX_TOKEN_BYTES: usize = 32 << 10;
 
 /// Asks the host whose token it is.
 pub struct TokenReviewer {
@@ -86,7 +86,7 @@ impl TokenReviewer {
     /// The token's user, `None` if the host knows of none; 401 if the host cannot be asked, 429 as for
     /// [`review`](Self::review).
     pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Ok(None);
         }
         let key = key_of(token);
@@ -107,7 +107,7 @@ impl TokenReviewer {
         let (reviews, cache, put_key, stranger) =
             (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
         let audiences = self.audiences.clone();
-        let landed = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
+        let finish = move |answer: HostAnswer<TokenReviewStatus>, permit: ReviewPermit| {
             // An answer that is too long is none: no user has so many groups.
             let HostAnswer::Status(status) = answer else { return None };
             let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
@@ -120,7 +120,7 @@ impl TokenReviewer {
             Some(user)
         };
         let question = ReviewRequest { key: key.clone(), payer, origin };
-        let answer = self.reviews.answer(question, known, review, landed).await?;
+        let answer = self.reviews.answer(question, known, review, finish).await?;
         answer.ok_or_else(ApiError::unauthorized)
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::auth::review::limiter::{Rate, ReviewBounds};
 
-const ROOM: CacheLimits =
+const CACHE_LIMITS: CacheLimits =
     CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
 
 /// A host that knows the tokens of `users`, and how often it was asked.
@@ -62,7 +62,7 @@ fn origin(last: u8) -> Origin {
 #[tokio::test]
 async fn unknown_tokens_do_not_push_out_known_ones() {
     let (client, times) = host(&["ann"]);
-    let reviewer = TokenReviewer::remembering(ROOM, ROOM, client, Arc::default());
+    let reviewer = TokenReviewer::remembering(CACHE_LIMITS, CACHE_LIMITS, client, Arc::default());
     reviewer.review("token of ann", &origin(1)).await.unwrap();
     let patient = Origin::local(Duration::from_secs(600));
     for i in 0..20 {
@@ -89,8 +89,8 @@ async fn good_tokens_cost_nothing_of_what_strangers_may_ask() {
 #[tokio::test]
 async fn a_token_that_was_good_is_asked_about_in_its_users_name() {
     let (client, times) = host(&["ann"]);
-    let forgetful = CacheLimits { fresh: Duration::ZERO, ..ROOM };
-    let reviewer = TokenReviewer::remembering(forgetful, ROOM, client, one_stranger());
+    let forgetful = CacheLimits { fresh: Duration::ZERO, ..CACHE_LIMITS };
+    let reviewer = TokenReviewer::remembering(forgetful, CACHE_LIMITS, client, one_stranger());
     reviewer.review("token of ann", &origin(1)).await.unwrap();
     assert_eq!(reviewer.review("junk", &origin(1)).await.unwrap_err().code(), 401);
     assert_eq!(reviewer.review("more junk", &origin(1)).await.unwrap_err().code(), 429);

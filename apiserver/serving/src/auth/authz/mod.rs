@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 pub use attributes::AuthorizationAttributes;
 
-use crate::auth::authn::Caller;
+use crate::auth::caller::Caller;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, ReviewKey, ReviewLimiter, ReviewRequest, Reviews,
 };
@@ -24,7 +24,7 @@ use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// How long an answer is remembered.
 pub const REMEMBER: Duration = Duration::from_secs(10);
-const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
+const DECISION_LIMITS: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
 /// Longer questions are not remembered: their length is the caller's choice
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
 const MEMORABLE: usize = 10_000;
@@ -62,7 +62,7 @@ impl Authorizer {
     /// Asks through `client`, which needs `create` on `subjectaccessreviews` (ClusterRole system:auth-delegator), with a
     /// permit of `limiter`.
     pub fn new(client: Client, limiter: Arc<ReviewLimiter>) -> Self {
-        Self::remembering(ROOM, client, limiter)
+        Self::remembering(DECISION_LIMITS, client, limiter)
     }
 
     fn remembering(room: CacheLimits, client: Client, limiter: Arc<ReviewLimiter>) -> Self {
@@ -118,7 +118,7 @@ impl Authorizer {
     ) -> Result<Decision, ApiError> {
         let payer = self.reviews.limiter().payer(caller);
         let (known, put_key, put_for) = (self.known.clone(), key.clone(), payer.clone());
-        let landed = move |answer, permit| {
+        let finish = move |answer, permit| {
             let decision = decision(answer);
             if put_key.len() < MEMORABLE {
                 let bytes = decision.reason.len();
@@ -131,7 +131,7 @@ impl Authorizer {
         let review = || SubjectAccessReview { spec: spec(), ..SubjectAccessReview::default() };
         let remembered = || self.remembered(&key);
         let question = ReviewRequest { key: key.clone(), payer, origin: &caller.origin };
-        let decision = self.reviews.answer(question, remembered, review, landed).await?;
+        let decision = self.reviews.answer(question, remembered, review, finish).await?;
         decision.ok_or_else(|| {
             ApiError::internal("the host could not be asked for authorization; see the log of this server")
         })

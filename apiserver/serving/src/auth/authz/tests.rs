@@ -11,7 +11,7 @@ use hyper::body::Frame;
 use kube::client::Body;
 
 use super::*;
-use crate::auth::authn::Origin;
+use crate::auth::caller::Origin;
 
 fn caller(name: &str) -> Caller {
     let user = User { name: name.to_owned(), ..User::default() };

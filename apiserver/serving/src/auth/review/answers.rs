@@ -134,7 +134,7 @@ impl<V> Answers<V> {
 mod tests {
     use super::*;
 
-    const ROOM: CacheLimits =
+    const CACHE_LIMITS: CacheLimits =
         CacheLimits { most: 100, fresh: Duration::from_secs(10), kept: Duration::from_secs(60) };
 
     fn key(text: &str) -> ReviewKey {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn one_callers_answers_do_not_push_out_anothers() {
-        let (mut answers, now) = (Answers::new(ROOM), Instant::now());
+        let (mut answers, now) = (Answers::new(CACHE_LIMITS), Instant::now());
         for i in 0..40 {
             answers.put(key(&format!("ann {i}")), i, 0, flow("ann"), now);
         }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn whoever_is_alone_has_all_the_room() {
-        let (mut answers, now) = (Answers::new(ROOM), Instant::now());
+        let (mut answers, now) = (Answers::new(CACHE_LIMITS), Instant::now());
         for i in 0..100 {
             answers.put(key(&format!("{i}")), i, 0, flow("ann"), now);
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_right_for_a_while_and_known_for_longer() {
-        let (mut answers, now) = (Answers::new(ROOM), Instant::now());
+        let (mut answers, now) = (Answers::new(CACHE_LIMITS), Instant::now());
         answers.put(key("a"), 1, 0, flow("ann"), now);
         assert_eq!(answers.get(b"a", now + Duration::from_secs(9)), Some((&1, true)));
         assert_eq!(answers.get(b"a", now + Duration::from_secs(10)), Some((&1, false)));
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_comes_again_takes_no_more_room() {
-        let (mut answers, now) = (Answers::new(ROOM), Instant::now());
+        let (mut answers, now) = (Answers::new(CACHE_LIMITS), Instant::now());
         for i in 0..1000 {
             answers.put(key("a"), i, 0, flow(&format!("{}", i % 7)), now);
         }
@@ -199,7 +199,7 @@ mod tests {
     fn a_long_key_or_answer_counts_as_many() {
         let now = Instant::now();
         for (length, bytes) in [(9 * KIB, 0), (1, 9 * KIB), (5 * KIB, 4 * KIB)] {
-            let mut answers = Answers::new(ROOM);
+            let mut answers = Answers::new(CACHE_LIMITS);
             for i in 0..100 {
                 answers.put(key(&format!("{i:02}{}", "x".repeat(length - 1))), i, bytes, flow("ann"), now);
             }

@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum bytes of an answer, beside the question that it repeats. The host's reason for a denial names each
 /// RoleBinding whose role does not exist, so it is as long as a tenant wants it to be (Kubernetes
 /// plugin/pkg/auth/authorizer/rbac).
-const MOST: usize = 64 << 10;
+const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Bytes of an answer for each byte of the question: JSON as Go writes it has six for some, and the names of extras come
 /// again in metadata.managedFields.
 const REPEATED: usize = 8;
@@ -107,7 +107,7 @@ where
     S: DeserializeOwned + Default,
 {
     let body = serde_json::to_vec(question).map_err(kube::Error::SerdeError)?;
-    let most = MOST + REPEATED * body.len();
+    let most = MAX_ANSWER_BYTES + REPEATED * body.len();
     let request = Request::new(api.resource_url()).create(&PostParams::default(), body);
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     // What the client's traces call it.

@@ -11,7 +11,7 @@ pub use super::fair_queues::ReviewBounds;
 use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
-use crate::auth::authn::{Caller, Origin};
+use crate::auth::caller::{Caller, Origin};
 use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// No bound on the rate.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::request::user::{Network, User};
 
-use crate::auth::authn::{Caller, Origin};
+use crate::auth::caller::{Caller, Origin};
 
 /// The payer of a review: it counts for the payer's share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -60,7 +60,7 @@ impl Queue {
         let (waker, permit) = oneshot::channel();
         let ticket = self.0.lock().queues.wait(&request, waker).ok_or_else(too_many)?;
         let waiting = WaitingReview { queue: self, payer: &request.payer, ticket };
-        self.look();
+        self.grant_waiting();
         let now = Instant::now();
         let until = now + (deadline.saturating_duration_since(now) / PART).min(LONGEST_WAIT);
         let permit = tokio::time::timeout_at(until.into(), permit).await;
@@ -75,7 +75,7 @@ impl Queue {
     }
 
     /// Gives permits to all requests that may have one now.
-    fn look(self: &Arc<Self>) {
+    fn grant_waiting(self: &Arc<Self>) {
         while let Some(wake) = self.next() {
             // If the request no longer waits, the permit comes back.
             if let Err(mut permit) = wake() {
@@ -111,7 +111,7 @@ impl Queue {
             let state = &mut *self.0.lock();
             state.timer.take_if(|at| *at <= moment);
         }
-        self.look();
+        self.grant_waiting();
     }
 }
 
@@ -137,7 +137,7 @@ impl Drop for ReviewPermit {
     fn drop(&mut self) {
         if !self.has_ended {
             self.end();
-            self.queue.look();
+            self.queue.grant_waiting();
         }
     }
 }

@@ -14,7 +14,7 @@ use super::limiter::ReviewLimiter;
 use super::payer::Payer;
 use super::queue::ReviewPermit;
 use super::singleflight::{Awaited, Begun, Flight, ReviewKey, Singleflight};
-use crate::auth::authn::Origin;
+use crate::auth::caller::Origin;
 
 /// Asks the host by objects of `K`. The caller makes a `V` of each answer, and remembers it.
 pub(crate) struct Reviews<K, V> {
@@ -51,7 +51,7 @@ where
     }
 
     /// Returns the answer to `question`. Joins a review of it that is in flight; otherwise waits for a permit and
-    /// begins one, unless the answer is `known` by then. `review` returns the object to send. `landed` makes a `V` of
+    /// begins one, unless the answer is `known` by then. `review` returns the object to send. `finish` makes a `V` of
     /// the host's answer, remembers it, and gives the permit back. Returns `None` if the host gives no answer; fails
     /// with 429 if too many requests of the payer wait.
     pub(crate) async fn answer<S>(
@@ -59,7 +59,7 @@ where
         question: ReviewRequest<'_>,
         known: impl FnOnce() -> Option<V>,
         review: impl FnOnce() -> K,
-        landed: impl FnOnce(HostAnswer<S>, ReviewPermit) -> Option<V> + Send + 'static,
+        finish: impl FnOnce(HostAnswer<S>, ReviewPermit) -> Option<V> + Send + 'static,
     ) -> Result<Option<V>, ApiError>
     where
         S: DeserializeOwned + Default + Send + 'static,
@@ -71,7 +71,7 @@ where
         let permit = self.limiter.permit(payer.clone(), origin).await?;
         match self.singleflight.begin(key, known) {
             Begun::Now(flight, answer) => {
-                let task = self.clone().run(review(), flight, permit, landed);
+                let task = self.clone().run(review(), flight, permit, finish);
                 tokio::spawn(task.in_current_span());
                 Ok(answer.answer().await)
             }
@@ -96,11 +96,11 @@ where
         review: K,
         flight: Flight<V>,
         permit: ReviewPermit,
-        landed: impl FnOnce(HostAnswer<S>, ReviewPermit) -> Option<V>,
+        finish: impl FnOnce(HostAnswer<S>, ReviewPermit) -> Option<V>,
     ) where
         S: DeserializeOwned + Default,
     {
         let answer = ask(&self.api, &review, &self.host, || flight.is_awaited()).await;
-        flight.land(answer.and_then(|answer| landed(answer, permit)));
+        flight.finish(answer.and_then(|answer| finish(answer, permit)));
     }
 }

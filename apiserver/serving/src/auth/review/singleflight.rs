@@ -70,7 +70,7 @@ impl<V> Flight<V> {
 
     /// Ends the flight with its answer, `None` if there is none. The next request with the same question begins a new
     /// one.
-    pub(super) fn land(self, answer: Option<V>) {
+    pub(super) fn finish(self, answer: Option<V>) {
         let sender = self.sender.clone();
         drop(self);
         sender.send_replace(Some(answer));
@@ -86,7 +86,7 @@ impl<V> Drop for Flight<V> {
 }
 
 impl<V: Clone> Awaited<V> {
-    /// The answer, once the review has landed; `None` if it has none.
+    /// The answer, once the review has finished; `None` if it has none.
     pub(super) async fn answer(mut self) -> Option<V> {
         let outcome = self.0.wait_for(Option::is_some).await.ok()?;
         outcome.clone().flatten()

@@ -12,7 +12,7 @@ use crate::backend::{
 };
 
 /// How long a test waits for a watch before it fails. Not a measurement.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WATCH_DEADLINE: Duration = Duration::from_secs(30);
 
 pub type Store = Arc<dyn Backend>;
 
@@ -94,7 +94,7 @@ impl Watch {
 
     /// Returns the next item. Checks that the revisions of its events are above all before.
     pub async fn item(&mut self) -> WatchItem {
-        let item = tokio::time::timeout(PATIENCE, self.items.recv()).await;
+        let item = tokio::time::timeout(WATCH_DEADLINE, self.items.recv()).await;
         let item = item.expect("an item comes").expect("the watch goes on");
         match &item {
             WatchItem::Events(events) => {
@@ -179,5 +179,5 @@ pub async fn until_it_says(store: &Store, says: impl Fn(Option<String>) -> bool)
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, told).await.expect("it is told");
+    tokio::time::timeout(WATCH_DEADLINE, told).await.expect("it is told");
 }

@@ -27,7 +27,7 @@ async fn begun(setup: &Setup) -> (Box<dyn Watcher>, usize, Revision) {
 pub async fn initial_events_go_on_from_the_ring_when_their_state_was_let_go(backend: Arc<dyn Backend>) {
     let setup = setup(backend, small()).await;
     let (mut watcher, mut told, start) = begun(&setup).await;
-    watcher.pinned().unwrap().let_go();
+    watcher.pinned().unwrap().release();
     let last = setup.fixture.set(&format!("a/{:04}", OBJECTS - 1), 2).await;
     setup.seen(last).await;
     loop {
@@ -63,7 +63,7 @@ pub async fn a_state_that_was_let_go_and_has_left_the_ring_is_expired(backend: A
     }
     setup.seen(last).await;
     assert!(pinned.bytes() > 0, "what was replaced since");
-    pinned.let_go();
+    pinned.release();
     assert_eq!(pinned.bytes(), 0);
     let events = watcher.next().await.unwrap();
     let expired = |requested: u64| requested == start.0;

@@ -14,7 +14,7 @@ use crate::storage::{
 };
 
 /// How long a test waits for a watch before it fails. Not a measurement.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WATCH_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A storage, and the backend below it.
 pub struct Fixture {
@@ -137,7 +137,7 @@ impl Follower {
     /// The next event.
     pub async fn next(&mut self) -> WatchEvent {
         while self.waiting.is_empty() {
-            let events = tokio::time::timeout(PATIENCE, self.watcher.next()).await;
+            let events = tokio::time::timeout(WATCH_DEADLINE, self.watcher.next()).await;
             let events = events.expect("an event comes").expect("the watch goes on");
             assert!(!events.is_empty(), "a delivery of nothing");
             self.waiting.extend(events);

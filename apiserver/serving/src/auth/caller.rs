@@ -2,12 +2,8 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use http::HeaderMap;
-
-use super::peer::{Certificates, Peer};
-use super::token;
 use crate::request::user::User;
 
 /// Where a request comes from, and when it must be answered.
@@ -43,6 +39,12 @@ impl Caller {
         Self { user, origin }
     }
 
+    /// The same caller, whose next request must be answered by `deadline`.
+    #[must_use]
+    pub fn until(&self, deadline: Instant) -> Self {
+        Self::new(self.user.clone(), Origin { deadline, ..self.origin })
+    }
+
     /// When the request must be answered.
     pub fn deadline(&self) -> Instant {
         self.origin.deadline
@@ -58,38 +60,4 @@ pub enum ProvedBy {
     Token,
     /// The connection's certificates, a user's or a front proxy's.
     Certificates,
-}
-
-/// What has to stay valid for as long as a request is open. It stays in memory for so long, and is shown nowhere.
-pub enum Credential {
-    /// Nothing: the sender is anonymous.
-    None,
-    /// A bearer token.
-    Token(String),
-    /// The certificates of the connection.
-    Certificates {
-        /// The certificates.
-        certificates: Arc<Certificates>,
-        /// When the first of them expires.
-        end: Option<SystemTime>,
-    },
-}
-
-impl Credential {
-    /// Returns the token in these headers. To be called before authentication, which removes it.
-    pub fn shown(headers: &HeaderMap) -> Option<String> {
-        token::bearer(headers).map(str::to_owned)
-    }
-
-    /// Returns the credential that proved who sends a request on the connection of `peer`.
-    pub fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
-        match (proved_by, token) {
-            (ProvedBy::Token, Some(token)) => Self::Token(token),
-            (ProvedBy::Certificates, _) => Self::Certificates {
-                certificates: peer.certificates().clone(),
-                end: peer.certificates_end(SystemTime::now()),
-            },
-            (ProvedBy::Token | ProvedBy::Nothing, _) => Self::None,
-        }
-    }
 }

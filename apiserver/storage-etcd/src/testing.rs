@@ -1,4 +1,6 @@
 //! An etcd of one member, in a folder of its own. Revisions and compaction are per server, so each test has one.
+// A failed unwrap is an assertion, and a method's name says what it does.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -6,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use drydock_storage::testing::backend_suite::harness::Store;
-use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use tempfile::TempDir;
 
+use crate::{EtcdBackend, EtcdConfig};
+
 /// A running etcd; it is killed when dropped.
-pub struct Etcd {
+pub struct TestEtcd {
     process: Child,
     client: u16,
     peer: u16,
@@ -33,7 +36,7 @@ fn ports() -> (u16, u16) {
     (one.local_addr().unwrap().port(), other.local_addr().unwrap().port())
 }
 
-impl Etcd {
+impl TestEtcd {
     pub fn start() -> Self {
         Self::start_with("http", &[])
     }
@@ -88,7 +91,7 @@ impl Etcd {
     }
 }
 
-impl Drop for Etcd {
+impl Drop for TestEtcd {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -1,19 +1,5 @@
-//! The revision offset of a prefix, and the record that holds it.
-//!
-//! Objects that were moved from another store must continue with revisions above those which that store gave out.
-//! etcd's revision cannot be set, and to raise it with as many writes would take hours and fill etcd. So a prefix has
-//! an offset, which is added to etcd's revisions, and a floor, the oldest revision that can be read. Both are in a
-//! record, a key under the prefix that is written once, before any server uses the prefix. The record is written
-//! again when the objects are moved away, which ends the writes of running servers ([`crate::write_permission`]).
-//!
-//! ```text
-//!   PREFIX/origin    {"offset":0,"floor":0}    written by the first server that started: etcd's own revisions
-//!                    {"filling":true}          objects are being moved to the prefix; no server may start
-//!                    {"offset":N,"floor":N,"filled":N}    attempt N has moved all objects to the prefix
-//!                    {"moving":"...","was":{"offset":N,"floor":N}}   objects are being moved elsewhere; no server may
-//!                                              write or start
-//!                    {"moved":"...","was":{"offset":N,"floor":N}}    all objects were moved elsewhere; likewise
-//! ```
+//! Reads and writes the record of a prefix ([`crate::record`]): claims the prefix for a server, and marks the steps of a move
+//! of its objects.
 
 use std::time::Duration;
 
@@ -23,67 +9,15 @@ use drydock_storage::backend::{
 use drydock_storage::values::{self, raised};
 use serde_json::{Value, json};
 
-use crate::record::{moving, read, record, revision_offset, unreadable, value};
+use crate::keys::RevisionOffset;
+use crate::record::{KEY, moving, read, record, revision_offset, unreadable, value};
 use crate::requests::PrefixRequests;
 
-/// The key of the record, below the prefix. The keys of [`drydock_storage::backend::Backend`] begin with a slash; this one does
-/// not.
-pub(super) const KEY: &str = "origin";
 /// The pause before the record is read again when two servers have claimed the prefix at once.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How often the write that opens a prefix is tried.
 const TRIES: usize = 5;
-
-/// How etcd's revisions map to those of a prefix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RevisionOffset {
-    /// Added to etcd's revisions.
-    pub offset: u64,
-    /// The oldest revision that can be read, and the oldest whose event a watch delivers.
-    pub floor: Revision,
-}
-
-impl RevisionOffset {
-    /// Converts one of etcd's revisions, which are signed and never negative.
-    pub fn revision(&self, number: i64) -> Revision {
-        Revision(number.max(0).unsigned_abs() + self.offset)
-    }
-
-    /// Converts a revision to etcd's. A revision beyond etcd's range becomes the highest one, which is as much in the
-    /// future; a revision below the offset becomes -1, which is none of etcd's.
-    pub fn signed(&self, revision: Revision) -> i64 {
-        match revision.0.checked_sub(self.offset) {
-            Some(number) => i64::try_from(number).unwrap_or(i64::MAX),
-            None => -1,
-        }
-    }
-
-    /// Converts a revision for a comparison with that of a key. 0 becomes -1: to etcd, 0 is the revision of a key
-    /// that does not exist.
-    pub fn compared(&self, revision: Revision) -> i64 {
-        match self.signed(revision) {
-            0 => -1,
-            number => number,
-        }
-    }
-
-    /// Fails for a read below the floor.
-    pub fn check(&self, at: Revision) -> Result<()> {
-        match at < self.floor {
-            true => Err(BackendError::Compacted { requested: at, oldest: self.floor }),
-            false => Ok(()),
-        }
-    }
-
-    /// Fails for a watch whose first event may be below the floor.
-    pub fn check_start(&self, after: Revision) -> Result<()> {
-        match after.0.saturating_add(1) < self.floor.0 {
-            true => Err(BackendError::Compacted { requested: after, oldest: self.floor }),
-            false => Ok(()),
-        }
-    }
-}
 
 /// Returns the revision offset for a server that starts, and the revision of its record. Claims the prefix if it has
 /// no record. Fails if the record allows no server.

@@ -21,7 +21,7 @@ use super::connections::ConnectionStage;
 use super::deferred::DeferredConnection;
 use super::permit::ConnectionPermit;
 use super::unfinished_heads::FrameScanner;
-use super::windows::{Rewind, lowered};
+use super::windows::{Rewind, lower_window};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
@@ -69,7 +69,7 @@ enum EndOfConnection {
 }
 
 /// Answers the requests of one connection until it ends, idles, or the port stops.
-pub(super) async fn converse<A: RequestHandler>(
+pub(super) async fn serve_http<A: RequestHandler>(
     stream: TlsStream<TcpStream>,
     client: Client,
     handler: &Arc<A>,
@@ -89,7 +89,7 @@ pub(super) async fn converse<A: RequestHandler>(
     let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
-        here.comes_to(ConnectionStage::Requesting);
+        here.enter_stage(ConnectionStage::Requesting);
         here.close_if_overstayed(bounds.headers);
         // Boxed: its state has many KiB, and the futures around it would move it.
         Box::pin(async move {
@@ -145,7 +145,7 @@ fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     })
 }
 
-/// Lowers the windows of a front proxy's connection ([`lowered`]). `None` if it sends nothing for too long, or fails.
+/// Lowers the windows of a front proxy's connection ([`lower_window`]). `None` if it sends nothing for too long, or fails.
 async fn begin(
     stream: TlsStream<TcpStream>,
     is_lowered: bool,
@@ -154,7 +154,7 @@ async fn begin(
     if !is_lowered {
         return Some(Rewind::new(stream));
     }
-    let begun = tokio::time::timeout(bounds.headers, lowered(stream)).await;
+    let begun = tokio::time::timeout(bounds.headers, lower_window(stream)).await;
     let begun = begun.unwrap_or_else(|elapsed| Err(elapsed.into()));
     begun.inspect_err(|error| tracing::debug!(%error, "a front proxy's connection did not begin")).ok()
 }

@@ -57,7 +57,7 @@ fn a_service_account_is_asked_about_as_one_and_has_its_groups() {
         ["impersonate /serviceaccounts//ns/robot"]
     );
     let groups = ["system:serviceaccounts", "system:serviceaccounts:ns"];
-    assert_eq!(ImpersonationMode::ServiceAccount.become_(robot.clone()).groups, groups);
+    assert_eq!(ImpersonationMode::ServiceAccount.effective_user(robot.clone()).groups, groups);
     assert!(ImpersonationMode::ServiceAccount.applies(&user("caller"), &robot));
     assert!(!ImpersonationMode::UserInfo.applies(&user("caller"), &robot));
     let ill_formed = user("system:serviceaccount:NS:a:b");
@@ -85,7 +85,7 @@ fn the_agent_of_a_node_may_be_its_own_node_by_leave_for_any() {
     );
     let question = ImpersonationMode::AssociatedNode.questions(&agent, &node, &get_x()).remove(0).unwrap();
     assert_eq!(question.caller.extra[NODE_KEYS], [NODE_NAME]);
-    assert_eq!(ImpersonationMode::AssociatedNode.become_(node).groups, [NODES]);
+    assert_eq!(ImpersonationMode::AssociatedNode.effective_user(node).groups, [NODES]);
 }
 
 #[test]

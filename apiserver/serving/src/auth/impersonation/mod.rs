@@ -12,15 +12,15 @@ use http::HeaderMap;
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use super::AUTHENTICATED;
-use crate::auth::authn::Caller;
+use crate::auth::authn::AUTHENTICATED;
 use crate::auth::authz::{AuthorizationAttributes, Authorizer};
+use crate::auth::caller::Caller;
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::ImpersonationCheck;
 pub use mode::ImpersonationMode;
 
 /// Maximum groups and values of extras in one request. Kubernetes limits only the size of the headers.
-const MOST: usize = 128;
+const MAX_GROUPS_AND_EXTRAS: usize = 128;
 /// Callers whose mode is remembered.
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
@@ -69,7 +69,7 @@ impl Impersonation {
         check_number(&wanted)?;
         let mode = self.mode(caller, &wanted, requests, authorizer).await?;
         tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
-        let user = Arc::new(with_everybody(mode.become_(wanted)));
+        let user = Arc::new(with_everybody(mode.effective_user(wanted)));
         Ok(Some(Impersonated { user, mode }))
     }
 
@@ -125,10 +125,12 @@ impl Impersonation {
 /// Refuses a user with too many groups and values of extras: each of them is a review.
 fn check_number(wanted: &User) -> Result<(), ApiError> {
     let number = wanted.groups.len() + wanted.extra.values().map(Vec::len).sum::<usize>();
-    if number <= MOST {
+    if number <= MAX_GROUPS_AND_EXTRAS {
         return Ok(());
     }
-    let why = format!("a request can impersonate at most {MOST} groups and values of extras, not {number}");
+    let why = format!(
+        "a request can impersonate at most {MAX_GROUPS_AND_EXTRAS} groups and values of extras, not {number}"
+    );
     Err(ApiError::bad_request(why))
 }
 

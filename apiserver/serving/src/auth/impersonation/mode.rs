@@ -109,7 +109,7 @@ impl ImpersonationMode {
     }
 
     /// The user that the caller acts as.
-    pub(super) fn become_(self, wanted: User) -> User {
+    pub(super) fn effective_user(self, wanted: User) -> User {
         let mut user = wanted;
         if self != Self::Legacy && node(&user.name).is_some() {
             user.groups = vec![NODES.to_owned()];
