@@ -9,6 +9,7 @@ pub mod node_maintenance;
 pub mod meta;
 pub mod meta_schema;
 pub mod meta_validation;
+pub mod reasons;
 pub mod text;
 pub mod time;
 

@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod node_write_refusals;
 pub mod patch;
 pub mod queue;
+pub mod refusal;
 pub mod round_robin;
 pub mod skew;
 #[cfg(any(test, feature = "test-util"))]

@@ -2,10 +2,10 @@
 
 use drydock_machinery::schema::{ListType, Schema, Shape};
 
-use super::blocker::MAX_BLOCKERS;
 use super::enumerations::{POD_TYPES, STAGES};
 use super::limits::{MAX_DRAIN_PLAN, MAX_NODES};
 use super::schema::drain_plan_entry;
+use super::status::MAX_BLOCKERS;
 use crate::meta_schema::{
     boolean, conditions, field, int32, int64, label_selector, list, object, required, string, time,
 };

@@ -196,6 +196,6 @@ impl<'v, 'a> MaintenanceNames<'v, 'a> {
 
 fn value(view: &WorldView<'_>, node: &str, pod_type: PodType) -> String {
     let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
-    let named = drains.map(|m| MaintenanceReference::to(m));
+    let named = drains.map(|m| MaintenanceReference::new(&m.metadata.name, &m.spec.reason));
     encode(&named.collect::<Vec<_>>())
 }
