@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(25);
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
     let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
-    let client = context::with_epoch(connections.writes, lease.clone());
+    let client = context::with_term(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
         None => None,

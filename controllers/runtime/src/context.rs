@@ -39,7 +39,7 @@ pub struct ControllerContext {
     pub metrics: Metrics,
     /// Cancelled when the process is to end.
     pub shutdown: CancellationToken,
-    /// Whether writes may be sent, and with which epoch.
+    /// Whether writes may be sent, and in which term of the lease.
     pub lease: LeaseHandle,
     /// What is known of the API server's clock.
     pub skew: Skew,
@@ -65,16 +65,16 @@ impl ControllerContext {
     }
 }
 
-/// Header with the lease's epoch, which every write carries: our API server refuses the writes of a term that
+/// Header with the number of the lease's term, which every write carries: our API server refuses the writes of a term that
 /// is over, however late they arrive. The host does not know this header.
 pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 
-/// Returns a client whose writes carry the epoch of the lease, once one has been acquired.
-pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
+/// Returns a client whose writes carry the number of the lease's term, once one has been acquired.
+pub fn with_term(client: Client, lease: LeaseHandle) -> Client {
     let namespace = client.default_namespace().to_owned();
     let stamped = service_fn(move |mut request: Request<Body>| {
-        if let Some(epoch) = lease.epoch().filter(|_| request.method() != Method::GET) {
-            request.headers_mut().insert(EPOCH_HEADER, HeaderValue::from(epoch));
+        if let Some(term) = lease.term().filter(|_| request.method() != Method::GET) {
+            request.headers_mut().insert(EPOCH_HEADER, HeaderValue::from(term));
         }
         let client = client.clone();
         async move { client.send(request).await }
