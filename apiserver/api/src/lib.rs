@@ -17,7 +17,6 @@ mod cells;
 mod decode;
 
 pub use decode::decode;
-pub use drydock_machinery::object::json_len;
 
 /// API group of both kinds.
 pub const GROUP: &str = "coordination.k8s.io";

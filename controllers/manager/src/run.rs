@@ -197,7 +197,8 @@ fn identity() -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_runtime::{target, testing};
+    use drydock_logging::target;
+    use drydock_logging::testing::log;
 
     use super::*;
 
@@ -213,7 +214,7 @@ mod tests {
             "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{cluster}]\ncontexts: [{context}]\nusers: [{{name: u}}]\n"
         );
         std::fs::write(file.path(), text).unwrap();
-        let (log, _guard) = testing::log(&target::directives(0));
+        let (log, _guard) = log(&target::directives(0));
         let HostConnections { writes, evictions, watches, lease } =
             HostConnections::open(Some(file.path())).await.unwrap();
         for client in [writes, evictions, watches, lease] {

@@ -17,11 +17,12 @@ use tower::service_fn;
 use tracing::{debug, info, warn};
 
 use crate::cache::{Cacheable, HostCaches};
-use crate::error::{CallError, with_causes};
+use crate::error::CallError;
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
+use drydock_logging::with_causes;
 
 /// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -122,7 +123,7 @@ mod tests {
         let silent = service_fn(|_: Request<Body>| {
             std::future::pending::<Result<http::Response<Body>, kube::Error>>()
         });
-        let (log, _guard) = crate::testing::log("warn");
+        let (log, _guard) = drydock_logging::testing::log("warn");
         let (client, stop) = (Client::new(silent, "default"), CancellationToken::new());
         let waits = wait_for_server(&client, &stop);
         assert!(tokio::time::timeout(Duration::from_secs(600), waits).await.is_err());

@@ -31,9 +31,7 @@ pub mod worker;
 
 pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use context::ControllerContext;
-pub use drydock_logging::target;
 pub use error::{ApiErrorKind, CallError, classify, find};
 pub use node_write_refusals::NodeWriteRefusals;
-pub use queue::WorkQueue;
 pub use undone_by_others::UndoneByOthers;
 pub use worker::{Requeue, after_failed_write, run_workers};

@@ -17,9 +17,9 @@ use super::transitions::{
 };
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
 use super::validation::fully_qualified_domain_name;
-use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
+use drydock_machinery::object::json_len;
 
 /// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]

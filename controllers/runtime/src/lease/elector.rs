@@ -11,7 +11,8 @@ use tracing::{debug, info, warn};
 use super::decide::{LastLease, first_spec, next_spec, previous_until, released, term};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
-use crate::error::{ApiErrorKind, classify, find, with_causes};
+use crate::error::{ApiErrorKind, classify, find};
+use drydock_logging::with_causes;
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
