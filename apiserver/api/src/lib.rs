@@ -7,14 +7,14 @@ pub mod eviction_request;
 pub mod node_maintenance;
 
 pub mod meta;
-pub mod meta_schema;
-pub mod meta_validation;
 pub mod reasons;
 pub mod text;
 pub mod time;
 
 mod cells;
 mod decode;
+mod meta_schema;
+mod meta_validation;
 
 pub use decode::decode;
 

@@ -18,7 +18,7 @@ pub mod events;
 pub mod guide;
 pub mod lease;
 pub mod metrics;
-pub mod node_write_refusals;
+mod node_write_refusals;
 pub mod patch;
 pub mod queue;
 pub mod refusal;
@@ -26,8 +26,8 @@ pub mod round_robin;
 pub mod skew;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
-pub mod undone_by_others;
-pub mod worker;
+mod undone_by_others;
+mod worker;
 
 pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use context::ControllerContext;
