@@ -7,17 +7,17 @@ pub mod eviction_request;
 pub mod node_maintenance;
 
 pub mod meta;
-pub mod meta_schema;
-pub mod meta_validation;
+pub mod reasons;
 pub mod text;
 pub mod time;
 
 mod cells;
 mod decode;
+mod meta_schema;
+mod meta_validation;
 
 pub use decode::decode;
 pub use drydock_machinery::FENCING_TOKEN_HEADER;
-pub use drydock_machinery::object::json_len;
 
 /// API group of both kinds.
 pub const GROUP: &str = "coordination.k8s.io";

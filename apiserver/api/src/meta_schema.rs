@@ -1,11 +1,7 @@
 //! Constructors for the schemas of the kinds, based on those of the machinery.
 
-use drydock_machinery::schema::{Field, Schema, Shape, common};
-
-pub use drydock_machinery::schema::common::{
-    atomic, conditions_schema as conditions, label_selector_schema as label_selector, list,
-    node_selector_schema as node_selector, object, optional as field, required,
-};
+use drydock_machinery::schema::common::{atomic, meta_schema, object, optional, required};
+use drydock_machinery::schema::{Field, Schema, Shape};
 
 /// An object that is atomic for field ownership.
 pub fn atomic_object(description: &'static str, definition: &'static str, fields: Vec<Field>) -> Schema {
@@ -39,7 +35,7 @@ pub fn int64(description: &'static str) -> Schema {
 
 /// The schema of `metadata`, with the kind's own description.
 pub fn object_meta(description: &'static str) -> Schema {
-    Schema { description, ..common::meta_schema() }
+    Schema { description, ..meta_schema() }
 }
 
 /// The schema of a kind with `apiVersion`, `kind`, `metadata`, `spec` and `status`.
@@ -52,11 +48,11 @@ pub fn top_level(
 ) -> Schema {
     let fields = vec![
         // In protobuf, the envelope (runtime.Unknown) has these two fields, and not the message.
-        field("apiVersion", 0, string(API_VERSION)),
-        field("kind", 0, string(KIND)),
-        Field { always: true, ..field("metadata", 1, metadata) },
+        optional("apiVersion", 0, string(API_VERSION)),
+        optional("kind", 0, string(KIND)),
+        Field { always: true, ..optional("metadata", 1, metadata) },
         required("spec", 2, spec),
-        Field { always: true, ..field("status", 3, status) },
+        Field { always: true, ..optional("status", 3, status) },
     ];
     object(description, definition, fields)
 }

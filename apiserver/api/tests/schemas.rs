@@ -104,7 +104,7 @@ const GUIDE: &str = include_str!("../../../controllers/README.md");
 #[test]
 fn the_reasons_of_blockers_stand_in_kubectl_explain_and_the_guide() {
     let schema = format!("{:?}", schemas()[1]);
-    for reason in drydock_api::node_maintenance::blocker::REASONS {
+    for reason in drydock_api::reasons::REASONS {
         assert!(
             schema.contains(&format!(" {reason},")) || schema.contains(&format!(" {reason}.")),
             "{reason}"
@@ -119,7 +119,7 @@ fn the_reasons_of_blockers_stand_in_kubectl_explain_and_the_guide() {
 #[test]
 fn the_states_of_a_budget_stand_in_kubectl_explain_and_the_guide() {
     let schema = format!("{:?}", schemas()[0]);
-    for state in drydock_api::eviction_request::blocked::STATES {
+    for state in drydock_api::reasons::STATES {
         assert!(schema.contains(state), "{state}");
         assert!(GUIDE.contains(&format!("\n#### {state}\n")), "controllers/README.md has no heading {state}");
     }

@@ -38,9 +38,12 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("drydock-plan", &["drydock-api"]),
     ("drydock-runtime", &["drydock-api", "drydock-logging", "drydock-metrics"]),
-    ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
-    ("drydock-interceptors", &["drydock-api", "drydock-runtime"]),
-    ("drydock-maintenance", &["drydock-api", "drydock-runtime", "drydock-plan"]),
+    ("drydock-eviction", &["drydock-logging", "drydock-api", "drydock-runtime"]),
+    ("drydock-interceptors", &["drydock-logging", "drydock-api", "drydock-runtime"]),
+    (
+        "drydock-maintenance",
+        &["drydock-logging", "drydock-machinery", "drydock-api", "drydock-runtime", "drydock-plan"],
+    ),
     (
         "drydock-controller-manager",
         &[

@@ -1,9 +1,9 @@
 //! The eviction request controller (KEP-4563): validates requests, gives interceptors their turns, and
 //! records how each request ended.
 //!
-//! [`machine`] decides and does no I/O; [`controller`] reads the caches, lets it decide, and writes.
+//! `machine` decides and does no I/O; `controller` reads the caches, lets it decide, and writes.
 
-pub mod machine;
+mod machine;
 
 mod decision;
 mod ending;
@@ -11,7 +11,7 @@ mod held;
 mod labels;
 mod surplus;
 
-pub mod controller;
+mod controller;
 mod metrics;
 mod removal;
 mod request_events;

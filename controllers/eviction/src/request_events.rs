@@ -2,9 +2,10 @@
 
 use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
+use drydock_logging::target;
 use drydock_runtime::events::reasons::INTERCEPTOR_STARTED;
 use drydock_runtime::events::{Severity, subject};
-use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, target};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey};
 use tracing::{debug, warn};
 
 use crate::decision::Warning;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus, PodInfo};
-use drydock_runtime::{clock, target, testing};
+use drydock_logging::target;
+use drydock_logging::testing::log;
+use drydock_runtime::{clock, testing};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -68,7 +70,7 @@ async fn what_began_before_this_term_is_told_of_only_if_the_term_before_did_not_
 /// The log line named the eviction by UIDs, which mean nothing to an admin.
 #[tokio::test]
 async fn what_is_passed_over_is_logged_by_pod_node_and_maintenance() {
-    let (log, _guard) = testing::log(&target::directives(0));
+    let (log, _guard) = log(&target::directives(0));
     let mut request = (*request(SAVER, None)).clone();
     let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
     request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
@@ -90,7 +92,7 @@ async fn each_level_shows_a_line_that_the_level_below_lacks() {
     let of_levels =
         [(0, "it is passed over"), (2, "interceptor's turn"), (4, "status written: the turn passes on")];
     for level in 0..=5 {
-        let (log, _guard) = testing::log(&target::directives(level));
+        let (log, _guard) = log(&target::directives(level));
         report(&key, &old.status, &next.status);
         let warning = Warning { reason: "InterceptorTimedOut", message: "it is passed over".into() };
         publish_warnings(&context(), &next, &next.status, vec![warning]);

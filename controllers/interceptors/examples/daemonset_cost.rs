@@ -13,8 +13,8 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_interceptors::daemonset;
-use drydock_runtime::cache::{HostCaches, OwnerRef};
-use drydock_runtime::{Node, ObjectKey, Pod, testing};
+use drydock_runtime::cache::OwnerRef;
+use drydock_runtime::{HostCaches, Node, ObjectKey, Pod, testing};
 use serde_json::json;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

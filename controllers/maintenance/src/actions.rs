@@ -73,8 +73,8 @@ pub enum Action {
         pod: String,
         /// What is to be done.
         change: RequestChange,
-        /// The flow of the write.
-        flow: RequestFlow,
+        /// The lane of the write.
+        lane: RequestLane,
     },
     /// Writes a maintenance's status.
     Status {
@@ -149,10 +149,10 @@ pub enum RequestChange {
     },
 }
 
-/// The flow of a request's write: maintenances are served in turn, and within each its nodes; requests that
+/// The lane of a request's write: maintenances are served in turn, and within each its nodes; requests that
 /// no maintenance wants are served in turn by namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestFlow {
+pub struct RequestLane {
     /// The maintenance for which it is written, empty if there is none.
     pub maintenance: String,
     /// The node of the pod, or the namespace of the request.

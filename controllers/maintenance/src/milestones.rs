@@ -4,10 +4,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use drydock_api::meta::is_condition_true;
-use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{
     CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType,
 };
+use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::{are, counted};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::{

@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(25);
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
     let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
-    let client = context::with_epoch(connections.writes, lease.clone());
+    let client = context::with_term(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
         None => None,
@@ -197,7 +197,8 @@ fn identity() -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_runtime::{target, testing};
+    use drydock_logging::target;
+    use drydock_logging::testing::log;
 
     use super::*;
 
@@ -213,7 +214,7 @@ mod tests {
             "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{cluster}]\ncontexts: [{context}]\nusers: [{{name: u}}]\n"
         );
         std::fs::write(file.path(), text).unwrap();
-        let (log, _guard) = testing::log(&target::directives(0));
+        let (log, _guard) = log(&target::directives(0));
         let HostConnections { writes, evictions, watches, lease } =
             HostConnections::open(Some(file.path())).await.unwrap();
         for client in [writes, evictions, watches, lease] {

@@ -76,7 +76,7 @@
 //!                                           plan ──▶ types, message
 //! ```
 
-pub mod types;
+mod types;
 
 mod advance;
 mod catalog;

@@ -18,11 +18,12 @@ use tower::service_fn;
 use tracing::{debug, info, warn};
 
 use crate::cache::{Cacheable, HostCaches};
-use crate::error::{CallError, with_causes};
+use crate::error::CallError;
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
+use drydock_logging::with_causes;
 
 /// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -40,7 +41,7 @@ pub struct ControllerContext {
     pub metrics: Metrics,
     /// Cancelled when the process is to end.
     pub shutdown: CancellationToken,
-    /// Whether writes may be sent, and with which epoch.
+    /// Whether writes may be sent, and in which term of the lease.
     pub lease: LeaseHandle,
     /// What is known of the API server's clock.
     pub skew: Skew,
@@ -66,13 +67,13 @@ impl ControllerContext {
     }
 }
 
-/// Returns a client whose writes carry the epoch of the lease as fencing token, once one has been acquired: our API
-/// server refuses the writes of a term that has ended.
-pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
+/// Returns a client whose writes carry the number of the lease's term as fencing token, once one has been acquired: our
+/// API server refuses the writes of a term that has ended.
+pub fn with_term(client: Client, lease: LeaseHandle) -> Client {
     let namespace = client.default_namespace().to_owned();
     let stamped = service_fn(move |mut request: Request<Body>| {
-        if let Some(epoch) = lease.epoch().filter(|_| request.method() != Method::GET) {
-            request.headers_mut().insert(FENCING_TOKEN_HEADER, HeaderValue::from(epoch));
+        if let Some(term) = lease.term().filter(|_| request.method() != Method::GET) {
+            request.headers_mut().insert(FENCING_TOKEN_HEADER, HeaderValue::from(term));
         }
         let client = client.clone();
         async move { client.send(request).await }
@@ -120,7 +121,7 @@ mod tests {
         let silent = service_fn(|_: Request<Body>| {
             std::future::pending::<Result<http::Response<Body>, kube::Error>>()
         });
-        let (log, _guard) = crate::testing::log("warn");
+        let (log, _guard) = drydock_logging::testing::log("warn");
         let (client, stop) = (Client::new(silent, "default"), CancellationToken::new());
         let waits = wait_for_server(&client, &stop);
         assert!(tokio::time::timeout(Duration::from_secs(600), waits).await.is_err());

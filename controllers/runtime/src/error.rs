@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-pub use drydock_logging::with_causes;
 use kube::Api;
 use kube::core::Status;
 use serde::de::DeserializeOwned;

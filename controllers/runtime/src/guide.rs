@@ -1,11 +1,9 @@
 //! What people can do about a cause: a sentence, and the heading of the guide (controllers/README.md) that says more.
 
-use drydock_api::eviction_request::blocked::{
-    KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SEVERAL_BUDGETS, STATES,
-};
-use drydock_api::node_maintenance::blocker::{
-    ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, FINALIZER, INTERCEPTOR, NO_NODE_AGENT, OTHER,
-    POD_DISRUPTION_BUDGET, REASONS, TERMINATING, WORKLOAD_POD, WORKLOAD_RETURNS,
+use drydock_api::reasons::{
+    ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, FINALIZER, INTERCEPTOR, KEEPS_UNHEALTHY, NEVER_ALLOWS,
+    NO_NODE_AGENT, NOT_OBSERVED, OTHER, POD_DISRUPTION_BUDGET, REASONS, SEVERAL_BUDGETS, STATES, TERMINATING,
+    WORKLOAD_POD, WORKLOAD_RETURNS,
 };
 
 /// The heading about pods that may stay forever.

@@ -18,21 +18,20 @@ pub mod events;
 pub mod guide;
 pub mod lease;
 pub mod metrics;
-pub mod node_write_refusals;
+mod node_write_refusals;
 pub mod patch;
 pub mod queue;
+pub mod refusal;
 pub mod round_robin;
 pub mod skew;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
-pub mod undone_by_others;
-pub mod worker;
+mod undone_by_others;
+mod worker;
 
 pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
 pub use context::ControllerContext;
-pub use drydock_logging::target;
 pub use error::{ApiErrorKind, CallError, classify, find};
 pub use node_write_refusals::NodeWriteRefusals;
-pub use queue::WorkQueue;
 pub use undone_by_others::UndoneByOthers;
 pub use worker::{Requeue, after_failed_write, run_workers};

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use drydock_api::text::cut;
 use parking_lot::Mutex;
 
-use crate::error::with_causes;
 use crate::{ApiErrorKind, classify};
+use drydock_logging::with_causes;
 
 /// Most characters that are kept of the words of a refusal.
 const MAX_WORDS: usize = 256;

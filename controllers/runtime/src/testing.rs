@@ -1,9 +1,7 @@
-//! For tests of the code around the machines: a context whose API server is a function, and the log that a
-//! test writes.
+//! For tests of the code around the machines: a context whose API server is a function.
 
 use std::sync::Arc;
 
-pub use drydock_logging::testing::log;
 use http::header::DATE;
 use http::{HeaderValue, Request, Response};
 use jiff::SignedDuration;

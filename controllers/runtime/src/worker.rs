@@ -139,7 +139,7 @@ mod tests {
     /// The warnings that failures of one key bring, by what it fails with.
     async fn warnings(failures: impl IntoIterator<Item = kube::Error>) -> Vec<String> {
         let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
-        let (log, _guard) = crate::testing::log("warn");
+        let (log, _guard) = drydock_logging::testing::log("warn");
         queue.add(1);
         for error in failures {
             assert_eq!(queue.get().await, Some(1));

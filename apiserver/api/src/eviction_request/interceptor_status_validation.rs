@@ -3,7 +3,7 @@
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 
-use super::blocked::{MAX_NAME, MAX_REASON};
+use super::limits::{MAX_NAME, MAX_REASON};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
 use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, saturating_add, saturating_sub};
 use super::types::{Blocked, Interceptor, InterceptorStatus};

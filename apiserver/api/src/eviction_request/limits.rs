@@ -13,6 +13,11 @@ pub const MAX_BYTES_WITHOUT_STATUS: usize = 64 << 10;
 /// Maximum bytes of all conditions of other types than Evicted and Canceled together, as JSON.
 pub const MAX_CONDITION_BYTES: usize = 256 << 10;
 
+/// Maximum number of characters of a reason and a state in `blocked`, and of a pod type.
+pub const MAX_REASON: usize = 64;
+/// Maximum number of characters of a node name, and of a name in `blocked`, which can be those of two budgets, or that of a finalizer.
+pub const MAX_NAME: usize = 512;
+
 /// Maximum bytes of all requests of a namespace: enough for 15,000 of 4 KiB, which are 10,000 active and 5,000
 /// finished requests. Finished requests count because they can be as large as others and are deleted only at a
 /// limited rate.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::types::EvictionRequest;
-use crate::node_maintenance::NodeMaintenance;
 use crate::text::{ELLIPSIS, one_line};
 
 /// Annotation of a request: a JSON list with name and reason of the maintenances that it belongs to, the oldest
@@ -33,9 +32,9 @@ pub struct MaintenanceReference {
 }
 
 impl MaintenanceReference {
-    /// Returns the reference to a maintenance.
-    pub fn to(maintenance: &NodeMaintenance) -> Self {
-        Self { name: maintenance.metadata.name.clone(), reason: maintenance.spec.reason.clone() }
+    /// Returns the reference to the maintenance with this name and reason.
+    pub fn new(name: &str, reason: &str) -> Self {
+        Self { name: name.to_owned(), reason: reason.to_owned() }
     }
 }
 

@@ -14,9 +14,7 @@ pub mod permissions;
 
 pub mod limits;
 
-pub mod blocked;
 pub mod maintenances;
-pub mod refusal;
 pub mod retention;
 
 pub mod columns;

@@ -7,10 +7,8 @@ use drydock_machinery::schema::{Field, ListType, Schema, Shape};
 
 use super::interceptors::MAX_TARGET_INTERCEPTORS;
 use super::validation::MAX_REQUESTERS;
-use crate::meta_schema::{
-    atomic_object, conditions, field, int32, int64, list, object, object_meta, required, string, time,
-    top_level,
-};
+use crate::meta_schema::{atomic_object, int32, int64, object_meta, string, time, top_level};
+use drydock_machinery::schema::common::{conditions_schema, list, object, optional, required};
 
 /// The schema of the whole object.
 pub fn schema() -> Schema {
@@ -39,7 +37,7 @@ fn spec() -> Schema {
     );
     let fields = vec![
         required("target", 1, target()),
-        field(
+        optional(
             "requesters",
             2,
             list(
@@ -69,28 +67,28 @@ fn target() -> Schema {
     object(
         "Target contains a reference to an object (e.g. a pod) that should be evicted. Exactly one member must be set. Target UID must be the same as the EvictionRequest's .metadata.name. This field is immutable.",
         "io.k8s.api.coordination.v1alpha1.EvictionTarget",
-        vec![field("pod", 1, pod)],
+        vec![optional("pod", 1, pod)],
     )
 }
 
 fn status() -> Schema {
     let activation = "ActivationTime is when .status.activeInterceptors last changed to another interceptor. It is set to the present time with that change and stays when the list is cleared. The deadline of an interceptor that has not set its heartbeatTime runs from here.";
     let mut fields = vec![
-        field(
+        optional(
             "observedGeneration",
             1,
             int64(
                 "EvictionRequest's .metadata.generation observed by the eviction request controller. It never goes back. This field is managed by Kubernetes.",
             ),
         ),
-        field(
+        optional(
             "conditions",
             2,
-            conditions(
+            conditions_schema(
                 "Conditions contain information about the eviction request.\n\nEviction request specific conditions are: Evicted or Canceled (managed by Kubernetes). Both are final once True, and never both are.\n\n- Canceled means that the eviction request is no longer being processed by any eviction interceptor because the eviction request has been canceled. Reasons: NoRequesters, ValidationFailed, RequestDeleted (finalizers keep a request that was deleted).\n- Evicted means that the target has been evicted (e.g. a pod has been terminated or deleted). Reasons: PodTerminated, PodDeleted.\n\nConditions of other types are together at most 262144 bytes of JSON.",
             ),
         ),
-        field(
+        optional(
             "targetInterceptors",
             3,
             list(
@@ -102,8 +100,8 @@ fn status() -> Schema {
         ),
     ];
     fields.extend(turn_fields());
-    fields.push(field("activationTime", 7, Schema::new(activation, Shape::MicroTime)));
-    fields.push(field("podInfo", 8, pod_info()));
+    fields.push(optional("activationTime", 7, Schema::new(activation, Shape::MicroTime)));
+    fields.push(optional("podInfo", 8, pod_info()));
     object(
         "Status represents the most recently observed status of the eviction request. Populated by interceptors and eviction request controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
         "io.k8s.api.coordination.v1alpha1.EvictionRequestStatus",
@@ -114,7 +112,7 @@ fn status() -> Schema {
 /// The lists of active and processed interceptors, and of their statuses.
 fn turn_fields() -> Vec<Field> {
     vec![
-        field(
+        optional(
             "activeInterceptors",
             4,
             list(
@@ -124,7 +122,7 @@ fn turn_fields() -> Vec<Field> {
             )
             .at_most(1),
         ),
-        field(
+        optional(
             "processedInterceptors",
             5,
             list(
@@ -134,7 +132,7 @@ fn turn_fields() -> Vec<Field> {
             )
             .at_most(MAX_TARGET_INTERCEPTORS),
         ),
-        field(
+        optional(
             "interceptors",
             6,
             list(
@@ -152,7 +150,7 @@ fn pod_info() -> Schema {
         "PodInfo tells where the target pod is and in which part of a drain it belongs, for tools that join and sort eviction requests. It is set together with the first turn and immutable once set. This field is managed by Kubernetes.",
         "io.k8s.api.coordination.v1alpha1.PodInfo",
         vec![
-            field(
+            optional(
                 "nodeName",
                 1,
                 string(
@@ -186,21 +184,21 @@ fn blocked(description: &'static str) -> Schema {
                     "Reason is the kind of cause: PodDisruptionBudget, AdmissionWebhook, Terminating, Finalizer, NodeUpdateRefused, DaemonSetReturns, Other. Clients should accept unknown values. The maximum length is 64 characters.",
                 ),
             ),
-            field(
+            optional(
                 "name",
                 2,
                 string(
                     "Name of the PodDisruptionBudget (two, separated by a comma, if several cover the pod), of the admission webhook or policy, of the finalizer, of the node, or of the DaemonSet. The maximum length is 512 characters.",
                 ),
             ),
-            field(
+            optional(
                 "state",
                 3,
                 string(
                     "State is the way in which a PodDisruptionBudget blocks: ShortNow (too few pods are healthy now), NeverAllows (desiredHealthy is not below expectedPods), SeveralBudgets (the eviction API does not support more than one), NotObserved (the budget's spec is still being processed), KeepsUnhealthy (the pod is not ready, and unhealthyPodEvictionPolicy keeps it). Clients should accept unknown values. The maximum length is 64 characters.",
                 ),
             ),
-            field(
+            optional(
                 "sinceTime",
                 4,
                 time(
@@ -224,28 +222,28 @@ const INTERCEPTOR_NAME: &str = "Name must be a fully qualified domain name of at
 fn interceptor_status() -> Schema {
     let fields = vec![
         required("name", 1, string(INTERCEPTOR_NAME)),
-        field(
+        optional(
             "heartbeatTime",
             2,
             time(
                 "HeartbeatTime is the last time at which the eviction process was reported to be in progress by the interceptor. Cannot be set to the future time (after taking time skew of up to 10 seconds into account). The time can only be incremented. There must be at least 60 second increments during subsequent updates. The first initialization of this field must also set StartTime.",
             ),
         ),
-        field(
+        optional(
             "expectedFinishTime",
             3,
             time(
                 "ExpectedFinishTime is the time at which the eviction process step is expected to end for the interceptor. The time cannot be set to the past. May be empty if no estimate can be made.",
             ),
         ),
-        field(
+        optional(
             "startTime",
             4,
             time(
                 "StartTime tracks the time at which the Interceptor first started processing the eviction request. It should be set to the present time (after taking time skew of up to 10 seconds into account). The initialization of this field must also set HeartbeatTime.",
             ),
         ),
-        field(
+        optional(
             "completionTime",
             5,
             time(
@@ -259,8 +257,8 @@ fn interceptor_status() -> Schema {
                 "Message provides human-readable details about the state of the interceptor and the eviction process. This may be an empty string. The maximum length is 4000 characters.",
             ),
         ),
-        field("blocked", 7, blocked(BLOCKED)),
-        field("lastBlocked", 8, blocked(LAST_BLOCKED)),
+        optional("blocked", 7, blocked(BLOCKED)),
+        optional("lastBlocked", 8, blocked(LAST_BLOCKED)),
     ];
     atomic_object(
         "InterceptorStatus represents the last observed status of the eviction process of the interceptor. It should be only updated by the designated interceptor whose name is .name field. It is atomic: an applier sends its whole entry.",

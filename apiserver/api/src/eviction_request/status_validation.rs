@@ -9,18 +9,17 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::blocked::{MAX_NAME, MAX_REASON};
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEPTORS};
-use super::limits::MAX_CONDITION_BYTES;
+use super::limits::{MAX_CONDITION_BYTES, MAX_NAME, MAX_REASON};
 use super::transitions::{
     CLOCK_SKEW, gives_turns, index_of, may_advance, next_interceptor, saturating_add, saturating_sub,
 };
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
 use super::validation::fully_qualified_domain_name;
-use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
+use drydock_machinery::object::json_len;
 
 /// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]

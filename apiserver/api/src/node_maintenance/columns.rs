@@ -5,12 +5,14 @@ use drydock_machinery::names::dns1123_subdomain;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::blocker::{Blocker, POD_DISRUPTION_BUDGET, PodReference};
-use super::status::{CORDONED, DRAINED, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PODS_WILL_BE_LOST};
+use super::status::{
+    Blocker, CORDONED, DRAINED, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PODS_WILL_BE_LOST,
+    PodReference,
+};
 use super::types::NodeMaintenance;
 use crate::cells::{NONE, age};
-use crate::eviction_request::refusal::budget_of;
 use crate::meta::find_condition;
+use crate::reasons::POD_DISRUPTION_BUDGET;
 use crate::text::{are, counted};
 
 const fn column(name: &'static str, type_: &'static str, description: &'static str, priority: i32) -> Column {
@@ -99,7 +101,7 @@ fn blocked_pods(node: &NodeMaintenanceNodeStatus) -> i32 {
     node.blocked_pods.saturating_sub(i32::from(is_node))
 }
 
-/// The cause; for a budget with its name, from the message.
+/// The cause; for a budget with its name, which only the message has.
 fn cause(blocker: &Blocker) -> String {
     let reason = &blocker.reason;
     let name = budget_of(&blocker.message).filter(|_| reason == POD_DISRUPTION_BUDGET);
@@ -109,13 +111,21 @@ fn cause(blocker: &Blocker) -> String {
     }
 }
 
+/// The budget's name in a message about one budget; `None` in one about several. The controllers write
+/// `PodDisruptionBudget "NAME"` about one (`controllers/runtime/src/refusal.rs`).
+fn budget_of(message: &str) -> Option<&str> {
+    if message.contains("more than one PodDisruptionBudget") {
+        return None;
+    }
+    message.split_once("PodDisruptionBudget \"")?.1.split_once('"').map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use serde_json::json;
 
     use super::*;
-    use crate::eviction_request::refusal::{budget_refusal, several_budgets_refusal};
 
     const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -152,12 +162,15 @@ mod tests {
     #[test]
     fn a_cause_without_a_name_is_told_by_its_reason() {
         for (reason, said) in [
-            ("Interceptor", budget_refusal("x", "allows 0")),
-            (POD_DISRUPTION_BUDGET, budget_refusal("\u{1b}[1m", "allows 0")),
-            (POD_DISRUPTION_BUDGET, several_budgets_refusal(Some(("one", "two")))),
-            (POD_DISRUPTION_BUDGET, several_budgets_refusal(None)),
+            ("Interceptor", "PodDisruptionBudget \"x\" allows 0"),
+            (POD_DISRUPTION_BUDGET, "PodDisruptionBudget \"\u{1b}[1m\" allows 0"),
+            (
+                POD_DISRUPTION_BUDGET,
+                "The pod is covered by more than one PodDisruptionBudget (\"one\" and \"two\")",
+            ),
+            (POD_DISRUPTION_BUDGET, "The disruption budget b needs 2"),
         ] {
-            let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, &said, "59")]}]);
+            let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, said, "59")]}]);
             let words = format!("1 of 1 pod is blocked; oldest: block/p by {reason} (1s)");
             assert_eq!(message(json!({"nodeStatuses": nodes})), words);
         }

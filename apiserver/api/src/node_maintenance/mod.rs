@@ -1,6 +1,5 @@
 //! NodeMaintenance (KEP-4212): an intent to take a set of nodes out of service, and to drain them in a defined order.
 
-pub mod blocker;
 mod status;
 mod types;
 
@@ -18,12 +17,11 @@ mod schema;
 mod status_schema;
 mod strategy;
 
-pub use blocker::{Blocker, MAX_BLOCKERS, PodReference};
-pub use status::{CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, PODS_WILL_BE_LOST, WORKLOADS_DRAINED};
 pub use status::{
-    NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceOutcomes, NodeMaintenanceStatus,
-    NodeReference, PodsLeft, StageStatus,
+    Blocker, MAX_BLOCKERS, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceOutcomes,
+    NodeMaintenanceStatus, NodeReference, PodReference, PodsLeft, StageStatus,
 };
+pub use status::{CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, PODS_WILL_BE_LOST, WORKLOADS_DRAINED};
 pub use strategy::{NAMES, NodeMaintenanceKind};
 pub use types::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, NodeSelector,

@@ -8,8 +8,9 @@ use drydock_machinery::schema::{ListType, Schema};
 use super::enumerations::{POD_TYPES, STAGES};
 use super::limits::MAX_DRAIN_PLAN;
 use super::status_schema::status;
-use crate::meta_schema::{
-    field, int32, label_selector, list, node_selector, object, object_meta, required, string, top_level,
+use crate::meta_schema::{int32, object_meta, string, top_level};
+use drydock_machinery::schema::common::{
+    label_selector_schema, list, node_selector_schema, object, optional, required,
 };
 
 /// The schema of the whole object.
@@ -38,14 +39,14 @@ fn spec() -> Schema {
         required(
             "nodeSelector",
             1,
-            node_selector(
+            node_selector_schema(
                 "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join are drained in the order of the plan, and never below what the node already shows. All terms together may have at most 1000 requirements and 4096 values. This field is required.",
             ),
         ),
-        field("stage", 2, stage),
-        field("drainPlan", 3, list(plan, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
-        field("reason", 4, string("Reason for the maintenance.")),
-        field("lastPodType", 5, last_pod_type()),
+        optional("stage", 2, stage),
+        optional("drainPlan", 3, list(plan, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
+        optional("reason", 4, string("Reason for the maintenance.")),
+        optional("lastPodType", 5, last_pod_type()),
     ];
     object(
         "Spec defines which nodes are maintained, how far, and in which order their pods leave. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
@@ -73,10 +74,10 @@ pub(super) fn drain_plan_entry() -> Schema {
         )
     };
     let fields = vec![
-        field(
+        optional(
             "podSelector",
             1,
-            label_selector(
+            label_selector_schema(
                 "PodSelector selects pods according to their labels. This can help to select which pods of the same priority should be evacuated first. An empty selector is the same as none.",
             ),
         ),
@@ -87,7 +88,7 @@ pub(super) fn drain_plan_entry() -> Schema {
                 "PodPriority specifies a pod priority. Pods with a priority less or equal to this value are selected.",
             ),
         ),
-        field("podType", 3, pod_type),
+        optional("podType", 3, pod_type),
     ];
     object(
         "DrainPlanEntry selects pods by their type, their priority and their labels.",

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::blocker::Blocker;
 use super::types::{DrainPlanEntry, NodeMaintenanceStage, PodType};
 use crate::meta::{Condition, LabelSelector, is_default, is_zero};
 use crate::time;
@@ -152,3 +151,34 @@ pub struct NodeReference {
     /// Name of the node.
     pub name: String,
 }
+
+/// A pod that does not leave, or a node that cannot be made unschedulable, with the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Blocker {
+    /// The pod; empty if the node itself blocks.
+    pub pod: PodReference,
+    /// One of [`REASONS`](crate::reasons::REASONS), or a value of a later version.
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Since when it blocks.
+    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    pub since_time: Option<Timestamp>,
+}
+
+/// A pod in any namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodReference {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// UID of the pod.
+    pub uid: String,
+}
+
+/// Maximum number of blockers in the status of a node.
+pub const MAX_BLOCKERS: usize = 10;

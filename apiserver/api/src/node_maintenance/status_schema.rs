@@ -2,23 +2,24 @@
 
 use drydock_machinery::schema::{ListType, Schema, Shape};
 
-use super::blocker::MAX_BLOCKERS;
 use super::enumerations::{POD_TYPES, STAGES};
 use super::limits::{MAX_DRAIN_PLAN, MAX_NODES};
 use super::schema::drain_plan_entry;
-use crate::meta_schema::{
-    boolean, conditions, field, int32, int64, label_selector, list, object, required, string, time,
+use super::status::MAX_BLOCKERS;
+use crate::meta_schema::{boolean, int32, int64, string, time};
+use drydock_machinery::schema::common::{
+    conditions_schema, label_selector_schema, list, object, optional, required,
 };
 
 /// The schema of `status`.
 pub(super) fn status() -> Schema {
     let fields = vec![
-        field(
+        optional(
             "observedGeneration",
             1,
             int64("NodeMaintenance's .metadata.generation observed by the node maintenance controller."),
         ),
-        field(
+        optional(
             "stageStatuses",
             2,
             list(
@@ -28,7 +29,7 @@ pub(super) fn status() -> Schema {
             )
             .at_most(STAGES.len()),
         ),
-        field(
+        optional(
             "nodeStatuses",
             3,
             list(
@@ -38,29 +39,29 @@ pub(super) fn status() -> Schema {
             )
             .at_most(MAX_NODES),
         ),
-        field(
+        optional(
             "conditions",
             4,
-            conditions(
+            conditions_schema(
                 "Conditions contain information about the node maintenance.\n\nCordoned signals whether every selected node is unschedulable. It is absent before the Cordon stage; True with reason AllNodesCordoned; False with reason Cordoning, NodeUpdateRefused (a node cannot be made unschedulable; the message has the words of the refusal) or NoNodesSelected; and False with reason Uncordoned in the Complete stage.\n\nPodsWillBeLost signals from the Cordon stage on, so that it can be read before the drain, that pods which are to leave have no controller, so that nobody creates them again, or have an emptyDir volume, whose data is lost. Its message counts them. Mirror pods of static pods are not among them. False with reason Completed in the Complete stage: pods that are still there stay.\n\nDrained signals whether all pods pending termination have terminated on all target nodes when drain is requested by the maintenance object. It is absent before the Drain stage; False with reason Draining, NoNodesSelected, or StatusTooLarge (the status has no room for nodes or drain targets: select fewer nodes); True with reason AllPodsTerminated; False again when a pod appears during Drain; and does not change any more in the Complete stage (False with reason Canceled if it was not True). A node that leaves the cluster after it was drained counts as drained; one that leaves it before keeps Drained False. Pods of types after lastPodType do not count. While only pods are left of DaemonSets that return or of a node without an agent, its message has the commands with which to go on.\n\nWorkloadsDrained is as Drained, and counts pods of type Default alone: wait for it where DaemonSets return as often as their pods are deleted, or static pods stay.\n\nEvictedPodsUnschedulable signals that pods which controllers made in the place of evicted ones find no other node; its message counts them by controller and has the scheduler's words. It is absent until there was such a pod, and False with reason Completed in the Complete stage, when nobody follows it any more.",
             ),
         ),
-        field(
+        optional(
             "drainPlanPosition",
             5,
             int32(
                 "DrainPlanPosition is the index of the current entry of .spec.drainPlan: pods that this entry or an earlier one selects have been reached. It goes back when a node joins the maintenance whose pods an earlier entry selects, so that this node is drained in order too. It is absent before the Drain stage.",
             ),
         ),
-        field(
+        optional(
             "drainedNodes",
             6,
             int32(
                 "DrainedNodes is the number of nodes that are drained: those selected now that all pods have left, and those that left the cluster after that. A node that left the cluster before does not count.",
             ),
         ),
-        field("outcomes", 7, outcomes()),
-        field("goneNodes", 8, gone_nodes()),
+        optional("outcomes", 7, outcomes()),
+        optional("goneNodes", 8, gone_nodes()),
     ];
     object(
         "Status represents the most recently observed status of the node maintenance. Populated by the node maintenance controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
@@ -71,12 +72,12 @@ pub(super) fn status() -> Schema {
 
 fn gone_nodes() -> Schema {
     let fields = vec![
-        field(
+        optional(
             "drained",
             1,
             int32("Drained is the number of nodes that left the cluster after they were drained."),
         ),
-        field(
+        optional(
             "undrained",
             2,
             int32(
@@ -93,22 +94,22 @@ fn gone_nodes() -> Schema {
 
 fn outcomes() -> Schema {
     let fields = vec![
-        field("evicted", 1, int32("Evicted is the number of eviction requests that ended as Evicted.")),
-        field(
+        optional("evicted", 1, int32("Evicted is the number of eviction requests that ended as Evicted.")),
+        optional(
             "canceled",
             2,
             int32(
                 "Canceled is the number of eviction requests that were canceled, withdrawn or deleted before their pod had left. A pod that is asked to leave again counts each time.",
             ),
         ),
-        field(
+        optional(
             "passedOver",
             3,
             int32(
                 "PassedOver is the number of turns that passed to the next interceptor because nothing was heard of the active one.",
             ),
         ),
-        field(
+        optional(
             "returned",
             4,
             int32(
@@ -129,7 +130,7 @@ fn stage_status() -> Schema {
         "io.k8s.api.coordination.v1alpha1.StageStatus",
         vec![
             required("name", 1, Schema { enumeration: STAGES, ..string("Name of the Stage.") }),
-            field(
+            optional(
                 "startTimestamp",
                 2,
                 time("StartTimestamp is the time that indicates the start of this stage."),
@@ -148,8 +149,8 @@ fn node_status() -> Schema {
     let blockers = "Blockers are the pods that have been kept from leaving for the longest time, at most ten. The node itself comes first where it cannot be made unschedulable, which keeps all of its pods. The list is atomic.";
     let fields = vec![
         required("nodeRef", 1, node_ref),
-        field("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
-        field(
+        optional("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
+        optional(
             "drainMessage",
             3,
             string(
@@ -170,15 +171,15 @@ fn node_status() -> Schema {
                 "Number of pods that have started evacuation and have a matching EvictionRequest object, whoever requested it.",
             ),
         ),
-        field("blockers", 6, list(blockers, blocker(), ListType::Atomic).at_most(MAX_BLOCKERS)),
-        field(
+        optional("blockers", 6, list(blockers, blocker(), ListType::Atomic).at_most(MAX_BLOCKERS)),
+        optional(
             "blockedPods",
             7,
             int32(
                 "Number of blockers: of pods that something keeps from leaving, and the node itself where it blocks.",
             ),
         ),
-        field(
+        optional(
             "left",
             8,
             list(
@@ -188,7 +189,7 @@ fn node_status() -> Schema {
             )
             .at_most(MAX_DRAIN_PLAN),
         ),
-        field(
+        optional(
             "workloadsDrained",
             9,
             boolean(
@@ -208,7 +209,7 @@ fn pods_left() -> Schema {
     let fields = vec![
         required("podType", 1, Schema { enumeration: POD_TYPES, ..string("PodType of the entry.") }),
         required("priority", 2, int32("Priority is the podPriority of the entry.")),
-        field("podSelector", 3, label_selector(selector)),
+        optional("podSelector", 3, label_selector_schema(selector)),
         required("count", 4, int32("Number of pods.")),
     ];
     object(
@@ -240,14 +241,14 @@ fn blocker() -> Schema {
                     "Reason is one of PodDisruptionBudget, AdmissionWebhook, Interceptor, Terminating, Finalizer, WorkloadPod, WorkloadReturns, DaemonSetReturns, NodeUnreachable, NodeUpdateRefused, NoNodeAgent, RequestWithdrawn, WrongTarget, NoSchedulableNode, Other. Clients must accept unknown values.",
                 ),
             ),
-            field(
+            optional(
                 "message",
                 3,
                 string(
                     "Message provides human-readable details: which budget, webhook, interceptor, finalizer, workload or node, and why. What an interceptor says that is not Drydock's stands in quotes behind its name, and its reason is Interceptor. It names the heading of controllers/README.md that tells what to do. While the same blocks, the message changes once a minute at most.",
                 ),
             ),
-            field(
+            optional(
                 "sinceTime",
                 4,
                 Schema::new("SinceTime is when the pod or node was first seen to be blocked.", Shape::Time),

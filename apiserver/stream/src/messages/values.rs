@@ -3,10 +3,8 @@
 //!
 //! gRPC clients accept messages of 4 MiB by default; an object, or all objects that concern one node, may be larger.
 
-use drydock_api::eviction_request::blocked::{
-    KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SEVERAL_BUDGETS, SHORT_NOW,
-};
-use drydock_api::node_maintenance::{self, blocker};
+use drydock_api::node_maintenance;
+use drydock_api::reasons::{self, KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SEVERAL_BUDGETS, SHORT_NOW};
 use drydock_proto::prost_types;
 use drydock_proto::status::v1alpha1::{BlockReason, BudgetState, EvictionState, PodType, Stage};
 use jiff::Timestamp;
@@ -60,20 +58,20 @@ pub(super) fn eviction_state(text: &str) -> EvictionState {
 
 pub(super) fn block_reason(text: &str) -> BlockReason {
     match text {
-        blocker::POD_DISRUPTION_BUDGET => BlockReason::PodDisruptionBudget,
-        blocker::ADMISSION_WEBHOOK => BlockReason::AdmissionWebhook,
-        blocker::INTERCEPTOR => BlockReason::Interceptor,
-        blocker::TERMINATING => BlockReason::Terminating,
-        blocker::FINALIZER => BlockReason::Finalizer,
-        blocker::WORKLOAD_POD => BlockReason::WorkloadPod,
-        blocker::WORKLOAD_RETURNS => BlockReason::WorkloadReturns,
-        blocker::DAEMON_SET_RETURNS => BlockReason::DaemonSetReturns,
-        blocker::NODE_UNREACHABLE => BlockReason::NodeUnreachable,
-        blocker::NODE_UPDATE_REFUSED => BlockReason::NodeUpdateRefused,
-        blocker::NO_NODE_AGENT => BlockReason::NoNodeAgent,
-        blocker::REQUEST_WITHDRAWN => BlockReason::RequestWithdrawn,
-        blocker::WRONG_TARGET => BlockReason::WrongTarget,
-        blocker::NO_SCHEDULABLE_NODE => BlockReason::NoSchedulableNode,
+        reasons::POD_DISRUPTION_BUDGET => BlockReason::PodDisruptionBudget,
+        reasons::ADMISSION_WEBHOOK => BlockReason::AdmissionWebhook,
+        reasons::INTERCEPTOR => BlockReason::Interceptor,
+        reasons::TERMINATING => BlockReason::Terminating,
+        reasons::FINALIZER => BlockReason::Finalizer,
+        reasons::WORKLOAD_POD => BlockReason::WorkloadPod,
+        reasons::WORKLOAD_RETURNS => BlockReason::WorkloadReturns,
+        reasons::DAEMON_SET_RETURNS => BlockReason::DaemonSetReturns,
+        reasons::NODE_UNREACHABLE => BlockReason::NodeUnreachable,
+        reasons::NODE_UPDATE_REFUSED => BlockReason::NodeUpdateRefused,
+        reasons::NO_NODE_AGENT => BlockReason::NoNodeAgent,
+        reasons::REQUEST_WITHDRAWN => BlockReason::RequestWithdrawn,
+        reasons::WRONG_TARGET => BlockReason::WrongTarget,
+        reasons::NO_SCHEDULABLE_NODE => BlockReason::NoSchedulableNode,
         _ => BlockReason::Other,
     }
 }
@@ -131,10 +129,10 @@ mod tests {
 
     #[test]
     fn every_word_of_ours_has_a_value() {
-        for reason in blocker::REASONS.iter().filter(|reason| **reason != blocker::OTHER) {
+        for reason in reasons::REASONS.iter().filter(|reason| **reason != reasons::OTHER) {
             assert_ne!(block_reason(reason), BlockReason::Other, "{reason}");
         }
-        for state in drydock_api::eviction_request::blocked::STATES {
+        for state in reasons::STATES {
             assert_ne!(budget_state(state), BudgetState::Unspecified, "{state}");
         }
         assert_eq!(pod_type_of("DaemonSet"), PodType::DaemonSet);

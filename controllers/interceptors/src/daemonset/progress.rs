@@ -1,9 +1,7 @@
 //! The messages of progress reports.
 
 use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::blocked::{
-    ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, NODE_UPDATE_REFUSED, OTHER,
-};
+use drydock_api::reasons::{ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, NODE_UPDATE_REFUSED, OTHER};
 use drydock_api::text::{quoted, times as in_words};
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;

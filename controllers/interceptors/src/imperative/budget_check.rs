@@ -4,9 +4,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drydock_api::eviction_request::blocked::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
-use drydock_api::eviction_request::refusal::budget_refusal;
+use drydock_api::reasons::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
 use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
+use drydock_runtime::refusal::budget_refusal;
 use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
 
 /// Most string comparisons in one check of a pod's budgets: tenants can create any number of budgets, with

@@ -43,7 +43,7 @@ impl LastEvictions {
 
 #[cfg(test)]
 mod tests {
-    use drydock_api::eviction_request::blocked::{POD_DISRUPTION_BUDGET, SHORT_NOW};
+    use drydock_api::reasons::{POD_DISRUPTION_BUDGET, SHORT_NOW};
     use jiff::SignedDuration;
 
     use super::*;

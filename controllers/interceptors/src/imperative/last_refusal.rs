@@ -1,11 +1,10 @@
 //! The last refusal of an eviction: its message for people and its `blocked` for programs. Pure.
 
 use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::blocked::{
-    ADMISSION_WEBHOOK, MAX_NAME, OTHER, POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS, SHORT_NOW,
-};
-use drydock_api::eviction_request::refusal::{self, RefusalSource};
+use drydock_api::eviction_request::limits::MAX_NAME;
+use drydock_api::reasons::{ADMISSION_WEBHOOK, OTHER, POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS, SHORT_NOW};
 use drydock_runtime::ObjectKey;
+use drydock_runtime::refusal::{self, RefusalSource};
 
 use super::budget_check::BudgetCheck;
 use super::eviction_result::{EvictionResult, named_budget, named_webhook};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use drydock_api::eviction_request::blocked::{NEVER_ALLOWS, SHORT_NOW};
+use drydock_api::reasons::{NEVER_ALLOWS, SHORT_NOW};
 use drydock_runtime::ObjectKey;
 use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::in_flight_limit::InFlightLimit;
 
-/// The flow of an eviction: the budget that covers the pod, or the namespace of pods without one.
-pub(crate) type BudgetFlow = ObjectKey;
+/// The lane of an eviction: the budget that covers the pod, or the namespace of pods without one.
+pub(crate) type BudgetLane = ObjectKey;
 
 /// An answer that takes at least this long shows that the budgets of the namespace are contended, or that the
 /// host is overloaded.
@@ -45,7 +45,7 @@ pub(crate) struct EvictionPool {
 
 #[derive(Default)]
 struct Namespace {
-    flows: RoundRobin<BudgetFlow, ObjectKey>,
+    lanes: RoundRobin<BudgetLane, ObjectKey>,
     in_flight: usize,
     /// The limit of this namespace, which is lowered when its evictions are answered slowly.
     limit: InFlightLimit,
@@ -53,7 +53,7 @@ struct Namespace {
 
 impl EvictionPool {
     /// Adds a request, unless it waits already.
-    pub(crate) fn submit(&mut self, flow: &BudgetFlow, key: ObjectKey) {
+    pub(crate) fn submit(&mut self, lane: &BudgetLane, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {
             return;
         }
@@ -62,10 +62,10 @@ impl EvictionPool {
             let limit = rested.remove(&key.namespace).map(|(limit, _)| limit).unwrap_or_default();
             Namespace { limit, ..Namespace::default() }
         });
-        if namespace.flows.is_empty() {
+        if namespace.lanes.is_empty() {
             self.waiting.push_back(key.namespace.clone());
         }
-        namespace.flows.push(flow, key);
+        namespace.lanes.push(lane, key);
     }
 
     /// Takes the next request to evict, if a slot is free for one.
@@ -78,9 +78,9 @@ impl EvictionPool {
         let next = self.waiting.iter().position(|name| self.namespaces.get(name).is_some_and(has_slot))?;
         let name = self.waiting.remove(next)?;
         let namespace = self.namespaces.get_mut(&name)?;
-        let key = namespace.flows.pop()?;
+        let key = namespace.lanes.pop()?;
         namespace.in_flight += 1;
-        if !namespace.flows.is_empty() {
+        if !namespace.lanes.is_empty() {
             self.waiting.push_back(name);
         }
         self.queued.remove(&key);
@@ -107,7 +107,7 @@ impl EvictionPool {
         let Some(namespace) = self.namespaces.get_mut(&key.namespace) else { return };
         namespace.in_flight = namespace.in_flight.saturating_sub(1);
         namespace.limit.learn(latency >= SLOW, now);
-        if namespace.in_flight == 0 && namespace.flows.is_empty() {
+        if namespace.in_flight == 0 && namespace.lanes.is_empty() {
             self.rest(&key.namespace, now);
         }
     }

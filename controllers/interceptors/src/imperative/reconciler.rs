@@ -17,7 +17,7 @@ use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
-use super::pool::{BudgetFlow, EvictionPool};
+use super::pool::{BudgetLane, EvictionPool};
 use super::{NAME, is_ours};
 use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED, Reporter, at, earliest};
 use crate::target_pod::target_of;
@@ -89,9 +89,9 @@ impl ImperativeReconciler {
         };
         let now = clock::now();
         let next_step = self.next_step(&key, &request, &seen, now);
-        let flow = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
+        let lane = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if next_step.ask {
-            self.submit(&key, &flow);
+            self.submit(&key, &lane);
         } else if next_step.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check)
         {
             // The budget changed before this request began to wait for it, and has not woken it.
@@ -159,8 +159,8 @@ impl ImperativeReconciler {
         next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
     }
 
-    fn submit(&self, key: &ObjectKey, flow: &BudgetFlow) {
-        self.pool.lock().submit(flow, key.clone());
+    fn submit(&self, key: &ObjectKey, lane: &BudgetLane) {
+        self.pool.lock().submit(lane, key.clone());
         self.pool_changed.notify_one();
     }
 

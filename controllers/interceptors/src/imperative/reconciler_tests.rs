@@ -114,7 +114,7 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     super::super::subscribe(&context, &reconciler, &queue);
     let by = drydock_api::eviction_request::Blocked {
         name: "b".into(),
-        state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
+        state: drydock_api::reasons::SHORT_NOW.into(),
         ..Default::default()
     };
     let has_evicted = || reconciler.waiters.lock().last_evictions.last("ns", Some(&by)).is_some();

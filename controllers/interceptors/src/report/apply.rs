@@ -3,9 +3,9 @@
 //! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
 
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_logging::{target, with_causes};
 use drydock_runtime::cache::api;
-use drydock_runtime::error::with_causes;
-use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify, target};
+use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tracing::debug;

@@ -1,7 +1,8 @@
 //! The reports of all interceptors about a pod that terminates or is gone.
 
 use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
+use drydock_api::eviction_request::limits::MAX_NAME;
+use drydock_api::reasons::{FINALIZER, TERMINATING};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 

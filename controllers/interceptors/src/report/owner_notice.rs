@@ -2,10 +2,8 @@
 //! for it needs none. The owner gets an event when the cause lasts until someone acts, or when a budget has
 //! let no pod go for [`STANDSTILL`]. Pure.
 
-use drydock_api::eviction_request::blocked::{
-    ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS,
-};
 use drydock_api::eviction_request::{Blocked, InterceptorStatus};
+use drydock_api::reasons::{ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
@@ -110,7 +108,7 @@ fn lasts(blocked: &Blocked) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use drydock_api::eviction_request::blocked::{POD_DISRUPTION_BUDGET, SHORT_NOW};
+    use drydock_api::reasons::{POD_DISRUPTION_BUDGET, SHORT_NOW};
 
     use super::*;
 

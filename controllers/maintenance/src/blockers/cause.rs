@@ -9,7 +9,7 @@ pub(crate) struct BlockCause {
     pub(crate) reason: &'static str,
     /// The name of what blocks, if the reason alone does not identify it.
     pub(crate) about: String,
-    /// For a budget: one of [`STATES`](drydock_api::eviction_request::blocked::STATES), or empty.
+    /// For a budget: one of [`STATES`](drydock_api::reasons::STATES), or empty.
     pub(crate) state: &'static str,
     /// Whether it is worth an event. A budget is not while it allows the eviction of other pods.
     pub(crate) is_due: bool,

@@ -1,19 +1,18 @@
 //! Pods that stay in the turn of an interceptor: it is refused, silent or late, or nothing explains why the
 //! pod is there.
 
-use drydock_api::eviction_request::blocked::STATES;
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, is_default};
 use drydock_api::eviction_request::maintenances::{clause_of, without_clause};
-use drydock_api::eviction_request::refusal::without_retries;
 use drydock_api::eviction_request::retention::agent_is_missing;
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
-use drydock_api::node_maintenance::blocker::{
+use drydock_api::reasons::{
     ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, INTERCEPTOR, NO_NODE_AGENT, NODE_UPDATE_REFUSED, OTHER,
-    POD_DISRUPTION_BUDGET,
+    POD_DISRUPTION_BUDGET, STATES,
 };
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::refusal::without_retries;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cause::{BlockCause, ForOwner};

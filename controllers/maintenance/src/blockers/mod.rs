@@ -11,8 +11,8 @@ mod why;
 
 use std::collections::{BTreeMap, HashMap};
 
-use drydock_api::node_maintenance::PodType;
-use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
+use drydock_api::node_maintenance::{Blocker, MAX_BLOCKERS, PodReference, PodType};
+use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;

@@ -2,9 +2,7 @@
 //! are asked for again later.
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::blocker::{
-    OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WORKLOAD_RETURNS, WRONG_TARGET,
-};
+use drydock_api::reasons::{OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WORKLOAD_RETURNS, WRONG_TARGET};
 use drydock_api::text::cut;
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;

@@ -1,8 +1,7 @@
 //! A blocker in the status, which keeps the time and the words of the previous one while the cause is the
 //! same.
 
-use drydock_api::node_maintenance::PodType;
-use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
+use drydock_api::node_maintenance::{Blocker, PodReference, PodType};
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 

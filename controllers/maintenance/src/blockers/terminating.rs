@@ -1,6 +1,6 @@
 //! Pods that terminate and do not end.
 
-use drydock_api::node_maintenance::blocker::{FINALIZER, NODE_UNREACHABLE, TERMINATING};
+use drydock_api::reasons::{FINALIZER, NODE_UNREACHABLE, TERMINATING};
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};

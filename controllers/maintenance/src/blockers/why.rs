@@ -1,6 +1,6 @@
 //! Finds the cause that keeps a pod.
 
-use drydock_api::node_maintenance::blocker::{FINALIZER, NO_SCHEDULABLE_NODE, WRONG_TARGET};
+use drydock_api::reasons::{FINALIZER, NO_SCHEDULABLE_NODE, WRONG_TARGET};
 use drydock_runtime::Pod;
 
 use super::cause::BlockCause;

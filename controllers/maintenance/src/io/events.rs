@@ -2,9 +2,10 @@
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::text::first_of;
+use drydock_logging::target;
 use drydock_runtime::events::reasons::COMPLETED;
 use drydock_runtime::events::{Regarding, Severity};
-use drydock_runtime::{ControllerContext, Node, target};
+use drydock_runtime::{ControllerContext, Node};
 use tracing::{debug, info, warn};
 
 use crate::actions::{Action, EventDraft, EventSubject, RequestChange};

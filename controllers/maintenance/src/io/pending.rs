@@ -97,7 +97,7 @@ mod tests {
     use drydock_api::node_maintenance::NodeMaintenance;
 
     use super::*;
-    use crate::actions::{RequestChange, RequestFlow};
+    use crate::actions::{RequestChange, RequestLane};
 
     fn ask(pod: &str) -> Action {
         let change = RequestChange::Ask {
@@ -106,7 +106,7 @@ mod tests {
             maintenances: "".into(),
             asked_again: None,
         };
-        Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() }
+        Action::Request { namespace: "ns".into(), pod: "u".into(), change, lane: RequestLane::default() }
     }
 
     fn status(generation: i64) -> Action {

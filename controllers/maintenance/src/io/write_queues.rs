@@ -18,7 +18,7 @@ use drydock_runtime::queue::{ExponentialBackoff, QueueKey, WorkQueue};
 use drydock_runtime::{CallError, ControllerContext, Requeue, run_workers};
 use futures::future::{BoxFuture, join_all};
 
-use crate::actions::{Action, RequestFlow, Task};
+use crate::actions::{Action, RequestLane, Task};
 
 /// Workers of every queue but that of the requests.
 const PARALLEL: usize = 16;
@@ -31,11 +31,11 @@ pub(crate) struct WriteQueues {
     requests: WorkQueue<WriteJob>,
 }
 
-/// A task that waits, in a flow. Jobs of one task are equal in any flow.
+/// A task that waits, in a lane. Jobs of one task are equal in any lane.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteJob {
     pub(crate) task: Task,
-    flow: Option<(Arc<str>, Arc<str>)>,
+    lane: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl WriteQueues {
@@ -79,13 +79,13 @@ impl WriteQueues {
 impl WriteJob {
     /// The task of an action.
     pub(crate) fn of(action: &Action) -> Self {
-        let flow = match action {
-            Action::Request { flow: RequestFlow { maintenance, within }, .. } => {
+        let lane = match action {
+            Action::Request { lane: RequestLane { maintenance, within }, .. } => {
                 Some((maintenance.as_str().into(), within.as_str().into()))
             }
             _ => None,
         };
-        Self { task: action.task(), flow }
+        Self { task: action.task(), lane }
     }
 }
 
@@ -97,8 +97,8 @@ impl fmt::Display for WriteJob {
 }
 
 impl QueueKey for WriteJob {
-    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
-        self.flow.clone()
+    fn lane(&self) -> Option<(Arc<str>, Arc<str>)> {
+        self.lane.clone()
     }
 }
 

@@ -15,7 +15,7 @@ fn ask(maintenance: &str, node: usize, pod: usize) -> Action {
         namespace: "ns".into(),
         pod: pod.clone(),
         change: RequestChange::Ask { pod, request: None, maintenances: "".into(), asked_again: None },
-        flow: RequestFlow { maintenance: maintenance.to_owned(), within: node.to_string() },
+        lane: RequestLane { maintenance: maintenance.to_owned(), within: node.to_string() },
     }
 }
 

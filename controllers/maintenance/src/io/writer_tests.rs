@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use drydock_runtime::testing::context;
 
 use super::*;
-use crate::actions::RequestFlow;
+use crate::actions::RequestLane;
 use crate::observed::asked_again::AskedAgain;
 
 type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
@@ -32,7 +32,7 @@ fn request(requesters: &[&str], version: &str) -> Value {
 
 fn withdrawal() -> Action {
     let change = RequestChange::Withdraw { pod: "p".into(), request: "own".into() };
-    Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() }
+    Action::Request { namespace: "ns".into(), pod: "u".into(), change, lane: RequestLane::default() }
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() 
             asked_again,
         };
         let action =
-            Action::Request { namespace: "ns".into(), pod: "u".into(), change, flow: RequestFlow::default() };
+            Action::Request { namespace: "ns".into(), pod: "u".into(), change, lane: RequestLane::default() };
         assert!(matches!(writer.write(&action).await.unwrap(), WriteResult::At(8)));
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 1);

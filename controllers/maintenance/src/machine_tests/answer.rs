@@ -1,6 +1,6 @@
 //! What Drained=False says beside the number of pods.
 
-use drydock_api::eviction_request::refusal::{self, RefusalSource};
+use drydock_runtime::refusal::{self, RefusalSource};
 
 use super::*;
 

@@ -119,7 +119,7 @@ fn a_status_leaves_room_for_the_rest_of_the_object() {
     });
     sim.remove_pod("first");
     sim.settle();
-    let size = drydock_api::json_len(&*sim.world.maintenances[0]);
+    let size = drydock_machinery::object::json_len(&*sim.world.maintenances[0]);
     assert!(size <= MAX_OBJECT_BYTES && size > MAX_OBJECT_BYTES - 150_000, "{size}");
     assert_eq!(sim.drained("m"), pair("False", "StatusTooLarge"));
 }
@@ -144,7 +144,7 @@ fn name(node: usize) -> String {
 
 fn shown(sim: &Sim) -> Vec<String> {
     let status = sim.status("m");
-    assert!(drydock_api::json_len(&status.node_statuses) <= MAX_NODE_STATUSES_BYTES);
+    assert!(drydock_machinery::object::json_len(&status.node_statuses) <= MAX_NODE_STATUSES_BYTES);
     status.node_statuses.iter().map(|s| s.node_ref.name.clone()).collect()
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use drydock_api::node_maintenance::NodeMaintenanceStage;
-use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::quoted;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};

@@ -127,7 +127,8 @@ fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditio
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
 fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
-    let one = |m: &&Arc<NodeMaintenance>| MaintenanceReference::to(m).to_string();
+    let one =
+        |m: &&Arc<NodeMaintenance>| MaintenanceReference::new(&m.metadata.name, &m.spec.reason).to_string();
     let all = maintenances.iter().map(one).collect::<Vec<_>>().join(", ");
     cut(&all, MAX_MESSAGE)
 }

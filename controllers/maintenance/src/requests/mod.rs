@@ -16,7 +16,7 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
-use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestFlow};
+use crate::actions::{Action, MaintenanceDecision, RequestChange, RequestLane};
 use crate::config::Config;
 use crate::observed::PodLocation;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
@@ -56,8 +56,8 @@ fn ask(
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
-                let flow = flow(view, Some(&pod.node_name), &pod.namespace);
-                decision.add(action(&pod.namespace, &pod.uid, change, flow));
+                let lane = lane(view, Some(&pod.node_name), &pod.namespace);
+                decision.add(action(&pod.namespace, &pod.uid, change, lane));
             }
         }
     }
@@ -104,7 +104,7 @@ fn withdraw(view: &WorldView<'_>, failures: &mut RequestFailures, decision: &mut
         let meta = &request.metadata;
         let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
         let node = view.world.located.get(&meta.name).map(|located| located.node.as_str());
-        decision.add(action(&meta.namespace, &meta.name, change, flow(view, node, &meta.namespace)));
+        decision.add(action(&meta.namespace, &meta.name, change, lane(view, node, &meta.namespace)));
     }
     withdrawn.into_iter().for_each(|request| failures.withdraw(request));
 }
@@ -160,19 +160,19 @@ pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenan
     }
 }
 
-fn action(namespace: &str, uid: &str, change: RequestChange, flow: RequestFlow) -> Action {
-    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, flow }
+fn action(namespace: &str, uid: &str, change: RequestChange, lane: RequestLane) -> Action {
+    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, lane }
 }
 
-/// The flow of a write: the maintenance that was created first of those that drain the pod's node, or else
+/// The lane of a write: the maintenance that was created first of those that drain the pod's node, or else
 /// the namespace.
-fn flow(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestFlow {
+fn lane(view: &WorldView<'_>, node: Option<&str>, namespace: &str) -> RequestLane {
     let drains = |node| view.drains_of(node).next().map(|m| (m, node));
     let (maintenance, within) = match node.and_then(drains) {
         Some((maintenance, node)) => (maintenance.metadata.name.clone(), node),
         None => (String::new(), namespace),
     };
-    RequestFlow { maintenance, within: within.to_owned() }
+    RequestLane { maintenance, within: within.to_owned() }
 }
 
 /// The value of the maintenances annotation, by node and pod type for which it was needed.
@@ -196,6 +196,6 @@ impl<'v, 'a> MaintenanceNames<'v, 'a> {
 
 fn value(view: &WorldView<'_>, node: &str, pod_type: PodType) -> String {
     let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
-    let named = drains.map(|m| MaintenanceReference::to(m));
+    let named = drains.map(|m| MaintenanceReference::new(&m.metadata.name, &m.spec.reason));
     encode(&named.collect::<Vec<_>>())
 }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_api::node_maintenance::blocker::WORKLOAD_RETURNS;
+use drydock_api::reasons::WORKLOAD_RETURNS;
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 use drydock_runtime::queue::ExponentialBackoff;

@@ -1,8 +1,8 @@
 //! The condition Cordoned: whether every selected node is unschedulable.
 
 use drydock_api::meta::{Condition, find_condition};
-use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, NodeMaintenanceStage};
+use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::{all, are, counted, first_of};
 
 use super::StatusBuilder;

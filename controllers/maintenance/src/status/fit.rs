@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use drydock_api::json_len;
 use drydock_api::node_maintenance::limits::{
     MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES,
 };
 use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType};
+use drydock_machinery::object::json_len;
 
 /// Bytes that are kept for the rest of a status, and for what its write adds to the managed fields.
 const REST: usize = 32 * 1024;

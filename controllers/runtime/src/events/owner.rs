@@ -76,8 +76,8 @@ fn target(request: &EvictionRequest) -> Option<Regarding> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use drydock_api::eviction_request::PodInfo;
-    use drydock_api::eviction_request::blocked::{ADMISSION_WEBHOOK, NEVER_ALLOWS, POD_DISRUPTION_BUDGET};
     use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
+    use drydock_api::reasons::{ADMISSION_WEBHOOK, NEVER_ALLOWS, POD_DISRUPTION_BUDGET};
     use serde_json::json;
 
     use super::*;

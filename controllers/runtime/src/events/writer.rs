@@ -16,7 +16,8 @@ use tracing::debug;
 use super::aggregate::{Aggregator, EventWrite, WriteMode};
 use super::{EventQueue, RecordedEvent, Regarding, Severity};
 use crate::clock;
-use crate::error::{ApiErrorKind, classify, with_causes};
+use crate::error::{ApiErrorKind, classify};
+use drydock_logging::with_causes;
 
 /// Most characters of an event's name, which is a DNS subdomain.
 const MAX_NAME: usize = 253;

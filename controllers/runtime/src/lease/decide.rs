@@ -60,7 +60,7 @@ pub(super) fn previous_until(old: &LeaseSpec, identity: &str) -> Option<Timestam
 /// The number of the term that a spec describes: when it was acquired, in microseconds. Unlike
 /// `leaseTransitions`, it does not start again when somebody deletes the Lease, or when the host is restored
 /// from a backup.
-pub(super) fn epoch(spec: &LeaseSpec) -> u64 {
+pub(super) fn term(spec: &LeaseSpec) -> u64 {
     let acquired = spec.acquire_time.as_ref().map_or(0, |time| time.0.as_microsecond());
     u64::try_from(acquired).unwrap_or_default()
 }

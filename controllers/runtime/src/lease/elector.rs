@@ -8,10 +8,11 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::decide::{LastLease, epoch, first_spec, next_spec, previous_until, released};
+use super::decide::{LastLease, first_spec, next_spec, previous_until, released, term};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
-use crate::error::{ApiErrorKind, classify, find, with_causes};
+use crate::error::{ApiErrorKind, classify, find};
+use drydock_logging::with_causes;
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Elector {
         loop {
             match self.try_once().await {
                 Ok(true) => {
-                    info!(identity = self.config.identity, epoch = self.handle.epoch(), "holding the lease");
+                    info!(identity = self.config.identity, term = self.handle.term(), "holding the lease");
                     return true;
                 }
                 Ok(false) => failing = false,
@@ -148,8 +149,8 @@ impl Elector {
         };
         match result {
             Ok(lease) => {
-                let epoch = lease.spec.as_ref().map(epoch).unwrap_or_default();
-                self.handle.extend(epoch, began + self.config.renew_deadline);
+                let term = lease.spec.as_ref().map(term).unwrap_or_default();
+                self.handle.extend(term, began + self.config.renew_deadline);
                 self.held = Some(lease);
                 Ok(true)
             }

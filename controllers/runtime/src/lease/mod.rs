@@ -3,7 +3,7 @@
 //! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
 //! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when
 //! they last saw the Lease change, by their own clocks, so clocks need not agree. Each term has a number that
-//! is higher than those before, its epoch.
+//! is higher than those before.
 
 mod decide;
 mod elector;
@@ -49,7 +49,7 @@ impl LeaseConfig {
 }
 
 /// No lease is held.
-const NO_EPOCH: u64 = u64::MAX;
+const NO_TERM: u64 = u64::MAX;
 /// The lease needs no renewal.
 const FOREVER: u64 = u64::MAX;
 
@@ -61,7 +61,7 @@ pub struct LeaseHandle {
 
 #[derive(Debug)]
 struct Shared {
-    epoch: AtomicU64,
+    term: AtomicU64,
     /// Milliseconds since boot.
     valid_until: AtomicU64,
     /// When the previous holder last renewed, in seconds since 1970.
@@ -72,14 +72,14 @@ impl LeaseHandle {
     /// Returns a handle that is not valid until an [`Elector`] acquires the lease.
     pub fn pending() -> Self {
         let shared = Shared {
-            epoch: AtomicU64::new(NO_EPOCH),
+            term: AtomicU64::new(NO_TERM),
             valid_until: AtomicU64::new(0),
             previous_until: AtomicI64::new(clock::now().as_second()),
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns a handle that is always valid and has no epoch, for a process that runs without election.
+    /// Returns a handle that is always valid and has no number of a term, for a process that runs without election.
     pub fn unelected() -> Self {
         let handle = Self::pending();
         handle.shared.valid_until.store(FOREVER, Ordering::Release);
@@ -93,9 +93,9 @@ impl LeaseHandle {
     }
 
     /// The number of our last term, also when that is over; none before the first.
-    pub fn epoch(&self) -> Option<u64> {
-        let epoch = self.shared.epoch.load(Ordering::Acquire);
-        (epoch != NO_EPOCH).then_some(epoch)
+    pub fn term(&self) -> Option<u64> {
+        let term = self.shared.term.load(Ordering::Acquire);
+        (term != NO_TERM).then_some(term)
     }
 
     /// When the previous holder last renewed, in whole seconds of its clock; the start of this process if
@@ -109,8 +109,8 @@ impl LeaseHandle {
         self.shared.previous_until.store(previous_until.as_second(), Ordering::Release);
     }
 
-    fn extend(&self, epoch: u64, until: Duration) {
-        self.shared.epoch.store(epoch, Ordering::Release);
+    fn extend(&self, term: u64, until: Duration) {
+        self.shared.term.store(term, Ordering::Release);
         self.shared.valid_until.store(millis(until), Ordering::Release);
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{LastLease, epoch, first_spec, next_spec, previous_until, released};
+use super::decide::{LastLease, first_spec, next_spec, previous_until, released, term};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -34,7 +34,7 @@ fn lease_of_another_is_left_alone_until_it_was_silent_for_its_duration() {
 }
 
 #[test]
-fn renewal_keeps_the_epoch_and_the_time_of_acquisition() {
+fn renewal_keeps_the_term_and_the_time_of_acquisition() {
     let renewed = next(&held_by("a"), "a", 0, 3).unwrap();
     assert_eq!(renewed.lease_transitions, Some(0));
     assert_eq!(renewed.acquire_time, held_by("a").acquire_time);
@@ -42,21 +42,21 @@ fn renewal_keeps_the_epoch_and_the_time_of_acquisition() {
 }
 
 #[test]
-fn each_term_has_a_higher_epoch_also_after_a_holder_whose_clock_was_ahead() {
+fn each_term_has_a_higher_number_also_after_a_holder_whose_clock_was_ahead() {
     let ahead =
         LeaseSpec { acquire_time: Some(MicroTime(Timestamp::from_second(5000).unwrap())), ..held_by("a") };
     let taken = next(&ahead, "b", 0, 15).unwrap();
-    assert!(epoch(&taken) > epoch(&ahead));
-    assert_eq!(epoch(&next(&taken, "b", 0, 16).unwrap()), epoch(&taken), "a renewal is of the same term");
+    assert!(term(&taken) > term(&ahead));
+    assert_eq!(term(&next(&taken, "b", 0, 16).unwrap()), term(&taken), "a renewal is of the same term");
     let again = next(&released(&taken, Timestamp::UNIX_EPOCH), "a", 0, 0).unwrap();
-    assert!(epoch(&again) > epoch(&taken));
-    // The Lease was deleted: leaseTransitions begins at 0, the epoch does not.
+    assert!(term(&again) > term(&taken));
+    // The Lease was deleted: leaseTransitions begins at 0, the number of the term does not.
     let anew = first_spec(&config("c"), Timestamp::from_second(6000).unwrap());
-    assert!(epoch(&anew) > epoch(&again));
+    assert!(term(&anew) > term(&again));
 }
 
 #[test]
-fn released_lease_is_taken_at_once_with_a_new_epoch() {
+fn released_lease_is_taken_at_once_in_a_new_term() {
     let free = released(&held_by("a"), Timestamp::UNIX_EPOCH);
     assert_eq!(next(&free, "b", 0, 0).unwrap().lease_transitions, Some(1));
     assert_eq!(next(&free, "a", 0, 0).unwrap().lease_transitions, Some(1));
@@ -84,10 +84,10 @@ fn only_a_changed_lease_moves_the_time_it_was_seen() {
 #[test]
 fn handle_is_valid_only_within_its_term() {
     let handle = LeaseHandle::pending();
-    assert!(!handle.is_valid() && handle.epoch().is_none());
+    assert!(!handle.is_valid() && handle.term().is_none());
     handle.extend(3, crate::clock::since_boot() + S(10));
     assert!(handle.is_valid());
-    assert_eq!(handle.epoch(), Some(3));
+    assert_eq!(handle.term(), Some(3));
     handle.extend(3, crate::clock::since_boot());
     assert!(!handle.is_valid());
     assert!(LeaseHandle::unelected().is_valid());

@@ -24,15 +24,15 @@ use state::QueueState;
 
 /// The key of a work queue. Logs show it by `Display`.
 pub trait QueueKey: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
-    /// The flow of the key, which takes turns with other flows: a group such as its namespace, and a group
+    /// The lane of the key, which takes turns with other lanes: a group such as its namespace, and a group
     /// within that one. None if the key is in no group.
-    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
+    fn lane(&self) -> Option<(Arc<str>, Arc<str>)> {
         None
     }
 }
 
 impl QueueKey for ObjectKey {
-    fn flow(&self) -> Option<(Arc<str>, Arc<str>)> {
+    fn lane(&self) -> Option<(Arc<str>, Arc<str>)> {
         (!self.namespace.is_empty()).then(|| (self.namespace.clone(), Arc::default()))
     }
 }

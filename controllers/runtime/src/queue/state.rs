@@ -46,7 +46,7 @@ impl<K> Default for ReadyKeys<K> {
 
 impl<K: QueueKey> ReadyKeys<K> {
     fn push(&mut self, key: K) {
-        match key.flow() {
+        match key.lane() {
             Some((group, within)) => self.grouped.push(&group, &within, key),
             None => self.others.push_back(key),
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::NodeMaintenance;
-use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;

@@ -1,40 +1,6 @@
-//! What keeps a pod on its node, or keeps a node from being drained, for people and programs.
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
-use crate::time;
-
-/// A pod that does not leave, or a node that cannot be made unschedulable, with the reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Blocker {
-    /// The pod; empty if the node itself blocks.
-    pub pod: PodReference,
-    /// One of [`REASONS`], or a value of a later version.
-    pub reason: String,
-    /// For people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// Since when it blocks.
-    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
-    pub since_time: Option<Timestamp>,
-}
-
-/// A pod in any namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodReference {
-    /// Namespace of the pod.
-    pub namespace: String,
-    /// Name of the pod.
-    pub name: String,
-    /// UID of the pod.
-    pub uid: String,
-}
-
-/// Maximum number of blockers in the status of a node.
-pub const MAX_BLOCKERS: usize = 10;
+//! Reasons why a pod stays on its node, and states of the budgets that keep it there. Both kinds use them: `reason` of a
+//! blocker of a NodeMaintenance, and `reason` and `state` of `blocked` in an EvictionRequest. Interceptors of others may
+//! write other values, and readers must accept values that they do not know.
 
 /// A PodDisruptionBudget allows no eviction, or several cover the pod.
 pub const POD_DISRUPTION_BUDGET: &str = "PodDisruptionBudget";
@@ -86,3 +52,18 @@ pub const REASONS: [&str; 15] = [
     NO_SCHEDULABLE_NODE,
     OTHER,
 ];
+
+/// State of a budget: too few of its pods are healthy at present.
+pub const SHORT_NOW: &str = "ShortNow";
+/// State of a budget: it requires at least as many healthy pods as exist.
+pub const NEVER_ALLOWS: &str = "NeverAllows";
+/// State of budgets: more than one covers the pod, which the eviction API does not support.
+pub const SEVERAL_BUDGETS: &str = "SeveralBudgets";
+/// State of a budget: its controller has not observed its current spec.
+pub const NOT_OBSERVED: &str = "NotObserved";
+/// State of a budget: the pod is not ready, and unhealthyPodEvictionPolicy does not allow its eviction until the
+/// budget is met.
+pub const KEEPS_UNHEALTHY: &str = "KeepsUnhealthy";
+
+/// All states of budgets.
+pub const STATES: [&str; 5] = [SHORT_NOW, NEVER_ALLOWS, SEVERAL_BUDGETS, NOT_OBSERVED, KEEPS_UNHEALTHY];

@@ -1,7 +1,7 @@
 //! The message of imperative eviction when the host refuses (KEP-4563, Eviction): how it is written, and how other
 //! messages quote it. It is for people; programs read `blocked`.
 
-use crate::text::quoted;
+use drydock_api::text::quoted;
 
 /// The text of KEP-4563, which follows the cause.
 const RETRIES: &str = ". Could not evict a pod due to failing eviction requests, number of retries: ";
@@ -55,31 +55,42 @@ pub fn several_budgets_refusal(names: Option<(&str, &str)>) -> String {
     format!("{SEVERAL}{which}, which the eviction API does not support")
 }
 
-/// The budget's name in a message that quotes [`budget_refusal`]; `None` if it quotes [`several_budgets_refusal`].
-pub fn budget_of(message: &str) -> Option<&str> {
-    if message.contains(SEVERAL) {
-        return None;
-    }
-    message.split_once(BUDGET)?.1.strip_prefix('"')?.split_once('"').map(|(name, _)| name)
-}
-
 #[cfg(test)]
 mod tests {
+    use drydock_api::node_maintenance::columns;
+    use drydock_api::node_maintenance::{Blocker, NodeMaintenance, NodeMaintenanceNodeStatus, PodReference};
+    use drydock_api::reasons::POD_DISRUPTION_BUDGET;
+    use jiff::Timestamp;
+
     use super::*;
 
+    /// The table of NodeMaintenances shows a budget's name, which it takes from these messages.
     #[test]
-    fn the_name_of_a_budget_is_read_back_and_several_have_none() {
+    fn the_table_names_a_budget_and_not_several() {
         let one = budget_refusal("zero", "allows 0 disruptions");
-        for quoted in [one.clone(), message(7, RefusalSource::Budget, &one)] {
-            assert_eq!(budget_of(&quoted), Some("zero"), "{quoted}");
-        }
-        for names in [None, Some(("a", "b"))] {
-            let several = several_budgets_refusal(names);
-            for quoted in [several.clone(), message(7, RefusalSource::Budget, &several)] {
-                assert_eq!(budget_of(&quoted), None, "{quoted}");
+        let mut expected = vec![(one, " zero")];
+        expected.extend([None, Some(("a", "b"))].map(|names| (several_budgets_refusal(names), "")));
+        for (why, name) in expected {
+            for quoted in [why.clone(), message(7, RefusalSource::Budget, &why)] {
+                assert_eq!(
+                    shown(quoted),
+                    format!("1 of 0 pods is blocked; oldest: ns/p by PodDisruptionBudget{name} (0s)")
+                );
             }
         }
-        assert_eq!(budget_of("The disruption budget b needs 2"), None);
+    }
+
+    /// The cell `Message` of a maintenance with one blocked pod.
+    fn shown(message: String) -> String {
+        let pod = PodReference { namespace: "ns".into(), name: "p".into(), uid: "u".into() };
+        let reason = POD_DISRUPTION_BUDGET.to_owned();
+        let blocker = Blocker { pod, reason, message, since_time: Some(Timestamp::UNIX_EPOCH) };
+        let node =
+            NodeMaintenanceNodeStatus { blocked_pods: 1, blockers: vec![blocker], ..Default::default() };
+        let mut maintenance = NodeMaintenance::default();
+        maintenance.status.node_statuses.push(node);
+        let cells = columns::cells(&maintenance, Timestamp::UNIX_EPOCH);
+        cells.last().and_then(|cell| cell.as_str()).unwrap_or_default().to_owned()
     }
 
     #[test]
