@@ -3,32 +3,25 @@
 
 mod shared;
 
-mod absence;
 mod admission;
 mod audit;
 mod authorization;
-mod can_i;
 mod cancelled;
 mod clients;
 mod daemons;
-mod deploy;
 mod documents;
 mod drains;
-mod failover;
 mod filling;
 mod garbage;
-mod go_clients;
 mod guide;
 mod host;
 mod hostile_bodies;
 mod kubectl;
 mod manager;
+mod manifests;
 mod namespaces;
-mod protobuf;
+mod outages;
 mod quota;
 mod refusals;
-mod removal;
-mod rights;
-mod runtime_controller;
 mod status_stream;
 mod strangers;

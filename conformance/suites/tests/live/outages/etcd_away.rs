@@ -6,7 +6,7 @@ use drydock_testkit::link::Link;
 use drydock_testkit::wait::{https_answers, https_ready};
 use http::Request;
 
-use super::programs::{APISERVER, Program};
+use crate::daemons::programs::{APISERVER, Program};
 use crate::shared::LIMIT;
 
 /// Requests that fail during the outage, and probes.

@@ -7,7 +7,7 @@ use drydock_testkit::host::TestHost;
 use drydock_testkit::link::Link;
 use drydock_testkit::wait::{https_answers, https_ready};
 
-use super::programs::{APISERVER, MANAGER, Program};
+use crate::daemons::programs::{APISERVER, MANAGER, Program};
 use crate::shared::shared;
 
 const LIMIT: Duration = Duration::from_secs(60);

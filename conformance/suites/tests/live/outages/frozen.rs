@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, interval};
 use tokio_rustls::TlsConnector;
 
-use super::programs::{APISERVER, Program};
+use crate::daemons::programs::{APISERVER, Program};
 use crate::shared::LIMIT;
 
 const FROZEN: Duration = Duration::from_secs(30);
