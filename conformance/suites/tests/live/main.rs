@@ -1,5 +1,4 @@
 //! Tests against a real Kubernetes control plane: one binary, so that they share one host.
-//! They start in the order of their names; the longest one is the first.
 
 mod shared;
 

@@ -1,4 +1,4 @@
-//! Our programs by themselves: how they report that they cannot start, and what they do without a host.
+//! Our programs by themselves: their flags and files, and how they report that they cannot start.
 
 mod audiences;
 mod audit_log;
