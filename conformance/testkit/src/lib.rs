@@ -17,7 +17,7 @@ pub mod drydock;
 // Nodes, objects and clients.
 pub mod cluster;
 pub mod crd;
-pub mod go_client;
+pub mod informer;
 pub mod kinds;
 pub mod kubectl;
 
