@@ -11,8 +11,9 @@
 pub mod host;
 
 // Drydock in it, or one of our programs by itself.
-pub mod daemon;
+
 pub mod drydock;
+pub mod program;
 
 // Nodes, objects and clients.
 pub mod cluster;

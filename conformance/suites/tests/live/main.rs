@@ -7,7 +7,7 @@ mod audit;
 mod authorization;
 mod cancelled;
 mod clients;
-mod daemons;
+
 mod documents;
 mod drains;
 mod filling;
@@ -20,6 +20,7 @@ mod manager;
 mod manifests;
 mod namespaces;
 mod outages;
+mod programs;
 mod quota;
 mod refusals;
 mod status_stream;

@@ -7,6 +7,6 @@ mod data;
 mod database;
 mod metrics;
 mod ports;
-pub mod programs;
 mod resumed_stream;
+pub mod setup;
 mod verbosity;
