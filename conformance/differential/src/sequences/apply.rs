@@ -1,6 +1,7 @@
 //! Server-side apply, and managed fields.
 
 mod owners;
+mod owners_of_lists;
 mod shapes;
 
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ pub(super) fn all() -> Vec<Sequence> {
     all.extend(refused());
     all.extend(owners::all());
     all.extend(shapes::all());
+    all.extend(owners_of_lists::all());
     all
 }
 

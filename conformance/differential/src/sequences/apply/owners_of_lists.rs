@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::budget;
+use super::of;
 use crate::area::Area::Apply;
 use crate::sequence::{Sequence, object};
+use crate::sequences::budget;
 use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE};
 
 pub(super) fn all() -> Vec<Sequence> {
@@ -15,10 +16,6 @@ pub(super) fn all() -> Vec<Sequence> {
         sequence
     };
     areas.into_iter().flatten().map(named).collect()
-}
-
-fn of(name: &str) -> Sequence {
-    Sequence::new(Apply, BUDGET, name)
 }
 
 /// A sequence on a kind with lists by key. Its applies are all accepted, because in the message of a refusal its
