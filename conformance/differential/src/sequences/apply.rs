@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{budget, budget_with};
 use crate::area::Area::Apply;
 use crate::sequence::{Sequence, object};
-use crate::target::{BUDGET, LEASE};
+use crate::target::{ACCOUNT, BUDGET, LEASE};
 
 pub(super) fn all() -> Vec<Sequence> {
     let mut all = made();
@@ -22,6 +22,20 @@ pub(super) fn all() -> Vec<Sequence> {
 
 fn of(name: &str) -> Sequence {
     Sequence::new(Apply, BUDGET, name)
+}
+
+/// A sequence on a kind with lists by key.
+fn on_account(name: &str) -> Sequence {
+    Sequence::new(Apply, ACCOUNT, name)
+}
+
+fn secrets(names: &[&str]) -> Value {
+    json!({"secrets": items(names)})
+}
+
+/// Items of a list, by their keys.
+fn items(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({"name": name})).collect()
 }
 
 fn min(value: i32) -> Value {
