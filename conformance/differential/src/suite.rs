@@ -126,7 +126,7 @@ impl SequenceOutcome<'_> {
         self.ours = records.collect();
         for record in &mut self.ours {
             if let Some(injected) = injected {
-                injected.put(record);
+                injected.inject(record);
             }
         }
         for record in &self.ours {
@@ -145,7 +145,7 @@ impl SequenceOutcome<'_> {
         let mut record = self.ours.first()?.clone();
         let target = &self.sequence.target;
         let before = compare(&self.theirs, &normal(&record, target, setup.api(target, record.route)));
-        injected.put(&mut record).then(|| {
+        injected.inject(&mut record).then(|| {
             compare(&self.theirs, &normal(&record, target, setup.api(target, record.route))) != before
         })
     }
