@@ -161,7 +161,7 @@ impl SequenceRun<'_> {
         while events.len() < count {
             let next = self.next().await.with_context(|| format!("after {events:?}"))?;
             let next = next.with_context(|| format!("the watch ended after {events:?}"))?;
-            if !is_casual(&next) {
+            if !is_periodic_bookmark(&next) {
                 events.push(next);
             }
         }
@@ -180,7 +180,7 @@ impl SequenceRun<'_> {
     async fn until_end(&mut self) -> Result<RecordedAnswer> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await.with_context(|| format!("after {events:?}"))? {
-            if !is_casual(&event) {
+            if !is_periodic_bookmark(&event) {
                 events.push(event);
             }
         }
@@ -198,7 +198,7 @@ impl SequenceRun<'_> {
 
 /// Whether this is a bookmark other than the one that ends the initial events: each server sends those at
 /// its own times.
-fn is_casual(event: &Value) -> bool {
+fn is_periodic_bookmark(event: &Value) -> bool {
     let text = event.to_string();
     text.contains("\"BOOKMARK\"") && !text.contains("k8s.io/initial-events-end")
 }
