@@ -84,8 +84,8 @@ async fn observed(
         () = tokio::time::sleep(options.length) => {}
         () = full(context) => {}
     }
-    // A fault that was broken off may have been the loss of a majority.
-    context.recorder.broken_off();
+    // A fault that was interrupted may have been the loss of a majority.
+    context.recorder.interrupted();
     context.place.mend().await?;
     context.over.cancel();
     while let Some(ended) = clients.join_next().await {
