@@ -17,9 +17,8 @@ pub enum InjectedDifference {
 }
 
 impl InjectedDifference {
-    /// Puts the fault into a record at the first place where it fits; returns false if there is
-    /// none.
-    pub fn put(self, record: &mut RunRecord) -> bool {
+    /// Puts the fault into a record at the first place where it fits; returns false if there is none.
+    pub fn inject(self, record: &mut RunRecord) -> bool {
         match self {
             InjectedDifference::WrongStatus => {
                 let code = record.answers.iter_mut().map(|answer| &mut answer.code).find(|code| **code > 0);

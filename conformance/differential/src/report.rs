@@ -25,8 +25,8 @@ pub fn report(outcomes: &[SequenceOutcome<'_>]) -> bool {
 /// Prints sequence, answer and field of each difference.
 pub fn print_fields(outcomes: &[SequenceOutcome<'_>]) {
     for outcome in outcomes {
-        for (door, Mismatch { answer, field, .. }) in &outcome.found {
-            println!("{door:?}\t{}\t{answer}\t{field}", outcome.sequence.title());
+        for (route, Mismatch { answer, field, .. }) in &outcome.found {
+            println!("{route:?}\t{}\t{answer}\t{field}", outcome.sequence.title());
         }
     }
 }
@@ -39,23 +39,23 @@ fn print_outcome(outcome: &SequenceOutcome<'_>) {
     if outcome.sequence.name.starts_with("generated") {
         print_requests(outcome.sequence);
     }
-    for (at, (door, mismatch)) in outcome.found.iter().enumerate() {
+    for (at, (route, mismatch)) in outcome.found.iter().enumerate() {
         // What differs at our port differs through the aggregator too, as a rule.
         let known = outcome.found[..at].iter().any(|(_, known)| known == mismatch);
-        if known || follows_from_the_code(&outcome.found, *door, mismatch) {
+        if known || follows_from_the_code(&outcome.found, *route, mismatch) {
             continue;
         }
-        let doors = outcome.found.iter().filter(|(_, other)| other == mismatch).map(|(door, _)| door);
-        let doors = if doors.count() > 1 { String::new() } else { format!(" ({door:?} alone)") };
-        println!("  answer {}{doors}: {}", mismatch.answer, title(outcome.sequence, mismatch.answer));
+        let routes = outcome.found.iter().filter(|(_, other)| other == mismatch).map(|(route, _)| route);
+        let routes = if routes.count() > 1 { String::new() } else { format!(" ({route:?} alone)") };
+        println!("  answer {}{routes}: {}", mismatch.answer, title(outcome.sequence, mismatch.answer));
         print!("{mismatch}");
     }
 }
 
 /// One answer is a refusal and the other is not: its code and message are enough.
-fn follows_from_the_code(found: &[(ServerRoute, Mismatch)], door: ServerRoute, mismatch: &Mismatch) -> bool {
+fn follows_from_the_code(found: &[(ServerRoute, Mismatch)], route: ServerRoute, mismatch: &Mismatch) -> bool {
     let other_code =
-        found.iter().any(|(d, m)| *d == door && m.answer == mismatch.answer && m.field == "code");
+        found.iter().any(|(d, m)| *d == route && m.answer == mismatch.answer && m.field == "code");
     other_code && !["code", "body.message"].contains(&mismatch.field.as_str())
 }
 
@@ -90,7 +90,7 @@ fn title(sequence: &Sequence, answer: usize) -> String {
 pub fn all_differences_occur(outcomes: &[SequenceOutcome<'_>]) -> bool {
     let mut all = true;
     for entry in DIFFERENCES.iter() {
-        let seen = entry.doors.iter().filter(|_| outcomes.iter().any(|o| o.seen.contains(&entry))).count();
+        let seen = entry.routes.iter().filter(|_| outcomes.iter().any(|o| o.seen.contains(&entry))).count();
         if seen == 0 {
             println!("no longer occurs: {} answer {} {}", entry.sequence, entry.answer, entry.field);
             all = false;

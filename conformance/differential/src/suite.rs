@@ -103,14 +103,14 @@ async fn attempt<'s>(
 }
 
 async fn records(setup: &ServerSetup, sequence: &Sequence, name: &str) -> Result<Vec<RunRecord>> {
-    let doors = [
+    let routes = [
         (ServerRoute::Theirs, THEIRS),
         (ServerRoute::Direct, "direct"),
         (ServerRoute::Aggregated, "through"),
     ];
-    let runs = doors.map(|(door, way)| async move {
+    let runs = routes.map(|(route, way)| async move {
         let namespace = format!("{name}-{way}");
-        let run = run::run(setup, sequence, door, &namespace);
+        let run = run::run(setup, sequence, route, &namespace);
         let ended = tokio::time::timeout(LIMIT, run).await.context("it does not end").and_then(|ended| ended);
         ended.context(way)
     });
@@ -122,19 +122,19 @@ impl SequenceOutcome<'_> {
         let mut records = records.into_iter();
         let Some(theirs) = records.next() else { return };
         let target = &self.sequence.target;
-        self.theirs = normal(&theirs, target, setup.api(target, theirs.door));
+        self.theirs = normal(&theirs, target, setup.api(target, theirs.route));
         self.ours = records.collect();
         for record in &mut self.ours {
             if let Some(injected) = injected {
-                injected.put(record);
+                injected.inject(record);
             }
         }
         for record in &self.ours {
-            let api = setup.api(target, record.door);
+            let api = setup.api(target, record.route);
             for mismatch in compare(&self.theirs, &normal(record, target, api)) {
-                match listed(&self.sequence.title(), &mismatch, record.door) {
+                match listed(&self.sequence.title(), &mismatch, record.route) {
                     Some(difference) => self.seen.push(difference),
-                    None => self.found.push((record.door, mismatch)),
+                    None => self.found.push((record.route, mismatch)),
                 }
             }
         }
@@ -144,9 +144,9 @@ impl SequenceOutcome<'_> {
     pub fn would_find(&self, setup: &ServerSetup, injected: InjectedDifference) -> Option<bool> {
         let mut record = self.ours.first()?.clone();
         let target = &self.sequence.target;
-        let before = compare(&self.theirs, &normal(&record, target, setup.api(target, record.door)));
-        injected.put(&mut record).then(|| {
-            compare(&self.theirs, &normal(&record, target, setup.api(target, record.door))) != before
+        let before = compare(&self.theirs, &normal(&record, target, setup.api(target, record.route)));
+        injected.inject(&mut record).then(|| {
+            compare(&self.theirs, &normal(&record, target, setup.api(target, record.route))) != before
         })
     }
 
@@ -156,11 +156,11 @@ impl SequenceOutcome<'_> {
     }
 }
 
-fn listed(sequence: &str, mismatch: &Mismatch, door: ServerRoute) -> Option<&'static Difference> {
+fn listed(sequence: &str, mismatch: &Mismatch, route: ServerRoute) -> Option<&'static Difference> {
     DIFFERENCES.iter().find(|known| {
         known.sequence == sequence
             && known.answer == mismatch.answer
             && known.field == mismatch.field
-            && known.doors.contains(&door)
+            && known.routes.contains(&route)
     })
 }

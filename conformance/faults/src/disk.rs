@@ -170,7 +170,7 @@ impl Disk {
         let failed = fault.into_iter().find(|(share, _)| state.strikes(*share)).map(|(_, code)| code);
         let outcome = whole.and(failed.map_or(Ok(()), Err));
         let part = if outcome.is_ok() { bytes.len() } else { state.part(bytes.len()) };
-        if whole.is_err() && !state.last_gasp() {
+        if whole.is_err() && !state.leaves_partial_write() {
             return outcome;
         }
         let node = state.nodes.get_mut(path).ok_or(ffi::SQLITE_IOERR_WRITE)?;
@@ -264,7 +264,7 @@ impl State {
     }
 
     /// Whether the write that the power went with leaves a part behind.
-    fn last_gasp(&mut self) -> bool {
+    fn leaves_partial_write(&mut self) -> bool {
         self.left.take().is_some()
     }
 

@@ -43,7 +43,7 @@ pub struct HistoryContext {
     servers: Vec<watch::Sender<Option<Arc<StoreServer>>>>,
     /// The version of each key that a client or watcher saw last.
     known: Mutex<BTreeMap<String, Option<Rev>>>,
-    /// The revision up to which the observer has seen everything: what it still needs is not compacted.
+    /// The revision up to which the full watch has seen everything: what it still needs is not compacted.
     pub observed: AtomicU64,
     /// Cancelled when no more is asked for.
     pub over: CancellationToken,
@@ -119,7 +119,7 @@ impl HistoryContext {
         self.recorder.reached(version.unwrap_or_default());
     }
 
-    /// The revision up to which the observer has seen everything.
+    /// The revision up to which the full watch has seen everything.
     pub fn observed(&self) -> Rev {
         self.observed.load(SeqCst)
     }

@@ -78,7 +78,7 @@ impl Recorder {
 
     /// Records that the last fault was interrupted: it is unknown whether reads could be answered since it
     /// began.
-    pub fn broken_off(&self) {
+    pub fn interrupted(&self) {
         let from = self.fault.load(SeqCst);
         let mut history = self.history.lock();
         if let Some(outages) = &mut history.outages {

@@ -18,7 +18,7 @@ use crate::object::{self, PREFIX};
 use crate::place::StorePlace;
 use crate::place::servers::Servers;
 use crate::record::{History, Moment, Pair, RecordedOperation, Rev};
-use crate::work::{self, http, observer, typed::pair_of};
+use crate::work::{self, full_watch, http, typed::pair_of};
 
 /// Most operations of one run: what is checked has to end.
 const MOST: usize = 60_000;
@@ -78,14 +78,14 @@ async fn observed(
         context.recorder.survives();
     }
     let enough = CancellationToken::new();
-    let observer = tokio::spawn(observer::run(context.clone(), enough.clone()));
+    let full_watch = tokio::spawn(full_watch::run(context.clone(), enough.clone()));
     tokio::select! {
         result = faults => result.context("a fault could not be made")?,
         () = tokio::time::sleep(options.length) => {}
         () = full(context) => {}
     }
-    // A fault that was broken off may have been the loss of a majority.
-    context.recorder.broken_off();
+    // A fault that was interrupted may have been the loss of a majority.
+    context.recorder.interrupted();
     context.place.mend().await?;
     context.over.cancel();
     while let Some(ended) = clients.join_next().await {
@@ -94,7 +94,7 @@ async fn observed(
     final_read.await?;
     let late = catch_up(context).await;
     enough.cancel();
-    observer.await.context("the observer failed")?;
+    full_watch.await.context("the full watch failed")?;
     let history = context.recorder.finish();
     let (mut faults, counts) = tokio::task::spawn_blocking(move || judged(history)).await?;
     faults.0.extend(late.err().map(|error| error.to_string()));
@@ -173,7 +173,7 @@ fn record_read(context: &HistoryContext, called: Moment, found: Vec<Pair>, revis
     context.recorder.op("the final read", called, what);
 }
 
-/// Waits until the observer has everything.
+/// Waits until the full watch has everything.
 async fn catch_up(context: &HistoryContext) -> Result<()> {
     let newest = context.recorder.newest();
     let reached = async {

@@ -1,4 +1,4 @@
-module drydock/conformance/stream-clients
+module drydock.dev/conformance/stream-clients
 
 go 1.26.0
 

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	pb "drydock/conformance/stream-clients/statusv1alpha1"
+	pb "drydock.dev/conformance/stream-clients/statusv1alpha1"
 )
 
 func main() {

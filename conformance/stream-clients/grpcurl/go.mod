@@ -1,4 +1,4 @@
-module drydock/conformance/stream-clients/grpcurl
+module drydock.dev/conformance/stream-clients/grpcurl
 
 go 1.25.0
 

@@ -11,13 +11,14 @@
 pub mod host;
 
 // Drydock in it, or one of our programs by itself.
-pub mod daemon;
+
 pub mod drydock;
+pub mod program;
 
 // Nodes, objects and clients.
 pub mod cluster;
 pub mod crd;
-pub mod go_client;
+pub mod informer;
 pub mod kinds;
 pub mod kubectl;
 

@@ -16,8 +16,8 @@ pub struct Difference {
     pub answer: usize,
     /// The field, as a mismatch names it.
     pub field: &'static str,
-    /// The ways by which the difference is seen.
-    pub doors: &'static [ServerRoute],
+    /// The routes on which the difference is seen.
+    pub routes: &'static [ServerRoute],
     /// Why, and where that is written.
     pub source: &'static str,
 }
@@ -38,12 +38,13 @@ pub static DIFFERENCES: LazyLock<Vec<Difference>> = LazyLock::new(|| {
 
 /// Fields of answers of a sequence that differ both ways for the same reason.
 fn each(sequence: &'static str, source: &'static str, fields: &[(usize, &'static str)]) -> Vec<Difference> {
-    let one = |&(answer, field)| Difference { sequence, answer, field, doors: &[Direct, Aggregated], source };
+    let one =
+        |&(answer, field)| Difference { sequence, answer, field, routes: &[Direct, Aggregated], source };
     fields.iter().map(one).collect()
 }
 
 fn proxied(sequence: &'static str, answer: usize) -> Vec<Difference> {
-    vec![Difference { sequence, answer, field: "headers.vary", doors: &[Aggregated], source: GZIP }]
+    vec![Difference { sequence, answer, field: "headers.vary", routes: &[Aggregated], source: GZIP }]
 }
 
 const NUMBER: &str = "Go repeats a number's text; ours, its value: serde_json keeps no text";

@@ -29,7 +29,7 @@ pub fn normal(headers: &[(String, String)], symbols: &Symbols<'_>) -> Value {
             "audit-id" => "<audit id>".into(),
             _ => text::normal(value, symbols).into(),
         };
-        let twice = symbols.record.door == ServerRoute::Aggregated
+        let twice = symbols.record.route == ServerRoute::Aggregated
             && TWICE_THROUGH_THE_AGGREGATOR.contains(&name.as_str());
         if let Value::Array(values) = all.entry(name.as_str()).or_insert_with(|| Value::Array(Vec::new()))
             && !(twice && values.contains(&value))

@@ -27,7 +27,7 @@ const AGENT: &str = "differential/1.0 (suite)";
 #[derive(Clone, Debug)]
 pub struct RunRecord {
     /// The route to the server.
-    pub door: ServerRoute,
+    pub route: ServerRoute,
     /// The run's namespace.
     pub namespace: String,
     /// First and last second of each stretch between two [`SequenceStep::Later`].
@@ -47,14 +47,21 @@ impl RunRecord {
 pub async fn run(
     setup: &ServerSetup,
     sequence: &Sequence,
-    door: ServerRoute,
+    route: ServerRoute,
     namespace: &str,
 ) -> Result<RunRecord> {
     setup.make_namespace(namespace).await?;
-    let mut run =
-        SequenceRun { setup, sequence, door, namespace, bodies: Vec::new(), watch: None, titles: Vec::new() };
+    let mut run = SequenceRun {
+        setup,
+        sequence,
+        route,
+        namespace,
+        bodies: Vec::new(),
+        watch: None,
+        titles: Vec::new(),
+    };
     let mut record = RunRecord {
-        door,
+        route,
         namespace: namespace.to_owned(),
         epochs: vec![(now(), now())],
         answers: Vec::new(),
@@ -80,7 +87,7 @@ pub async fn run(
 struct SequenceRun<'a> {
     setup: &'a ServerSetup,
     sequence: &'a Sequence,
-    door: ServerRoute,
+    route: ServerRoute,
     namespace: &'a str,
     bodies: Vec<Value>,
     watch: Option<WatchFrames>,
@@ -122,7 +129,7 @@ impl SequenceRun<'_> {
     async fn send(&self, request: &SequenceRequest) -> Result<http::Response<ClientBody>> {
         let scope = TemplateScope {
             target: &self.sequence.target,
-            api: self.setup.api(&self.sequence.target, self.door),
+            api: self.setup.api(&self.sequence.target, self.route),
             namespace: self.namespace,
             bodies: &self.bodies,
         };
@@ -142,7 +149,7 @@ impl SequenceRun<'_> {
             SentBody::Text(text) => scope.fill(text).into_bytes(),
             SentBody::Bytes(bytes) => bytes.clone(),
         };
-        let client = self.setup.client(&self.sequence.target, self.door, request.anonymous);
+        let client = self.setup.client(&self.sequence.target, self.route, request.anonymous);
         client
             .send(built.body(ClientBody::from(body))?)
             .await
@@ -154,7 +161,7 @@ impl SequenceRun<'_> {
         while events.len() < count {
             let next = self.next().await.with_context(|| format!("after {events:?}"))?;
             let next = next.with_context(|| format!("the watch ended after {events:?}"))?;
-            if !is_casual(&next) {
+            if !is_periodic_bookmark(&next) {
                 events.push(next);
             }
         }
@@ -173,7 +180,7 @@ impl SequenceRun<'_> {
     async fn until_end(&mut self) -> Result<RecordedAnswer> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await.with_context(|| format!("after {events:?}"))? {
-            if !is_casual(&event) {
+            if !is_periodic_bookmark(&event) {
                 events.push(event);
             }
         }
@@ -191,7 +198,7 @@ impl SequenceRun<'_> {
 
 /// Whether this is a bookmark other than the one that ends the initial events: each server sends those at
 /// its own times.
-fn is_casual(event: &Value) -> bool {
+fn is_periodic_bookmark(event: &Value) -> bool {
     let text = event.to_string();
     text.contains("\"BOOKMARK\"") && !text.contains("k8s.io/initial-events-end")
 }

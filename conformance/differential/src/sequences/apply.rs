@@ -1,6 +1,7 @@
 //! Server-side apply, and managed fields.
 
 mod owners;
+mod owners_of_lists;
 mod shapes;
 
 use serde_json::{Value, json};
@@ -8,18 +9,33 @@ use serde_json::{Value, json};
 use super::{budget, budget_with};
 use crate::area::Area::Apply;
 use crate::sequence::{Sequence, object};
-use crate::target::{BUDGET, LEASE};
+use crate::target::{ACCOUNT, BUDGET, LEASE};
 
 pub(super) fn all() -> Vec<Sequence> {
     let mut all = made();
     all.extend(refused());
     all.extend(owners::all());
     all.extend(shapes::all());
+    all.extend(owners_of_lists::all());
     all
 }
 
 fn of(name: &str) -> Sequence {
     Sequence::new(Apply, BUDGET, name)
+}
+
+/// A sequence on a kind with lists by key.
+fn on_account(name: &str) -> Sequence {
+    Sequence::new(Apply, ACCOUNT, name)
+}
+
+fn secrets(names: &[&str]) -> Value {
+    json!({"secrets": items(names)})
+}
+
+/// Items of a list, by their keys.
+fn items(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({"name": name})).collect()
 }
 
 fn min(value: i32) -> Value {

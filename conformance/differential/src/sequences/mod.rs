@@ -1,7 +1,6 @@
 //! The sequences, a file for each area.
 
 mod apply;
-mod apply_owners;
 mod auth;
 mod cluster;
 mod create;
@@ -31,7 +30,6 @@ pub fn all(seed: u64) -> Vec<Sequence> {
         merge_patch::all(),
         strategic::all(seed),
         apply::all(),
-        apply_owners::all(),
         delete::all(),
         list::all(),
         watch::all(),

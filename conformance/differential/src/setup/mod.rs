@@ -50,13 +50,13 @@ impl ServerSetup {
     }
 
     /// Where a kind is.
-    pub fn api(&self, target: &TargetKind, door: ServerRoute) -> TargetApi {
-        if door == ServerRoute::Theirs { target.theirs } else { target.ours }
+    pub fn api(&self, target: &TargetKind, route: ServerRoute) -> TargetApi {
+        if route == ServerRoute::Theirs { target.theirs } else { target.ours }
     }
 
     /// The client for a way to a kind.
-    pub fn client(&self, target: &TargetKind, door: ServerRoute, anonymous: bool) -> &Client {
-        let clients = match door {
+    pub fn client(&self, target: &TargetKind, route: ServerRoute, anonymous: bool) -> &Client {
+        let clients = match route {
             ServerRoute::Direct if target.ours == REFERENCE_KINDS => &self.reference_kinds,
             ServerRoute::Direct => &self.drydock,
             ServerRoute::Theirs | ServerRoute::Aggregated => &self.theirs,

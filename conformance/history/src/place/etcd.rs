@@ -154,16 +154,16 @@ impl Etcd {
         self.signal(at, Signal::CONT)
     }
 
-    /// Parts a member from its peers for a while, and from the clients too if asked to.
-    pub async fn part(&self, at: usize, from_clients: bool, down: Duration) {
+    /// Partitions a member from its peers for a while, and from the clients too if asked to.
+    pub async fn partition(&self, at: usize, from_clients: bool, down: Duration) {
         let peers = (0..self.members.len()).filter(|peer| *peer != at).map(|peer| (peer, at));
         self.links.hold(peers.chain(from_clients.then_some((CLIENTS, at))));
         tokio::time::sleep(down).await;
         self.links.mend();
     }
 
-    /// Parts every member from every other.
-    pub async fn part_all(&self, down: Duration) {
+    /// Partitions every member from every other.
+    pub async fn partition_all(&self, down: Duration) {
         let count = self.members.len();
         self.links.hold((0..count).flat_map(|one| (0..one).map(move |other| (one, other))));
         tokio::time::sleep(down).await;
@@ -220,15 +220,15 @@ impl StorePlace for Etcd {
                 "connections held up"
             }
             4 => {
-                self.part(at, false, down * 2).await;
+                self.partition(at, false, down * 2).await;
                 "members parted from the others"
             }
             5 => {
-                self.part(at, true, down * 2).await;
+                self.partition(at, true, down * 2).await;
                 "members parted from all"
             }
             _ => {
-                self.part_all(down).await;
+                self.partition_all(down).await;
                 "majorities lost"
             }
         };

@@ -1,4 +1,4 @@
-//! Compacts history that the observer has seen.
+//! Compacts history that the full watch has seen.
 
 use std::sync::Arc;
 use std::time::Duration;

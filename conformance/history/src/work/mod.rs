@@ -2,10 +2,10 @@
 
 pub mod bytes;
 pub mod compactor;
+pub mod full_watch;
 pub mod http;
 pub mod http_watch;
 pub mod notes;
-pub mod observer;
 pub mod typed;
 pub mod watcher;
 

@@ -45,7 +45,7 @@ impl AttackResult {
         harm.extend((!self.survived).then(|| "our API server died".to_owned()));
         harm.extend(count("probes", &bystanders.probes));
         harm.extend(count("requests of system:masters", &bystanders.system_masters));
-        harm.extend(count("requests of another tenant", &bystanders.observer));
+        harm.extend(count("requests of another tenant", &bystanders.other_tenant));
         for (who, watched) in [("a watch", &bystanders.watch), ("a gRPC stream", &bystanders.stream)] {
             let first = watched.first.as_deref().unwrap_or_default();
             harm.extend(
@@ -71,7 +71,7 @@ impl AttackResult {
 
     /// The slowest answer to a bystander.
     pub fn slowest(&self) -> Duration {
-        self.bystanders.observer.slowest.max(self.bystanders.system_masters.slowest)
+        self.bystanders.other_tenant.slowest.max(self.bystanders.system_masters.slowest)
     }
 
     /// Reviews a second.
@@ -134,7 +134,10 @@ mod tests {
                 with(BystanderResults { system_masters: failed.clone(), ..BystanderResults::default() }),
                 "system:masters",
             ),
-            (with(BystanderResults { observer: failed, ..BystanderResults::default() }), "another tenant"),
+            (
+                with(BystanderResults { other_tenant: failed, ..BystanderResults::default() }),
+                "another tenant",
+            ),
             (with(BystanderResults { watch: broken, ..BystanderResults::default() }), "a watch broke"),
             (
                 with(BystanderResults { watch: missed, ..BystanderResults::default() }),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! attacks --> client --> drydock-apiserver, or the host's aggregator before it
-//! bystanders: probes, system:masters, an observing tenant, a drain      judge --> report
+//! bystanders: probes, system:masters, another tenant, a drain      judge --> report
 //! ```
 
 mod attack;

@@ -57,9 +57,9 @@ fn row(result: &AttackResult) -> [String; 12] {
         seconds(bystanders.probes.slowest),
         of(&bystanders.probes),
         format!("{:.0}", result.review_rate()),
-        format!("{} + {} of system:masters", of(&bystanders.observer), of(&bystanders.system_masters)),
+        format!("{} + {} of system:masters", of(&bystanders.other_tenant), of(&bystanders.system_masters)),
         seconds(result.slowest()),
-        seconds(bystanders.observer.p99()),
+        seconds(bystanders.other_tenant.p99()),
         bystanders.watch.breaks.to_string(),
         bystanders.stream.breaks.to_string(),
         bystanders

@@ -8,7 +8,7 @@ use drydock_testkit::finding::Finding;
 
 use crate::Flags;
 use crate::attack::Attack;
-use crate::bystanders::{Bystanders, SmallDrain, TenantObserver};
+use crate::bystanders::{Bystanders, OtherTenant, SmallDrain};
 use crate::context::{ATTACKER_ADDRESS, AttackContext, AttackSize};
 use crate::judge::AttackResult;
 use crate::report;
@@ -26,14 +26,15 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: AttackSize) -> Result<
     println!("starting a host and Drydock");
     let setup = Arc::new(AttackSetup::start(flags.storage).await?);
     println!("logs are in {}/logs while this runs; DRYDOCK_KEEP=1 keeps them", setup.folder());
-    let observer = Arc::new(TenantObserver::start(&setup).await?);
+    let other_tenant = Arc::new(OtherTenant::start(&setup).await?);
     let drained = Arc::new(setup.tenant("drained", 1).await?);
     let length = Duration::from_secs(flags.seconds);
     let until = Instant::now() + Duration::from_secs(60 * flags.minutes.unwrap_or_default());
     let mut all = Vec::new();
     for round in 0.. {
         for attack in [&CALM].into_iter().chain(attacks) {
-            let scene = Scene { setup: &setup, observer: &observer, drained: &drained, size, length, round };
+            let scene =
+                Scene { setup: &setup, other_tenant: &other_tenant, drained: &drained, size, length, round };
             let result = scene.play(attack).await.with_context(|| setup.log_tail())?;
             report::print(&result);
             all.push(result);
@@ -54,7 +55,7 @@ async fn calm(context: AttackContext) -> Result<Vec<Finding>> {
 /// What attacks share.
 struct Scene<'s> {
     setup: &'s Arc<AttackSetup>,
-    observer: &'s Arc<TenantObserver>,
+    other_tenant: &'s Arc<OtherTenant>,
     drained: &'s Arc<Tenant>,
     size: AttackSize,
     length: Duration,
@@ -75,7 +76,7 @@ impl Scene<'_> {
         let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
         let panics = self.setup.panics();
         let bystanders =
-            Bystanders::start(self.setup, self.observer, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS]);
+            Bystanders::start(self.setup, self.other_tenant, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS]);
         let findings = self.attack(attack, &context).await;
         let attacked = (began.elapsed(), self.setup.reviews().await?);
         let bystanders = bystanders.end().await?;

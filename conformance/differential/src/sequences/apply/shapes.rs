@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::of;
+use super::{of, on_account, secrets};
 use crate::area::Area::Apply;
 use crate::sequence::Sequence;
 use crate::sequences::budget;
-use crate::target::{ACCOUNT, CONFIG_MAP};
+use crate::target::CONFIG_MAP;
 
 pub(super) fn all() -> Vec<Sequence> {
     let mut all = by_key();
@@ -16,57 +16,53 @@ pub(super) fn all() -> Vec<Sequence> {
     all
 }
 
-fn account(name: &str) -> Sequence {
-    Sequence::new(Apply, ACCOUNT, name)
-}
-
-fn secrets(names: &[&str]) -> Value {
-    json!({"secrets": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})
-}
-
 fn by_key() -> Vec<Sequence> {
     vec![
-        account("items are merged by key").apply("x", "one", secrets(&["b", "a"])).apply(
+        on_account("items are merged by key").apply("x", "one", secrets(&["b", "a"])).apply(
             "x",
             "two",
             secrets(&["c", "a"]),
         ),
-        account("the order of the applier wins")
+        on_account("the order of the applier wins")
             .apply("x", "one", secrets(&["a", "b", "c"]))
             .apply("x", "one", secrets(&["c", "a", "b"]))
             .apply("x", "two", secrets(&["b", "d", "c"])),
-        account("an item that is left out is removed").apply("x", "one", secrets(&["a", "b"])).apply(
+        on_account("an item that is left out is removed").apply("x", "one", secrets(&["a", "b"])).apply(
             "x",
             "one",
             secrets(&["b"]),
         ),
-        account("a shared item stays")
+        on_account("a shared item stays")
             .apply("x", "one", secrets(&["a", "b"]))
             .apply("x", "two", secrets(&["a"]))
             .apply("x", "one", secrets(&["b"])),
-        account("the last item is removed").apply("x", "one", secrets(&["a"])).apply("x", "one", json!({})),
-        account("an empty list is applied").apply("x", "one", json!({"secrets": []})).apply(
+        on_account("the last item is removed").apply("x", "one", secrets(&["a"])).apply(
+            "x",
+            "one",
+            json!({}),
+        ),
+        on_account("an empty list is applied").apply("x", "one", json!({"secrets": []})).apply(
             "x",
             "one",
             secrets(&["a"]),
         ),
-        account("a key twice is refused").apply("x", "one", secrets(&["a", "a"])),
-        account("an item without its key is refused").apply(
+        on_account("a key twice is refused").apply("x", "one", secrets(&["a", "a"])),
+        on_account("an item without its key is refused").apply(
             "x",
             "one",
             json!({"secrets": [{"kind": "Secret"}]}),
         ),
-        account("an item of null is refused").apply("x", "one", json!({"secrets": [null]})),
-        account("an item of text is refused").apply("x", "one", json!({"secrets": ["a"]})),
-        account("an update among applied items")
+        on_account("an item of null is refused").apply("x", "one", json!({"secrets": [null]})),
+        on_account("an item of text is refused").apply("x", "one", json!({"secrets": ["a"]})),
+        on_account("an update among applied items")
             .apply("x", "one", secrets(&["a", "b"]))
             .merge_patch("x", secrets(&["b", "c"]))
             .apply("x", "one", secrets(&["a", "b"])),
-        account("an atomic list is replaced")
+        on_account("an atomic list is replaced")
             .apply("x", "one", json!({"imagePullSecrets": [{"name": "a"}]}))
             .apply("x", "two", json!({"imagePullSecrets": [{"name": "b"}]}))
             .apply_by_force("x", "two", json!({"imagePullSecrets": [{"name": "b"}, {"name": "b"}]})),
-        account("a boolean changes hands")
+        on_account("a boolean changes hands")
             .apply("x", "one", json!({"automountServiceAccountToken": false}))
             .apply("x", "two", json!({"automountServiceAccountToken": true})),
     ]

@@ -162,7 +162,7 @@ async fn forged_continue(context: AttackContext) -> Findings {
         BASE64_URL_SAFE_NO_PAD.encode(text)
     };
     let tokens = [
-        token(-1, "../../observer/x\0"),
+        token(-1, "../../other-tenant/x\0"),
         token(i64::MAX, "x\0"),
         token(1, "\0"),
         token(0, &"y".repeat(40_000)),

@@ -1,15 +1,15 @@
-//! The clients that must not be harmed: probes, system:masters, an observing tenant, and a drain.
+//! The clients that must not be harmed: probes, system:masters, another tenant, and a drain.
 
 mod count;
 mod drain;
-mod observer;
+mod other_tenant;
 mod probes;
 mod stream;
 mod system_masters;
 
 pub use count::RequestCount;
 pub use drain::{SmallDrain, SmallDrainResult};
-pub use observer::{TenantObserver, WatchHealth};
+pub use other_tenant::{OtherTenant, WatchHealth};
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::setup::AttackSetup;
-use observer::ObserverWay;
+use other_tenant::FollowWay;
 
 /// How long a request may wait until it counts as failed.
 const GUARD: Duration = Duration::from_secs(30);
@@ -43,8 +43,8 @@ pub struct BystanderResults {
     pub probes: RequestCount,
     /// Requests of system:masters.
     pub system_masters: RequestCount,
-    /// Reads and writes of the observing tenant.
-    pub observer: RequestCount,
+    /// Reads and writes of the other tenant.
+    pub other_tenant: RequestCount,
     /// Its watch.
     pub watch: WatchHealth,
     /// Its gRPC stream.
@@ -57,7 +57,7 @@ impl Bystanders {
     /// Starts them. Kubelets probe from an address of their own, and from that of the attack.
     pub fn start(
         setup: &Arc<AttackSetup>,
-        observer: &Arc<TenantObserver>,
+        other_tenant: &Arc<OtherTenant>,
         drain: SmallDrain,
         from: [Ipv4Addr; 2],
     ) -> Bystanders {
@@ -65,9 +65,9 @@ impl Bystanders {
         Bystanders {
             probes: from.map(|from| tokio::spawn(probes::probe(setup.clone(), from, stop.clone()))).into(),
             system_masters: tokio::spawn(system_masters::ask(setup.clone(), stop.clone())),
-            asks: tokio::spawn(observer.clone().ask(stop.clone())),
-            watch: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Watch)),
-            stream: tokio::spawn(observer.clone().watch(stop.clone(), ObserverWay::Stream)),
+            asks: tokio::spawn(other_tenant.clone().ask(stop.clone())),
+            watch: tokio::spawn(other_tenant.clone().watch(stop.clone(), FollowWay::Watch)),
+            stream: tokio::spawn(other_tenant.clone().watch(stop.clone(), FollowWay::Stream)),
             drain: tokio::spawn(drain.run(setup.clone())),
             stop,
         }
@@ -81,9 +81,9 @@ impl Bystanders {
         for some in self.probes {
             probes.join(some.await?);
         }
-        let (system_masters, observer) = (self.system_masters.await?, self.asks.await?);
+        let (system_masters, other_tenant) = (self.system_masters.await?, self.asks.await?);
         let (watch, stream) = (self.watch.await?, self.stream.await?);
-        Ok(BystanderResults { probes, system_masters, observer, watch, stream, drain })
+        Ok(BystanderResults { probes, system_masters, other_tenant, watch, stream, drain })
     }
 }
 

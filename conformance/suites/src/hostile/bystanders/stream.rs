@@ -1,15 +1,15 @@
-//! The observing tenant's gRPC stream of its namespace.
+//! The other tenant's gRPC stream of its namespace.
 
 use anyhow::Result;
 use drydock_proto::status::v1alpha1::watch_evictions_response::Event;
 use drydock_proto::status::v1alpha1::{Eviction, WatchEvictionsRequest, WatchEvictionsResponse};
 use tokio::sync::watch::Receiver;
 
-use super::observer::{BEAT, TenantObserver};
+use super::other_tenant::{BEAT, OtherTenant};
 use crate::client::{Calls, FlowWindows, call};
 use crate::setup::USUAL_ADDRESS;
 
-impl TenantObserver {
+impl OtherTenant {
     /// Reads responses of one stream; Ok when nothing more will be written and all has been seen.
     pub(super) async fn follow_stream(
         &self,

@@ -85,8 +85,11 @@ impl AttackSetup {
         self.node(&node).await?;
         let pods = self.pods(tenant, &node, 1, true).await?;
         let (pod, uid) = pods.first().context("no pod")?;
-        self.done(&UserRequest::post(tenant.requests(), &eviction_request(pod, uid, "observer.example.com")))
-            .await?;
+        self.done(&UserRequest::post(
+            tenant.requests(),
+            &eviction_request(pod, uid, "other-tenant.example.com"),
+        ))
+        .await?;
         Ok(uid.clone())
     }
 

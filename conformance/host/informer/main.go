@@ -33,7 +33,7 @@ var (
 	version    = flag.String("version", "", "API version")
 	plural     = flag.String("resource", "", "resource")
 	selector   = flag.String("selector", "", "label selector")
-	agent      = flag.String("agent", "go-clients", "user agent")
+	agent      = flag.String("agent", "informer", "user agent")
 	path       = flag.String("path", "", "path of the object that is asked for in protobuf, in place of an informer")
 	step       = flag.String("step", "step", "label whose value is told with each event")
 )

@@ -1,10 +1,10 @@
 //! Flags and files that cannot be used: one line that names them, and an exit code.
 
 use anyhow::Result;
-use drydock_testkit::daemon::ProgramEnd;
 use drydock_testkit::host::TestHost;
+use drydock_testkit::program::ProgramEnd;
 
-use super::programs::{APISERVER, BOTH, Program};
+use super::setup::{APISERVER, BOTH, ProgramSetup};
 
 const NO_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
@@ -12,7 +12,7 @@ const NO_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIF
 async fn an_unknown_flag_is_named_and_the_exit_code_is_2() -> Result<()> {
     let host = TestHost::shared().await?;
     for name in BOTH {
-        let program = Program::new(&host, "unknown-flag", name, &host.url).await?;
+        let program = ProgramSetup::new(&host, "unknown-flag", name, &host.url).await?;
         let ended = program.start(&["--secure-prot=1".into()])?.ended().await?;
         assert_eq!(ended.code, 2, "{ended:?}");
         let line = format!("{name}: error: unexpected argument '--secure-prot' found");
@@ -25,7 +25,7 @@ async fn an_unknown_flag_is_named_and_the_exit_code_is_2() -> Result<()> {
 async fn a_value_that_is_none_is_named_with_its_flag() -> Result<()> {
     let host = TestHost::shared().await?;
     for name in BOTH {
-        let program = Program::new(&host, "bad-value", name, &host.url).await?;
+        let program = ProgramSetup::new(&host, "bad-value", name, &host.url).await?;
         let ended = program.start(&["--heartbeat-deadline=soon".into()])?.ended().await?;
         assert_eq!((ended.code, ended.lines.len()), (2, 1), "{ended:?}");
         assert!(ended.lines[0].contains("'soon' for '--heartbeat-deadline"), "{ended:?}");
@@ -37,14 +37,14 @@ async fn a_value_that_is_none_is_named_with_its_flag() -> Result<()> {
 async fn a_malformed_certificate_is_named_with_its_flag() -> Result<()> {
     let host = TestHost::shared().await?;
     for name in BOTH {
-        let program = Program::new(&host, "malformed-certificate", name, &host.url).await?;
+        let program = ProgramSetup::new(&host, "malformed-certificate", name, &host.url).await?;
         std::fs::write(program.dir.join("tls.crt"), NO_CERTIFICATE)?;
         std::fs::write(program.dir.join("tls.key"), "nonsense")?;
         let flags = ["--tls-cert-file=tls.crt".into(), "--tls-private-key-file=tls.key".into()];
         let ended = program.start(&flags)?.ended().await?;
         assert_last_words(&ended, &format!("{name}: --tls-cert-file: tls."));
     }
-    let program = Program::new(&host, "malformed-ca", APISERVER, &host.url).await?;
+    let program = ProgramSetup::new(&host, "malformed-ca", APISERVER, &host.url).await?;
     std::fs::write(program.dir.join("ca.crt"), NO_CERTIFICATE)?;
     for flag in ["--client-ca-file", "--requestheader-client-ca-file"] {
         let ended = program.start(&[format!("{flag}=ca.crt")])?.ended().await?;
@@ -57,7 +57,7 @@ async fn a_malformed_certificate_is_named_with_its_flag() -> Result<()> {
 async fn a_kubeconfig_that_is_none_is_named() -> Result<()> {
     let host = TestHost::shared().await?;
     for name in BOTH {
-        let program = Program::new(&host, "bad-kubeconfig", name, &host.url).await?;
+        let program = ProgramSetup::new(&host, "bad-kubeconfig", name, &host.url).await?;
         std::fs::write(program.dir.join("kubeconfig"), "clusters: [")?;
         let ended = program.start(&[])?.ended().await?;
         assert_last_words(&ended, &format!("{name}: --kubeconfig"));

@@ -6,7 +6,7 @@ use drydock_testkit::link::Link;
 use drydock_testkit::wait::{https_answers, https_ready};
 use http::Request;
 
-use super::programs::{APISERVER, Program};
+use crate::programs::setup::{APISERVER, ProgramSetup};
 use crate::shared::LIMIT;
 
 /// Requests that fail during the outage, and probes.
@@ -20,7 +20,7 @@ async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -
     let host = TestHost::shared().await?;
     let mut etcd = Link::new(&host.etcd)?;
     etcd.mend().await?;
-    let mut program = Program::new(&host, "etcd-away", APISERVER, &host.url).await?;
+    let mut program = ProgramSetup::new(&host, "etcd-away", APISERVER, &host.url).await?;
     program.flags.retain(|flag| !flag.starts_with("--data-dir"));
     let flags = [format!("--etcd-servers={}", etcd.url), "--etcd-prefix=/etcd-away".to_owned()];
     let server = program.start_ready(&flags).await?;

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that runs; it is killed when this is dropped.
-pub struct Daemon {
+pub struct Program {
     child: Child,
     said: Arc<ProgramOutput>,
     reader: JoinHandle<()>,
@@ -36,9 +36,9 @@ struct ProgramOutput {
     more: Notify,
 }
 
-impl Daemon {
+impl Program {
     /// Starts it in a folder.
-    pub fn start(program: &Path, dir: &Path, args: &[String]) -> Result<Daemon> {
+    pub fn start(program: &Path, dir: &Path, args: &[String]) -> Result<Program> {
         let mut child = Command::new(program)
             .args(args)
             .current_dir(dir)
@@ -57,7 +57,7 @@ impl Daemon {
                 heard.more.notify_waiters();
             }
         });
-        Ok(Daemon { child, said, reader })
+        Ok(Program { child, said, reader })
     }
 
     /// Waits until it has logged a line with all of these words `times` times.

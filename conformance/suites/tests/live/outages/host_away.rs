@@ -7,7 +7,7 @@ use drydock_testkit::host::TestHost;
 use drydock_testkit::link::Link;
 use drydock_testkit::wait::{https_answers, https_ready};
 
-use super::programs::{APISERVER, MANAGER, Program};
+use crate::programs::setup::{APISERVER, MANAGER, ProgramSetup};
 use crate::shared::shared;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 async fn the_api_server_waits_for_its_host_and_outlives_its_absence() -> Result<()> {
     let host = TestHost::shared().await?;
     let mut link = Link::new(&host.url)?;
-    let program = Program::new(&host, "host-away", APISERVER, &link.url).await?;
+    let program = ProgramSetup::new(&host, "host-away", APISERVER, &link.url).await?;
     let mut server = program.start(&[])?;
     // It says once what it misses, is alive, and takes no traffic yet.
     let away = format!("cannot reach {} (from --kubeconfig kubeconfig): ", link.url);
@@ -44,7 +44,7 @@ async fn the_controller_manager_waits_for_its_host_and_goes_on() -> Result<()> {
     // It is ready once it knows our kinds, so the host has to serve them.
     let host = &shared().await?.drydock.host;
     let mut link = Link::new(&host.url)?;
-    let program = Program::new(host, "manager-waits", MANAGER, &link.url).await?;
+    let program = ProgramSetup::new(host, "manager-waits", MANAGER, &link.url).await?;
     let manager = program.start(&[])?;
     let away = format!("cannot reach {} (from --kubeconfig kubeconfig): ", link.url);
     manager.says(&[&away, "connection refused; trying again"], 1).await?;
@@ -62,7 +62,7 @@ async fn a_controller_manager_that_loses_its_lease_ends_and_says_so() -> Result<
     let host = TestHost::shared().await?;
     let mut link = Link::new(&host.url)?;
     link.mend().await?;
-    let program = Program::new(&host, "manager-loses", MANAGER, &link.url).await?;
+    let program = ProgramSetup::new(&host, "manager-loses", MANAGER, &link.url).await?;
     let short = ["lease-duration=5s", "renew-deadline=3s", "retry-period=1s"];
     let manager = program.start(&short.map(|flag| format!("--leader-elect-{flag}")))?;
     manager.says(&["running"], 1).await?;

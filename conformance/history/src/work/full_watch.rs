@@ -23,7 +23,7 @@ pub async fn run(context: Arc<HistoryContext>, enough: CancellationToken) -> Rev
         };
         let after = context.observed();
         let keys = prefix_range(context.prefix);
-        let mut notes = Notes::bytes(&context, "the observer", keys.clone(), WatchStart::After(after));
+        let mut notes = Notes::bytes(&context, "the full watch", keys.clone(), WatchStart::After(after));
         let Ok(mut items) = server.backend.watch(keys, Revision(after)).await else { continue };
         loop {
             let next = tokio::select! {

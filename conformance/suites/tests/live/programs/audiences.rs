@@ -8,7 +8,7 @@ use http::{Request, header};
 use kube::Client;
 use serde_json::Value;
 
-use super::programs::{BOTH, Program};
+use super::setup::{BOTH, ProgramSetup};
 use crate::shared::LIMIT;
 
 const OURS: &str = "https://drydock-apiserver.drydock-system.svc";
@@ -31,7 +31,7 @@ async fn a_token_must_be_for_one_of_our_audiences() -> Result<()> {
             ("audience-own", Some(own), [FORBIDDEN, UNAUTHORIZED, UNAUTHORIZED]),
             ("audience-both", Some(both), [FORBIDDEN, UNAUTHORIZED, FORBIDDEN]),
         ] {
-            let program = Program::new(&host, test, name, &host.url).await?;
+            let program = ProgramSetup::new(&host, test, name, &host.url).await?;
             let _running = program.start(flag.as_slice())?;
             https_ready(program.port, "/livez", LIMIT).await?;
             let url = format!("https://127.0.0.1:{}", program.port);

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use drydock_testkit::daemon::{Daemon, folder};
 use drydock_testkit::drydock::{grant, program};
 use drydock_testkit::host::{TestHost, free_ports, kubeconfig};
 use drydock_testkit::kubectl::Kubectl;
+use drydock_testkit::program::{Program, folder};
 use drydock_testkit::wait::https_ready;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -18,10 +18,10 @@ pub const APISERVER: &str = "drydock-apiserver";
 pub const MANAGER: &str = "drydock-controller-manager";
 pub const BOTH: [&str; 2] = [APISERVER, MANAGER];
 
-const NAMESPACE: &str = "daemons";
+const NAMESPACE: &str = "programs";
 
 /// One of our programs in a folder of its own.
-pub struct Program {
+pub struct ProgramSetup {
     pub name: &'static str,
     pub dir: PathBuf,
     pub port: u16,
@@ -29,9 +29,9 @@ pub struct Program {
     pub flags: Vec<String>,
 }
 
-impl Program {
+impl ProgramSetup {
     /// Returns a program that reaches the host at an address; `test` names its folder.
-    pub async fn new(host: &TestHost, test: &str, name: &'static str, url: &str) -> Result<Program> {
+    pub async fn new(host: &TestHost, test: &str, name: &'static str, url: &str) -> Result<ProgramSetup> {
         static GRANTED: OnceCell<()> = OnceCell::const_new();
         GRANTED.get_or_try_init(async || grant_leases(host).await).await?;
         let dir = folder(&host.dir, &format!("{test}-{name}"))?;
@@ -52,16 +52,16 @@ impl Program {
                 "--controllers=-daemonset-eviction".into(),
             ]),
         }
-        Ok(Program { name, dir, port, flags })
+        Ok(ProgramSetup { name, dir, port, flags })
     }
 
     /// Starts it with the flags with which it runs, and more.
-    pub fn start(&self, more: &[String]) -> Result<Daemon> {
-        Daemon::start(&program(self.name), &self.dir, &[&self.flags, more].concat())
+    pub fn start(&self, more: &[String]) -> Result<Program> {
+        Program::start(&program(self.name), &self.dir, &[&self.flags, more].concat())
     }
 
     /// Starts it likewise, and waits until it is ready.
-    pub async fn start_ready(&self, more: &[String]) -> Result<Daemon> {
+    pub async fn start_ready(&self, more: &[String]) -> Result<Program> {
         let running = self.start(more)?;
         https_ready(self.port, "/readyz", LIMIT).await?;
         Ok(running)

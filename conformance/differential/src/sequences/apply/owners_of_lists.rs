@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::budget;
+use super::{items, of, on_account, secrets};
 use crate::area::Area::Apply;
 use crate::sequence::{Sequence, object};
-use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE};
+use crate::sequences::budget;
+use crate::target::{BUDGET, CONFIG_MAP, LEASE};
 
 pub(super) fn all() -> Vec<Sequence> {
     let areas = [lists(), removals(), writers(), entries(), generated()];
@@ -17,39 +18,27 @@ pub(super) fn all() -> Vec<Sequence> {
     areas.into_iter().flatten().map(named).collect()
 }
 
-fn of(name: &str) -> Sequence {
-    Sequence::new(Apply, BUDGET, name)
-}
-
-/// A sequence on a kind with lists by key. Its applies are all accepted, because in the message of a refusal its
-/// version `v1` cannot be distinguished from others.
-fn on_account(name: &str) -> Sequence {
-    Sequence::new(Apply, ACCOUNT, name)
-}
-
-fn secrets(names: &[&str]) -> Value {
-    names.iter().map(|name| json!({"name": name})).collect()
-}
-
+/// Applies to accounts are all accepted, because in the message of a refusal their version `v1` cannot be
+/// distinguished from others.
 fn lists() -> Vec<Sequence> {
     vec![
         on_account("two appliers own items of one list")
-            .apply("x", "one", json!({"secrets": secrets(&["a", "b"])}))
-            .apply("x", "two", json!({"secrets": secrets(&["c", "b"])}))
-            .apply("x", "one", json!({"secrets": secrets(&["b"])}))
-            .apply("x", "two", json!({"secrets": secrets(&["c"])})),
+            .apply("x", "one", secrets(&["a", "b"]))
+            .apply("x", "two", secrets(&["c", "b"]))
+            .apply("x", "one", secrets(&["b"]))
+            .apply("x", "two", secrets(&["c"])),
         on_account("an applier orders its own items")
-            .apply("x", "one", json!({"secrets": secrets(&["a", "b", "c"])}))
-            .apply("x", "two", json!({"secrets": secrets(&["d"])}))
-            .apply("x", "one", json!({"secrets": secrets(&["c", "a", "b"])})),
+            .apply("x", "one", secrets(&["a", "b", "c"]))
+            .apply("x", "two", secrets(&["d"]))
+            .apply("x", "one", secrets(&["c", "a", "b"])),
         on_account("an atomic list has one owner")
-            .apply("x", "one", json!({"imagePullSecrets": secrets(&["a"])}))
-            .apply("x", "two", json!({"imagePullSecrets": secrets(&["a", "b"])}))
-            .apply_by_force("x", "two", json!({"imagePullSecrets": secrets(&["a", "b"])}))
+            .apply("x", "one", json!({"imagePullSecrets": items(&["a"])}))
+            .apply("x", "two", json!({"imagePullSecrets": items(&["a", "b"])}))
+            .apply_by_force("x", "two", json!({"imagePullSecrets": items(&["a", "b"])}))
             .apply("x", "two", json!({})),
         on_account("the same atomic list has two owners")
-            .apply("x", "one", json!({"imagePullSecrets": secrets(&["a"])}))
-            .apply("x", "two", json!({"imagePullSecrets": secrets(&["a"])}))
+            .apply("x", "one", json!({"imagePullSecrets": items(&["a"])}))
+            .apply("x", "two", json!({"imagePullSecrets": items(&["a"])}))
             .apply("x", "one", json!({})),
         of("appliers share a set")
             .apply("x", "one", json!({"metadata": {"finalizers": ["x.io/a", "x.io/b"]}}))
@@ -103,7 +92,7 @@ fn removals() -> Vec<Sequence> {
             labels(json!({"a": "1"})),
         ),
         on_account("all is left out")
-            .apply("x", "one", json!({"secrets": secrets(&["a"]), "metadata": {"labels": {"a": "1"}}}))
+            .apply("x", "one", json!({"secrets": items(&["a"]), "metadata": {"labels": {"a": "1"}}}))
             .apply("x", "one", json!({})),
         Sequence::new(Apply, BUDGET, "a field of a struct is left out")
             .apply(

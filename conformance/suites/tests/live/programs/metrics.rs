@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::programs::{APISERVER, Program};
+use super::setup::{APISERVER, ProgramSetup};
 use crate::shared::LIMIT;
 
 /// A kind of ours, and one of the host's that it is compared with, of which no other test writes any.
@@ -42,7 +42,7 @@ const STEPS: [(&str, &str, &str, &str); 14] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_requests_are_counted_as_in_the_host() -> Result<()> {
     let host = TestHost::shared().await?;
-    let program = Program::new(&host, "metrics", APISERVER, &host.url).await?;
+    let program = ProgramSetup::new(&host, "metrics", APISERVER, &host.url).await?;
     let _server = program.start_ready(&[]).await?;
     let (ours, hosts) = (program.admin(&host).await?, host.client().await?);
     let mut wrong = Vec::new();

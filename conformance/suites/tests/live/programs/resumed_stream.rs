@@ -14,7 +14,7 @@ use tokio_util::bytes::Bytes;
 use tonic::Streaming;
 
 use super::audiences::token;
-use super::programs::{APISERVER, Program};
+use super::setup::{APISERVER, ProgramSetup};
 use crate::status_stream::{connect, next, with_token};
 
 /// What a client keeps from one stream to the next.
@@ -48,7 +48,7 @@ async fn a_client_of_a_server_that_was_killed_goes_on_where_it_was() -> Result<(
     let bearer = token(&host, None).await?;
     let etcd = [format!("--etcd-servers={}", host.etcd), "--etcd-prefix=/stream-restart".to_owned()];
     for (test, store) in [("stream-sqlite", &[][..]), ("stream-etcd", &etcd)] {
-        let mut program = Program::new(&host, test, APISERVER, &host.url).await?;
+        let mut program = ProgramSetup::new(&host, test, APISERVER, &host.url).await?;
         if !store.is_empty() {
             program.flags.retain(|flag| !flag.starts_with("--data-dir"));
         }
@@ -77,7 +77,7 @@ fn names(kept: &Kept) -> Vec<&str> {
 }
 
 async fn watch(
-    program: &Program,
+    program: &ProgramSetup,
     bearer: &str,
     resume_token: Option<Bytes>,
 ) -> Result<Streaming<WatchMaintenancesResponse>> {

@@ -1,4 +1,4 @@
-//! Client libraries through the aggregator: kube-rs' watchers and reflectors see everything, once and in order.
+//! The watchers and reflectors of kube-rs see everything, once and in order.
 
 use std::fmt::Debug;
 

@@ -1,20 +1,20 @@
 //! The file of the audit log: turned over and compressed while requests are logged, and named when it cannot be.
 
 use anyhow::{Context, Result};
-use drydock_testkit::daemon::flag;
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
+use drydock_testkit::program::flag;
 use drydock_testkit::wait::until_some;
 use kube::api::PostParams;
 use serde_json::json;
 
-use super::programs::{APISERVER, Program};
+use super::setup::{APISERVER, ProgramSetup};
 use crate::shared::LIMIT;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_audit_log_is_turned_over_and_loses_nothing() -> Result<()> {
     let host = TestHost::shared().await?;
-    let program = Program::new(&host, "audit-log", APISERVER, &host.url).await?;
+    let program = ProgramSetup::new(&host, "audit-log", APISERVER, &host.url).await?;
     let policy = json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
         "rules": [{"level": "Request", "verbs": ["create"]}, {"level": "None"}],
@@ -51,7 +51,7 @@ async fn a_full_audit_log_is_turned_over_and_loses_nothing() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_is_none_is_named_with_what_is_wrong() -> Result<()> {
     let host = TestHost::shared().await?;
-    let program = Program::new(&host, "audit-policy", APISERVER, &host.url).await?;
+    let program = ProgramSetup::new(&host, "audit-policy", APISERVER, &host.url).await?;
     let file = program.dir.join("policy.yaml");
     std::fs::write(&file, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: All}]\n")?;
     let ended = program.start(&[flag("audit-policy-file", &file)])?.ended().await?;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{Drydock, Options};
-use drydock_testkit::go_client::{Informer, InformerWay, program};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::host::audit::AUDITED;
+use drydock_testkit::informer::{Informer, InformerWay, program};
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
 use drydock_testkit::wait::{api_available, api_unavailable};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -26,9 +26,9 @@ async fn informers_are_told_of_what_was_written_once_and_in_order() -> Result<()
     let maintenances = node_maintenances(&host.client().await?);
     create(&maintenances, "go-before", "go").await?;
     create(&maintenances, "go-other", "other").await?;
-    let user = host.kubeconfig("go-client", &[AUDITED])?;
+    let user = host.kubeconfig("informer", &[AUDITED])?;
     let admin =
-        ["create", "clusterrolebinding", "go-client", "--clusterrole=cluster-admin", "--user=go-client"];
+        ["create", "clusterrolebinding", "informer", "--clusterrole=cluster-admin", "--user=informer"];
     host.kubectl(&admin)?;
     let mut informers = start_all(&drydock, user).await?;
 
@@ -130,7 +130,7 @@ fn assert_asked(drydock: &Drydock, informers: &[Informer]) -> Result<()> {
     let log = std::fs::read_to_string(drydock.audit_log())?;
     let events: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     for informer in informers {
-        let agent = format!("go-clients/{}", informer.name);
+        let agent = format!("informer/{}", informer.name);
         let of = |verb: &str| {
             let asked = |event: &&Value| event["userAgent"] == *agent && event["verb"] == verb;
             events.iter().filter(asked).collect::<Vec<_>>()
@@ -141,7 +141,7 @@ fn assert_asked(drydock: &Drydock, informers: &[Informer]) -> Result<()> {
         });
         let by_watch = informer.name.ends_with("watchlist");
         assert_eq!((lists.is_empty(), initial.count() > 0), (by_watch, by_watch), "{agent}: {watches:#?}");
-        assert!(watches.iter().all(|event| event["user"]["username"] == "go-client"), "{agent}");
+        assert!(watches.iter().all(|event| event["user"]["username"] == "informer"), "{agent}");
     }
     Ok(())
 }

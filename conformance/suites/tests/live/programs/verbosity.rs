@@ -16,7 +16,7 @@ use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig};
 use serde_json::json;
 
-use super::programs::{APISERVER, MANAGER};
+use super::setup::{APISERVER, MANAGER};
 use crate::shared::{LIMIT, Namespace, shared};
 
 /// Lines that only the levels from 2, 4, 6 and 8 on have.

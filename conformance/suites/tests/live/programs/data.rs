@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use drydock_testkit::daemon::{Daemon, ProgramEnd};
 use drydock_testkit::drydock::program;
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
 use drydock_testkit::kubectl::Kubectl;
+use drydock_testkit::program::{Program, ProgramEnd};
 use futures::StreamExt;
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -16,35 +16,35 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::programs::{APISERVER, Program};
+use super::setup::{APISERVER, ProgramSetup};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const ALL: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances";
 
 /// The program on one of its stores, one after the other.
 struct Moving {
-    program: Program,
+    program: ProgramSetup,
     kubectl: Kubectl,
     prefix: [String; 2],
 }
 
 impl Moving {
     async fn new(host: &TestHost) -> Result<Moving> {
-        let mut program = Program::new(host, "moving", APISERVER, &host.url).await?;
+        let mut program = ProgramSetup::new(host, "moving", APISERVER, &host.url).await?;
         program.flags.retain(|flag| !flag.starts_with("--data-dir"));
         let kubectl = Kubectl::new(host).with_kubeconfig(&program.admin_kubeconfig(host)?);
         let prefix = [format!("--etcd-servers={}", host.etcd), "--etcd-prefix=/moving".into()];
         Ok(Moving { program, kubectl, prefix })
     }
 
-    async fn start(&self, place: &[String]) -> Result<Daemon> {
+    async fn start(&self, place: &[String]) -> Result<Program> {
         self.program.start_ready(place).await
     }
 
     /// Runs one of the commands for work on the data to its end.
     async fn work(&self, args: &[&str]) -> Result<ProgramEnd> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        Daemon::start(&program(APISERVER), &self.program.dir, &args)?.ended().await
+        Program::start(&program(APISERVER), &self.program.dir, &args)?.ended().await
     }
 
     async fn works(&self, args: &[&str]) -> Result<()> {

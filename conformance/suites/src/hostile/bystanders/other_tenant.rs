@@ -20,7 +20,7 @@ pub(super) const BEAT: &str = "beat";
 const MAINTENANCES: &str = "nodemaintenance.k8s.io/maintenances";
 
 /// The tenant.
-pub struct TenantObserver {
+pub struct OtherTenant {
     pub(super) setup: Arc<AttackSetup>,
     pub(super) tenant: Tenant,
     /// Its one request, which no other client touches.
@@ -31,7 +31,7 @@ pub struct TenantObserver {
 
 /// How it follows what it writes.
 #[derive(Clone, Copy, Debug)]
-pub enum ObserverWay {
+pub enum FollowWay {
     /// By a watch through the aggregator.
     Watch,
     /// By the gRPC status stream.
@@ -49,12 +49,12 @@ pub struct WatchHealth {
     pub first: Option<String>,
 }
 
-impl TenantObserver {
+impl OtherTenant {
     /// A namespace of its own, with one request.
-    pub async fn start(setup: &Arc<AttackSetup>) -> Result<TenantObserver> {
-        let tenant = setup.tenant("observer", 1).await?;
+    pub async fn start(setup: &Arc<AttackSetup>) -> Result<OtherTenant> {
+        let tenant = setup.tenant("other-tenant", 1).await?;
         let name = setup.lasting_request(&tenant).await?;
-        Ok(TenantObserver { setup: setup.clone(), tenant, name, written: Sender::new((0, true)) })
+        Ok(OtherTenant { setup: setup.clone(), tenant, name, written: Sender::new((0, true)) })
     }
 
     /// Reads and writes until it is over.
@@ -104,7 +104,7 @@ impl TenantObserver {
     }
 
     /// Watches until it is over and the last write has been seen.
-    pub async fn watch(self: Arc<Self>, stop: CancellationToken, way: ObserverWay) -> WatchHealth {
+    pub async fn watch(self: Arc<Self>, stop: CancellationToken, way: FollowWay) -> WatchHealth {
         let mut watched = WatchHealth::default();
         let mut seen = WatchSeen { beat: self.written.borrow().0, ..WatchSeen::default() };
         loop {
@@ -116,8 +116,8 @@ impl TenantObserver {
             let ended = tokio::select! {
                 ended = async {
                     match way {
-                        ObserverWay::Watch => self.follow(&mut seen, &mut written).await,
-                        ObserverWay::Stream => self.follow_stream(&mut seen.beat, &mut written).await,
+                        FollowWay::Watch => self.follow(&mut seen, &mut written).await,
+                        FollowWay::Stream => self.follow_stream(&mut seen.beat, &mut written).await,
                     }
                 } => ended,
                 () = over => {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use drydock_testkit::go_client::{decoded, program};
+use drydock_testkit::informer::{decoded, program};
 use drydock_testkit::kinds::node_maintenance;
 use jiff::Timestamp;
 use serde_json::{Value, json};

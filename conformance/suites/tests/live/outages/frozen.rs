@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, interval};
 use tokio_rustls::TlsConnector;
 
-use super::programs::{APISERVER, Program};
+use crate::programs::setup::{APISERVER, ProgramSetup};
 use crate::shared::LIMIT;
 
 const FROZEN: Duration = Duration::from_secs(30);
@@ -68,8 +68,8 @@ async fn a_replica_that_was_frozen_answers_nothing_stale_and_breaks_nothing() ->
     https_ready(frozen.port, "/readyz", LIMIT).await
 }
 
-async fn replica(host: &TestHost, test: &str) -> Result<Program> {
-    let mut program = Program::new(host, test, APISERVER, &host.url).await?;
+async fn replica(host: &TestHost, test: &str) -> Result<ProgramSetup> {
+    let mut program = ProgramSetup::new(host, test, APISERVER, &host.url).await?;
     program.flags.retain(|flag| !flag.starts_with("--data-dir"));
     Ok(program)
 }

@@ -1,4 +1,4 @@
-//! Informers of client-go (conformance/host/clients), and what their handlers get.
+//! Informers of client-go (conformance/host/informer), and what their handlers get.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -49,10 +49,10 @@ struct InformerEvent {
 
 /// Builds the program unless it is built, and returns its path.
 pub async fn program() -> Result<PathBuf> {
-    let script = repository().join("conformance/host/clients/build");
+    let script = repository().join("conformance/host/informer/build");
     let out = Command::new(&script).stderr(Stdio::inherit()).output().await;
     let out = out.with_context(|| format!("{} does not start", script.display()))?;
-    ensure!(out.status.success(), "conformance/host/clients/build failed");
+    ensure!(out.status.success(), "conformance/host/informer/build failed");
     Ok(PathBuf::from(String::from_utf8(out.stdout)?.trim()))
 }
 
@@ -79,7 +79,7 @@ impl Informer {
         let name = format!("{}-{}", way.client, if way.watch_list { "watchlist" } else { "list" });
         let log = dir.join(format!("go-{name}.log"));
         let mut child = Command::new(program)
-            .args(["-client", way.client, "-agent", &format!("go-clients/{name}"), "-selector", selector])
+            .args(["-client", way.client, "-agent", &format!("informer/{name}"), "-selector", selector])
             .args(["-resource", plural, "-version", version, "-group", group, "-kubeconfig"])
             .arg(kubeconfig)
             .env("KUBE_FEATURE_WatchListClient", way.watch_list.to_string())
