@@ -28,7 +28,7 @@ use crate::world::WorldView;
 const MAX_CAUSES: usize = 100;
 /// How long a node must have no pods before the event NodeDrained if workloads put pods back on it, which
 /// takes them a moment.
-const SETTLES: SignedDuration = SignedDuration::from_secs(10);
+const DRAINED_SETTLES_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
 /// The events that have been published.
 #[derive(Clone, Debug, Default)]
@@ -204,7 +204,7 @@ impl MilestoneStep<'_, '_> {
                 drained.insert(node.name.clone());
             } else if is_drained(self.view, self.emptied, node, last) {
                 if returns.may_come_back(self.view, &node.name) {
-                    let settled = self.view.now.checked_add(SETTLES).unwrap_or(Timestamp::MAX);
+                    let settled = self.view.now.checked_add(DRAINED_SETTLES_AFTER).unwrap_or(Timestamp::MAX);
                     let until = announced.settling.get(&node.name).copied().unwrap_or(settled);
                     if self.view.now < until {
                         self.decision.wake_at(until);

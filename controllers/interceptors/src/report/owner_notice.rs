@@ -1,13 +1,13 @@
 //! Decides when the owner of a blocked pod gets an event. While a budget evicts other pods, a pod that waits
 //! for it needs none. The owner gets an event when the cause lasts until someone acts, or when a budget has
-//! let no pod go for [`STANDSTILL`]. Pure.
+//! let no pod go for [`BUDGET_STANDSTILL`]. Pure.
 
 use drydock_api::eviction_request::{Blocked, InterceptorStatus};
 use drydock_api::reasons::{ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
-pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const BUDGET_STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
 /// What blocks the eviction of a pod, and what the owner's last event was about. A restart loses the time
 /// since which something blocks, unless the owner has had an event about it.
@@ -88,7 +88,7 @@ impl OwnerNotice {
             return OwnerEvent::Nothing;
         }
         let stands_since = last_eviction.map_or(cause.since, |at| at.max(cause.since));
-        let due = stands_since.checked_add(STANDSTILL).unwrap_or(Timestamp::MAX);
+        let due = stands_since.checked_add(BUDGET_STANDSTILL).unwrap_or(Timestamp::MAX);
         if now < due && !lasts(blocked) {
             return OwnerEvent::Later(due);
         }
