@@ -73,7 +73,7 @@ impl Milestones {
             let known = before.remove(uid);
             let mut step = MilestoneStep { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
-                let mut announced = known.unwrap_or_else(|| AnnouncedSteps::stored(view, maintenance));
+                let mut announced = known.unwrap_or_else(|| AnnouncedSteps::from_status(view, maintenance));
                 step.publish(&mut announced, blockers, returns);
                 self.maintenances.insert(uid.clone(), announced);
             } else if let Some(announced) = known.filter(|announced| announced.drain) {
@@ -87,7 +87,7 @@ impl Milestones {
     fn recall(&mut self, view: &WorldView<'_>) {
         for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
             let (last, announced) =
-                (maintenance.spec.last_pod_type, AnnouncedSteps::stored(view, maintenance));
+                (maintenance.spec.last_pod_type, AnnouncedSteps::from_status(view, maintenance));
             for node in &announced.drained {
                 let up_to = self.nodes.entry(node.clone()).or_insert(last);
                 *up_to = last.max(*up_to);
@@ -99,7 +99,7 @@ impl Milestones {
 
 impl AnnouncedSteps {
     /// The steps that the stored status shows.
-    fn stored(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
+    fn from_status(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
         let cordoned = is_condition_true(&status.conditions, CORDONED);
         let is_recorded = |node: &str| {

@@ -204,7 +204,7 @@ mod tests {
 
     /// Each of the clients logged that the same host could not be reached.
     #[tokio::test]
-    async fn a_host_that_is_away_is_told_of_once_by_all_clients() {
+    async fn a_host_that_is_away_is_reported_once_by_all_clients() {
         // Nothing listens on the port of a listener that is gone.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -177,7 +177,7 @@ mod tests {
 
     /// The finalizers of a pod can make a message of a megabyte.
     #[test]
-    fn a_message_that_is_too_long_is_cut_and_is_no_news_twice() {
+    fn a_message_that_is_too_long_is_cut_and_written_only_once() {
         let long = progress(&"\u{e9}".repeat(MAX_MESSAGE + 1));
         let first = entry(&InterceptorStatus::default(), &long, at(0)).unwrap();
         assert_eq!(first.message.chars().count(), MAX_MESSAGE);

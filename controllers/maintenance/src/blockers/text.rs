@@ -2,7 +2,7 @@
 //! cut, because people copy it or look it up.
 
 use drydock_api::text::{cut_at_word, one_line};
-use drydock_runtime::guide::place;
+use drydock_runtime::guide::reference;
 
 /// Most characters of a message, unless the parts that are never cut leave the words less than [`LEAST_WORDS`].
 const MAX_MESSAGE: usize = 512;
@@ -31,7 +31,7 @@ impl BlockerText {
     pub(crate) fn message(&self, end: Option<&str>) -> String {
         let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
-            tail.push_str(&format!(" {}", place(self.heading)));
+            tail.push_str(&format!(" {}", reference(self.heading)));
         }
         match (end, &self.command) {
             (Some(end), _) => tail.push_str(&format!(". {end}")),
