@@ -141,7 +141,7 @@ impl RequestReconciler {
             None => TargetPod::Absent,
         };
         let found = matches!(seen, TargetPod::Present(_));
-        debug!(request = %request.key(), found, "asked for a pod that is not cached");
+        debug!(request = %request.key(), found, "read a pod that is not cached from the host");
         Ok(step(request, seen, clock::now(), &self.config))
     }
 

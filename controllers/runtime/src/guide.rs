@@ -49,9 +49,9 @@ pub fn advice(reason: &str, state: &str) -> Option<&'static str> {
         }
         (ADMISSION_WEBHOOK, _) => "Ask whoever runs the webhook or policy; the eviction is tried again",
         (INTERCEPTOR, _) => "Ask the owner of the pod; an interceptor that stays silent is passed over",
-        (TERMINATING, _) => "See what keeps its containers from ending",
+        (TERMINATING, _) => "Find out why its containers do not stop",
         (FINALIZER, _) => "Ask whoever set the finalizer to remove it",
-        (WORKLOAD_POD, _) => "Drain its workload by the means of whoever runs it",
+        (WORKLOAD_POD, _) => "Ask whoever runs the workload to move the whole group",
         (WORKLOAD_RETURNS, _) => "Keep the workload from tolerating that the node is cordoned",
         _ => return None,
     })

@@ -217,7 +217,7 @@ impl DaemonSetReconciler {
         match api.delete(&pod.name, &params).await {
             Ok(_) => {
                 let maintenance = self.state.targets.on(&pod.node_name).names();
-                info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod whose turn it is");
+                info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod that the drain targets cover");
                 Ok(())
             }
             // The pod is gone, or another one has its name.

@@ -164,9 +164,9 @@ pub(super) fn after_others(request: &EvictionRequest, why: BlockCause) -> BlockC
     let Some(last) = names.last() else { return why };
     let (who, it) = match names.len() {
         1 => ((*last).to_owned() + " was", "it"),
-        all => (format!("{last} and {} more were", all - 1), "them"),
+        all => (format!("{last} and {} more were", all - 1), "they"),
     };
-    why.with_note(format!("{who} passed over before, as nothing was heard of {it}"))
+    why.with_note(format!("{who} passed over before, because {it} did not report"))
 }
 
 fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> BlockCause {
