@@ -26,7 +26,7 @@ use crate::decision::{Config, RequestDecision, TargetPod, Warning};
 use crate::labels;
 use crate::machine::step;
 use crate::metrics::RequestMetrics;
-use crate::removal::{Removals, STALE};
+use crate::removal::{Removals, STALE_RETRY_AFTER};
 use crate::request_events::{publish_start, publish_warnings, report};
 
 /// Field manager of the status.
@@ -141,7 +141,7 @@ impl RequestReconciler {
             None => TargetPod::Absent,
         };
         let found = matches!(seen, TargetPod::Present(_));
-        debug!(request = %request.key(), found, "asked for a pod that is not cached");
+        debug!(request = %request.key(), found, "read a pod that is not cached from the host");
         Ok(step(request, seen, clock::now(), &self.config))
     }
 
@@ -165,7 +165,7 @@ impl RequestReconciler {
                 if classify(&error) == ApiErrorKind::Invalid {
                     self.context.report_skew(request).await;
                 }
-                after_failed_write("writing the status", error, STALE)
+                after_failed_write("writing the status", error, STALE_RETRY_AFTER)
             }
         }
     }
@@ -189,7 +189,7 @@ impl RequestReconciler {
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.patch(&key.name, &params, &Patch::Apply(body)).await {
             Ok(_) => Ok(come_back(wake)),
-            Err(error) => after_failed_write("applying labels", error, STALE),
+            Err(error) => after_failed_write("applying labels", error, STALE_RETRY_AFTER),
         }
     }
 }

@@ -148,7 +148,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
         "PATCH" => failure(409, "Conflict"),
         _ => failure(404, "NotFound"),
     }));
-    assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE));
+    assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE_RETRY_AFTER));
     let turns = WorkQueue::new("woken", &reconciler.context.metrics, ExponentialBackoff::WRITES);
     subscribe(&reconciler.context, &turns, &reconciler.removals);
     assert_eq!(turns.get().await, Some(key.clone()));

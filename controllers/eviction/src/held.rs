@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drydock_runtime::ObjectKey;
 
 /// How many finished requests of a namespace may wait for their removal before other requests are held.
-const BEHIND: usize = 100;
+const MAX_WAITING_REMOVALS: usize = 100;
 
 /// Held requests, by namespace. The API server's quota for requests bounds their number.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ struct HeldNames {
 
 impl HeldRequests {
     /// Holds a request if `behind`, the number of finished requests of its namespace that wait for their
-    /// removal, is above [`BEHIND`]; returns whether the request is held.
+    /// removal, is above [`MAX_WAITING_REMOVALS`]; returns whether the request is held.
     pub(crate) fn hold(&mut self, key: &ObjectKey, behind: usize) -> bool {
-        if behind <= BEHIND {
+        if behind <= MAX_WAITING_REMOVALS {
             return false;
         }
         let names = self.namespaces.entry(key.namespace.clone()).or_default();
@@ -43,10 +43,11 @@ impl HeldRequests {
     /// Releases as many requests of a namespace as may end before the removal of finished ones is behind
     /// again; all of them when nothing is left to remove.
     pub(crate) fn release(&mut self, namespace: &Arc<str>, behind: usize) -> Vec<ObjectKey> {
-        let Some(names) = self.namespaces.get_mut(namespace).filter(|_| behind <= BEHIND) else {
+        let Some(names) = self.namespaces.get_mut(namespace).filter(|_| behind <= MAX_WAITING_REMOVALS)
+        else {
             return Vec::new();
         };
-        let most = if behind == 0 { names.ages.len() } else { BEHIND + 1 - behind };
+        let most = if behind == 0 { names.ages.len() } else { MAX_WAITING_REMOVALS + 1 - behind };
         let released: Vec<Arc<str>> = std::iter::from_fn(|| names.pop_oldest()).take(most).collect();
         if names.ages.is_empty() {
             self.namespaces.remove(namespace);
@@ -82,11 +83,18 @@ mod tests {
     fn requests_are_held_while_the_removal_is_behind_and_let_go_as_it_catches_up() {
         let mut held = HeldRequests::default();
         let key = |name: usize| ObjectKey::new("ns", &name.to_string());
-        assert!(!held.hold(&key(0), BEHIND));
-        (0..300).for_each(|name| assert!(held.hold(&key(name), BEHIND + 1)));
+        assert!(!held.hold(&key(0), MAX_WAITING_REMOVALS));
+        (0..300).for_each(|name| assert!(held.hold(&key(name), MAX_WAITING_REMOVALS + 1)));
         held.forget(&key(7));
         let mut release = |behind| held.release(&"ns".into(), behind).len();
-        assert_eq!((release(BEHIND + 1), release(BEHIND), release(BEHIND - 1)), (0, 1, 2));
+        assert_eq!(
+            (
+                release(MAX_WAITING_REMOVALS + 1),
+                release(MAX_WAITING_REMOVALS),
+                release(MAX_WAITING_REMOVALS - 1)
+            ),
+            (0, 1, 2)
+        );
         assert_eq!((release(0), release(0)), (296, 0));
         assert!(held.namespaces.is_empty());
     }
@@ -97,10 +105,13 @@ mod tests {
         let mut held = HeldRequests::default();
         let key = |name: &str| ObjectKey::new("ns", name);
         for name in ["z", "a", "z", "b"] {
-            held.hold(&key(name), BEHIND + 1);
+            held.hold(&key(name), MAX_WAITING_REMOVALS + 1);
         }
         let mut release = |behind| held.release(&"ns".into(), behind);
-        assert_eq!((release(BEHIND), release(BEHIND)), (vec![key("z")], vec![key("a")]));
+        assert_eq!(
+            (release(MAX_WAITING_REMOVALS), release(MAX_WAITING_REMOVALS)),
+            (vec![key("z")], vec![key("a")])
+        );
         assert_eq!(release(0), [key("b")]);
     }
 }

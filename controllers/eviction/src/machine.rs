@@ -94,7 +94,7 @@ fn begin(
 }
 
 fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> RequestDecision {
-    let selection = select_interceptors(&facts(pod), &config.allowed);
+    let selection = select_interceptors(&pod_properties(pod), &config.allowed);
     let mut status = request.status.clone();
     let named = |name: &String| Interceptor { name: name.clone() };
     status.target_interceptors = selection.targets.iter().map(named).collect();
@@ -117,7 +117,7 @@ fn pod_info(pod: &Pod) -> PodInfo {
 }
 
 /// The properties of a pod on which its list of interceptors depends.
-fn facts(pod: &Pod) -> PodProperties<'_> {
+fn pod_properties(pod: &Pod) -> PodProperties<'_> {
     let responders = pod.responders.iter().flatten();
     PodProperties {
         eviction_interceptors: pod.interceptors.iter().flatten().map(String::as_str).collect(),

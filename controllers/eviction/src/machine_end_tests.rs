@@ -132,7 +132,7 @@ fn finished_request_that_is_being_deleted_is_not_deleted_again() {
 /// A writer of a terminal condition may leave the interceptor active: the controller ended its turn without
 /// adding it to the processed ones.
 #[test]
-fn the_turn_that_a_terminal_write_of_another_leaves_is_over_and_was_one() {
+fn an_interceptor_left_active_by_another_writers_terminal_condition_counts_as_processed() {
     let mut request = begun(&pod(&[A]));
     request.status.conditions = ended("Evicted", "PodDeleted", 1).status.conditions;
     advance(&mut request, TargetPod::Absent, at(1));

@@ -147,7 +147,7 @@ fn pod_that_never_was_cancels_with_the_words_of_the_kep() {
 
 /// The message said that the pod was not found, although a pod of that name was there.
 #[test]
-fn a_pod_that_has_been_replaced_under_its_name_is_told_of_with_both_uids() {
+fn a_pod_that_has_been_replaced_under_its_name_is_reported_with_both_uids() {
     let mut request = request();
     advance(&mut request, TargetPod::Replaced("other"), at(0));
     let told = "Target Pod p with UID uid was not found: the pod of this name has UID other.";

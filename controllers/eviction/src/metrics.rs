@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::metrics::series::{self, SERIES};
+use drydock_runtime::metrics::series::{self, MAX_SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use drydock_runtime::{ControllerContext, HostCaches};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -31,7 +31,7 @@ struct OfRequester {
 
 type RequestGauges<L> = Family<L, Gauge>;
 
-/// The gauges. Together they show at most [`SERIES`].
+/// The gauges. Together they show at most [`MAX_SERIES`].
 pub(crate) struct RequestMetrics {
     active: SnapshotMetric<RequestGauges<OfInterceptor>>,
     processed: SnapshotMetric<RequestGauges<OfInterceptor>>,
@@ -90,7 +90,7 @@ impl RequestMetrics {
 
     fn refresh(&self, caches: &HostCaches, aggregate: bool) {
         let requests = caches.requests.all().into_iter().filter(|request| !request.is_finished());
-        self.show(requests, aggregate, SERIES);
+        self.show(requests, aggregate, MAX_SERIES);
     }
 
     /// Shows these requests in at most `series` series.
@@ -227,11 +227,11 @@ mod tests {
         let metrics = Metrics::new();
         let gauges = RequestMetrics::add(&metrics);
         let requests = [request("ns", "r", 1)];
-        gauges.show(requests.iter().cloned(), false, SERIES);
+        gauges.show(requests.iter().cloned(), false, MAX_SERIES);
         let mut seen = Vec::new();
         // Halfway through the count.
         let looked = requests.iter().cloned().inspect(|_| seen.push(metrics.render()));
-        gauges.show(looked, false, SERIES);
+        gauges.show(looked, false, MAX_SERIES);
         assert!(seen[0].contains("requester=\"r0.example.com\"} 1"), "{}", seen[0]);
     }
 

@@ -26,9 +26,9 @@ use crate::held::HeldRequests;
 use crate::surplus::SurplusRequests;
 
 /// How many requests are removed at once.
-const PARALLEL: usize = 8;
+const PARALLEL_REMOVALS: usize = 8;
 /// How long after a 409 a write is decided again, if the cache does not show a newer version before.
-pub(crate) const STALE: Duration = Duration::from_secs(30);
+pub(crate) const STALE_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The queue of removals. Clones share it.
 #[derive(Clone)]
@@ -110,7 +110,7 @@ impl Removals {
             let removals = self.clone();
             async move { removals.remove(key).await }.boxed()
         };
-        run_workers(queue, PARALLEL, stop, work).await;
+        run_workers(queue, PARALLEL_REMOVALS, stop, work).await;
     }
 
     async fn remove(&self, key: ObjectKey) -> Result<Requeue, CallError> {
@@ -129,7 +129,7 @@ impl Removals {
                 debug!(request = %key, "removed a finished request");
                 Ok(Requeue::Never)
             }
-            Err(error) => after_failed_write("removing the request", error, STALE),
+            Err(error) => after_failed_write("removing the request", error, STALE_RETRY_AFTER),
         }
     }
 

@@ -109,7 +109,7 @@ async fn a_removal_that_lost_a_race_is_decided_again_when_the_cache_shows_what_h
     context.caches.requests.apply(request.clone());
     removals.note(&ObjectChange { old: None, new: Some(Arc::new(request.clone())) });
     let key = removals.queue.get().await.unwrap();
-    assert_eq!(removals.remove(key.clone()).await.unwrap(), Requeue::After(STALE));
+    assert_eq!(removals.remove(key.clone()).await.unwrap(), Requeue::After(STALE_RETRY_AFTER));
     removals.queue.done(&key);
     assert_eq!(removals.queue.depth(), 0);
     removals.note(&ObjectChange { old: Some(Arc::new(request.clone())), new: Some(Arc::new(request)) });

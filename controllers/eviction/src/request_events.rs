@@ -40,7 +40,7 @@ pub(crate) fn publish_start(context: &ControllerContext, change: &ObjectChange<E
     let seen_before = change.old.as_ref().filter(|old| old.metadata.uid == new.metadata.uid);
     let is_unpublished = match seen_before {
         Some(old) => old.interceptor(name).is_none_or(|before| before.start_time.is_none()),
-        None => began >= context.lease.previous_until(),
+        None => began >= context.lease.previous_renewal(),
     };
     if is_unpublished && context.may_write() {
         let message = format!("{name} has begun");

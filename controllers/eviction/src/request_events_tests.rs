@@ -42,7 +42,7 @@ fn events(old: Option<Arc<EvictionRequest>>, new: Option<Arc<EvictionRequest>>) 
 }
 
 #[tokio::test]
-async fn an_interceptor_of_others_that_begins_is_told_of_on_request_and_pod_and_once() {
+async fn an_interceptor_of_others_that_begins_gets_one_event_on_request_and_pod() {
     let (before, now) = (request(SAVER, None), request(SAVER, Some(clock::now())));
     let both = ["InterceptorStarted", "InterceptorStarted"];
     assert_eq!(events(Some(before.clone()), Some(now.clone())), both);
@@ -60,7 +60,7 @@ async fn the_beginning_of_a_default_interceptor_is_no_news() {
 /// A start while no process held the lease never got an event; one of the previous term must not get a second
 /// one.
 #[tokio::test]
-async fn what_began_before_this_term_is_told_of_only_if_the_term_before_did_not_see_it() {
+async fn what_began_before_this_term_gets_an_event_only_if_the_term_before_did_not_see_it() {
     let long_ago = clock::now() - SignedDuration::from_secs(60);
     assert_eq!(events(None, Some(request(SAVER, Some(long_ago)))), [""; 0]);
     let in_the_gap = clock::now() + SignedDuration::from_secs(1);

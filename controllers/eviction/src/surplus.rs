@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_beyond_the_limit_is_told_of_and_another_namespace_is_not_touched() {
+    fn the_oldest_beyond_the_limit_is_reported_and_another_namespace_is_not_touched() {
         let mut surplus = SurplusRequests::new(2);
         for name in 1..=2 {
             assert_eq!(surplus.note(&key(0, name), Some(at(i64::from(name)))), None);

@@ -28,7 +28,7 @@ use crate::world::WorldView;
 const MAX_CAUSES: usize = 100;
 /// How long a node must have no pods before the event NodeDrained if workloads put pods back on it, which
 /// takes them a moment.
-const SETTLES: SignedDuration = SignedDuration::from_secs(10);
+const DRAINED_SETTLES_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
 /// The events that have been published.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ impl Milestones {
             let known = before.remove(uid);
             let mut step = MilestoneStep { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
-                let mut announced = known.unwrap_or_else(|| AnnouncedSteps::stored(view, maintenance));
+                let mut announced = known.unwrap_or_else(|| AnnouncedSteps::from_status(view, maintenance));
                 step.publish(&mut announced, blockers, returns);
                 self.maintenances.insert(uid.clone(), announced);
             } else if let Some(announced) = known.filter(|announced| announced.drain) {
@@ -87,7 +87,7 @@ impl Milestones {
     fn recall(&mut self, view: &WorldView<'_>) {
         for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
             let (last, announced) =
-                (maintenance.spec.last_pod_type, AnnouncedSteps::stored(view, maintenance));
+                (maintenance.spec.last_pod_type, AnnouncedSteps::from_status(view, maintenance));
             for node in &announced.drained {
                 let up_to = self.nodes.entry(node.clone()).or_insert(last);
                 *up_to = last.max(*up_to);
@@ -99,7 +99,7 @@ impl Milestones {
 
 impl AnnouncedSteps {
     /// The steps that the stored status shows.
-    fn stored(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
+    fn from_status(view: &WorldView<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
         let cordoned = is_condition_true(&status.conditions, CORDONED);
         let is_recorded = |node: &str| {
@@ -204,7 +204,7 @@ impl MilestoneStep<'_, '_> {
                 drained.insert(node.name.clone());
             } else if is_drained(self.view, self.emptied, node, last) {
                 if returns.may_come_back(self.view, &node.name) {
-                    let settled = self.view.now.checked_add(SETTLES).unwrap_or(Timestamp::MAX);
+                    let settled = self.view.now.checked_add(DRAINED_SETTLES_AFTER).unwrap_or(Timestamp::MAX);
                     let until = announced.settling.get(&node.name).copied().unwrap_or(settled);
                     if self.view.now < until {
                         self.decision.wake_at(until);

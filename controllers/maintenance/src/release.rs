@@ -10,7 +10,7 @@ use crate::world::WorldView;
 use crate::world::recorded;
 
 /// Most nodes that a message names, and most maintenances of each.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Decides about every maintenance in Complete. It runs last, because the actions show what is left to do.
 pub(crate) fn decide(view: &WorldView<'_>, failures: &RequestFailures, decision: &mut MaintenanceDecision) {
@@ -35,7 +35,7 @@ fn message(view: &WorldView<'_>, place: usize) -> String {
     let holders = |node: &str| {
         let names: Vec<&str> = view.holders_of(node).map(|m| m.metadata.name.as_str()).collect();
         let kind = if names.len() == 1 { "NodeMaintenance" } else { "NodeMaintenances" };
-        format!("for {kind} {}", first_of(names, NAMED))
+        format!("for {kind} {}", first_of(names, MAX_NAMED))
     };
     match held.as_slice() {
         [] => "The maintenance has released its nodes".to_owned(),
@@ -47,7 +47,7 @@ fn message(view: &WorldView<'_>, place: usize) -> String {
             format!(
                 "The maintenance has ended; {} nodes stay cordoned: {}",
                 nodes.len(),
-                first_of(each, NAMED)
+                first_of(each, MAX_NAMED)
             )
         }
     }

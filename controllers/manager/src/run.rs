@@ -28,7 +28,7 @@ use crate::{controllers, serve};
 /// Reported as the source of events.
 const COMPONENT: &str = "drydock-controller-manager";
 /// How long work under way may take to finish at shutdown.
-const GRACE: Duration = Duration::from_secs(25);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(25);
 
 /// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
@@ -146,7 +146,7 @@ async fn work(context: &ControllerContext, flags: &Flags, elector: Option<Electo
         context.shutdown.cancelled().await;
         info!("stopping");
         context.tasks.close();
-        if tokio::time::timeout(GRACE, context.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.wait()).await.is_err() {
             warn!("some work did not finish in time");
         }
         give_back.cancel();
@@ -204,7 +204,7 @@ mod tests {
 
     /// Each of the clients logged that the same host could not be reached.
     #[tokio::test]
-    async fn a_host_that_is_away_is_told_of_once_by_all_clients() {
+    async fn a_host_that_is_away_is_reported_once_by_all_clients() {
         // Nothing listens on the port of a listener that is gone.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -118,7 +118,7 @@ impl Planning {
             let tier = self.catalog.tier(entry);
             node.targets.raise((tier.pod_type, tier.selector), tier.priority);
         }
-        node.targets.level();
+        node.targets.raise_to_base();
     }
 
     /// Counts the pods. Returns each pod's node and class; none for a pod on a node of no maintenance.
@@ -231,7 +231,7 @@ impl Planning {
         raised.into_iter().for_each(|(key, priority)| node.targets.raise(key, priority));
         keys.iter().for_each(|key| node.targets.add_key(*key));
         if keys.iter().any(|(_, selector)| selector.is_none()) {
-            node.targets.level();
+            node.targets.raise_to_base();
         }
     }
 
@@ -243,7 +243,7 @@ impl Planning {
             let missed = node.classes.keys().filter(|class| !self.targets(node, class));
             let shares = |class: &Class| {
                 let draining = self.maintenances_draining(node, class.pod_type);
-                let shares = draining.map(|planned| planned.reached.share(class, &self.catalog));
+                let shares = draining.map(|planned| planned.reached.contribution(class, &self.catalog));
                 let shares = shares.collect::<Option<Vec<Tier>>>().filter(|tiers| !tiers.is_empty());
                 shares.map(|tiers| (class.pod_type, tiers))
             };

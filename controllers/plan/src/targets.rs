@@ -31,7 +31,7 @@ impl DrainTargets {
     }
 
     /// Raises each target with a selector at least to its type's target without one.
-    pub(crate) fn level(&mut self) {
+    pub(crate) fn raise_to_base(&mut self) {
         let general: Vec<(PodType, i32)> = self
             .priorities
             .iter()
@@ -127,7 +127,7 @@ impl ReachedPriorities {
 
     /// The tier that this maintenance contributes to a joined target: the one without a selector if that
     /// covers the pods, else the covering one with the highest priority.
-    pub(crate) fn share(&self, class: &Class, catalog: &Catalog) -> Option<Tier> {
+    pub(crate) fn contribution(&self, class: &Class, catalog: &Catalog) -> Option<Tier> {
         let rank =
             |t: &Tier| (t.selector.is_none(), t.priority, std::cmp::Reverse(catalog.order(t.selector)));
         self.covering(class).max_by(|a, b| rank(a).cmp(&rank(b)))

@@ -99,7 +99,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
             }
             // The server accepts connections and does not answer. If it accepts none, the client logs that.
             Err(_) if !std::mem::replace(&mut is_logged, true) => {
-                warn!("the API server takes the request for its version and does not answer; trying again");
+                warn!("the API server accepts connections but does not answer; trying again");
             }
             Err(_) => debug!(retry_in = ?delay, "waiting for the API server: no answer in time"),
         }

@@ -104,7 +104,7 @@ pub fn retry_after(error: &kube::Error) -> Option<Duration> {
 /// How long to wait at least before the same call is made again; none unless the server answered with a 429.
 /// It is the time that the server names, and a second at least. (A 429 of the host's flow control names the
 /// time only in a header, which the error does not contain.)
-pub fn pace(error: &kube::Error) -> Option<Duration> {
+pub fn min_retry_delay(error: &kube::Error) -> Option<Duration> {
     let second = Duration::from_secs(1);
     (classify(error) == ApiErrorKind::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))
 }
@@ -128,9 +128,9 @@ mod tests {
             });
             kube::Error::Api(status.boxed())
         };
-        assert_eq!(pace(&status(429, 0)), Some(Duration::from_secs(1)));
-        assert_eq!(pace(&status(429, 7)), Some(Duration::from_secs(7)));
-        assert_eq!(pace(&status(503, 7)), None);
+        assert_eq!(min_retry_delay(&status(429, 0)), Some(Duration::from_secs(1)));
+        assert_eq!(min_retry_delay(&status(429, 7)), Some(Duration::from_secs(7)));
+        assert_eq!(min_retry_delay(&status(503, 7)), None);
     }
 
     /// Every 404 was read as "gone", and some work on the object was given up for good.

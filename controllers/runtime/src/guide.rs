@@ -22,7 +22,7 @@ pub fn heading(reason: &str, state: &str) -> &'static str {
 }
 
 /// Returns the words with which a message refers to a heading of the guide.
-pub fn place(heading: &str) -> String {
+pub fn reference(heading: &str) -> String {
     format!("(see {heading} in controllers/README.md)")
 }
 
@@ -32,7 +32,7 @@ pub fn may_stay(reason: &str) -> bool {
 }
 
 /// What to do about a cause, where its message does not say it.
-pub fn todo(reason: &str, state: &str) -> Option<&'static str> {
+pub fn advice(reason: &str, state: &str) -> Option<&'static str> {
     Some(match (reason, state) {
         (POD_DISRUPTION_BUDGET, NEVER_ALLOWS) => {
             "The budget never allows an eviction: add a replica, lower its minAvailable, or raise its maxUnavailable"
@@ -49,9 +49,9 @@ pub fn todo(reason: &str, state: &str) -> Option<&'static str> {
         }
         (ADMISSION_WEBHOOK, _) => "Ask whoever runs the webhook or policy; the eviction is tried again",
         (INTERCEPTOR, _) => "Ask the owner of the pod; an interceptor that stays silent is passed over",
-        (TERMINATING, _) => "See what keeps its containers from ending",
+        (TERMINATING, _) => "Find out why its containers do not stop",
         (FINALIZER, _) => "Ask whoever set the finalizer to remove it",
-        (WORKLOAD_POD, _) => "Drain its workload by the means of whoever runs it",
+        (WORKLOAD_POD, _) => "Ask whoever runs the workload to move the whole group",
         (WORKLOAD_RETURNS, _) => "Keep the workload from tolerating that the node is cordoned",
         _ => return None,
     })
@@ -59,8 +59,8 @@ pub fn todo(reason: &str, state: &str) -> Option<&'static str> {
 
 /// Returns the end of an event's message about what blocks: what to do, and the place in the guide.
 pub fn way_out(reason: &str, state: &str) -> String {
-    let todo = todo(reason, state).map_or_else(String::new, |todo| format!(". {todo}"));
-    format!("{todo} {}", place(heading(reason, state)))
+    let advice = advice(reason, state).map_or_else(String::new, |advice| format!(". {advice}"));
+    format!("{advice} {}", reference(heading(reason, state)))
 }
 
 #[cfg(test)]
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn what_to_do_about_a_budget_depends_on_its_state() {
-        let advice: BTreeSet<_> = STATES.into_iter().filter_map(|s| todo(POD_DISRUPTION_BUDGET, s)).collect();
+        let advice: BTreeSet<_> =
+            STATES.into_iter().filter_map(|s| advice(POD_DISRUPTION_BUDGET, s)).collect();
         assert_eq!(advice.len(), STATES.len());
     }
 }

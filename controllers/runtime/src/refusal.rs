@@ -4,9 +4,9 @@
 use drydock_api::text::quoted;
 
 /// The text of KEP-4563, which follows the cause.
-const RETRIES: &str = ". Could not evict a pod due to failing eviction requests, number of retries: ";
-const BUDGET: &str = "PodDisruptionBudget ";
-const SEVERAL: &str = "The pod is covered by more than one PodDisruptionBudget";
+const RETRIES_WORDS: &str = ". Could not evict a pod due to failing eviction requests, number of retries: ";
+const BUDGET_WORDS: &str = "PodDisruptionBudget ";
+const SEVERAL_BUDGETS_WORDS: &str = "The pod is covered by more than one PodDisruptionBudget";
 
 /// What refused the eviction of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum RefusalSource {
 
 /// The message about an eviction that has been refused `retries` times. It begins with the cause of the last refusal.
 pub fn message(retries: u32, by: RefusalSource, why: &str) -> String {
-    format!("{}{RETRIES}{retries}", cause(by, why))
+    format!("{}{RETRIES_WORDS}{retries}", cause(by, why))
 }
 
 /// What refused and why. Texts of other components are quoted.
@@ -36,7 +36,7 @@ pub fn cause(by: RefusalSource, why: &str) -> String {
 /// A [`message`] without the number of retries, which changes while the cause stays the same. Other texts are
 /// returned unchanged.
 pub fn without_retries(message: &str) -> &str {
-    match message.rsplit_once(RETRIES) {
+    match message.rsplit_once(RETRIES_WORDS) {
         Some((why, retries)) if retries.bytes().all(|b| b.is_ascii_digit()) => why,
         _ => message,
     }
@@ -45,14 +45,14 @@ pub fn without_retries(message: &str) -> &str {
 /// The refusal of one budget, for example `PodDisruptionBudget "zero" allows 0 disruptions`. The name is quoted
 /// because it can be a word such as `never`.
 pub fn budget_refusal(name: &str, why: &str) -> String {
-    format!("{BUDGET}\"{name}\" {why}")
+    format!("{BUDGET_WORDS}\"{name}\" {why}")
 }
 
 /// The refusal because several budgets cover a pod, with the names of two if they are known.
 pub fn several_budgets_refusal(names: Option<(&str, &str)>) -> String {
     let which =
         names.map_or_else(String::new, |(one, other)| format!(" (\"{one}\" and \"{other}\" at least)"));
-    format!("{SEVERAL}{which}, which the eviction API does not support")
+    format!("{SEVERAL_BUDGETS_WORDS}{which}, which the eviction API does not support")
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
 /// A difference that stays is reported again after this.
 const REPORT_INTERVAL: Duration = Duration::from_secs(3600);
 /// A difference that has changed by more than this is reported again.
-const SUBSTANTIAL: SignedDuration = SignedDuration::from_secs(10);
+const SUBSTANTIAL_CHANGE: SignedDuration = SignedDuration::from_secs(10);
 /// A Date header has whole seconds.
 const HALF_SECOND: SignedDuration = SignedDuration::from_millis(500);
 
@@ -77,7 +77,8 @@ impl State {
 
     fn must_report(&mut self, ahead: SignedDuration, now: Instant) -> bool {
         let is_due = self.reported.is_none_or(|(reported, at)| {
-            (ahead - reported).abs() > SUBSTANTIAL || now.saturating_duration_since(at) >= REPORT_INTERVAL
+            (ahead - reported).abs() > SUBSTANTIAL_CHANGE
+                || now.saturating_duration_since(at) >= REPORT_INTERVAL
         });
         if is_due {
             self.reported = Some((ahead, now));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use jiff::{SignedDuration, Timestamp};
 
 /// How long it counts that the change was undone.
-const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+const UNDONE_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 /// Least time between two reports.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// Most times that are remembered.
@@ -17,7 +17,7 @@ const MAX_TIMES: usize = 16;
 pub struct UndoneByOthers {
     undone: VecDeque<Timestamp>,
     /// When the change was undone for the first time, and how often since then; none once nothing was undone
-    /// for [`WINDOW`].
+    /// for [`UNDONE_WINDOW`].
     streak: Option<(Timestamp, usize)>,
     reported: Option<Timestamp>,
 }
@@ -34,7 +34,7 @@ impl UndoneByOthers {
 
     /// Forgets what was more than ten minutes ago.
     pub fn forget(&mut self, now: Timestamp) {
-        let is_old = |at: &Timestamp| now.duration_since(*at) > WINDOW;
+        let is_old = |at: &Timestamp| now.duration_since(*at) > UNDONE_WINDOW;
         while self.undone.len() > MAX_TIMES || self.undone.front().is_some_and(is_old) {
             self.undone.pop_front();
         }

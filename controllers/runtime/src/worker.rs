@@ -83,10 +83,10 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
             queue.add_rate_limited(key.clone());
         }
         Ok(Err(error)) => {
-            let pace = error.call().and_then(error::pace).unwrap_or_default();
+            let min_delay = error.call().and_then(error::min_retry_delay).unwrap_or_default();
             // The client logs an unreachable server, once for all keys.
             let is_logged = error.call().is_some_and(is_unreachable);
-            report_failure(queue, &key, &with_causes(&error), is_logged, pace);
+            report_failure(queue, &key, &with_causes(&error), is_logged, min_delay);
         }
         // A panic is a bug; the other keys must not suffer from it.
         Err(_) => report_failure(queue, &key, "the worker panicked", false, Duration::ZERO),
@@ -96,9 +96,15 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
 
 /// Logs a failure: as a warning if the key has failed [`QUIET_FAILURES`] times before and the words are new,
 /// else at debug level.
-fn report_failure<K: QueueKey>(queue: &WorkQueue<K>, key: &K, error: &str, is_logged: bool, pace: Duration) {
+fn report_failure<K: QueueKey>(
+    queue: &WorkQueue<K>,
+    key: &K,
+    error: &str,
+    is_logged: bool,
+    min_delay: Duration,
+) {
     let failures = queue.failures(key);
-    let retry_in = queue.add_paced(key.clone(), pace);
+    let retry_in = queue.add_rate_limited_after(key.clone(), min_delay);
     if failures >= QUIET_FAILURES && !is_logged && queue.note_failure(key, error) {
         warn!(%key, error, failures, ?retry_in, "keeps failing, trying again");
     } else {

@@ -214,7 +214,7 @@ mod tests {
     /// Regression: a name under k8s.io of a controller that no process implements was neither shown as passed over
     /// nor given an ETA, although the blocker had both.
     #[test]
-    fn an_interceptor_of_the_cluster_that_is_no_default_one_is_told_of_as_any_other() {
+    fn an_interceptor_of_the_cluster_that_is_no_default_one_is_shown_as_any_other() {
         let name = "deployment.apps.k8s.io";
         let targets = json!([{ "name": name }, { "name": IMPERATIVE_EVICTION }]);
         let status = json!({ "targetInterceptors": targets, "activeInterceptors": [name],
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interceptor_that_never_reported_is_told_of_with_when_it_is_passed_over() {
+    fn an_interceptor_that_never_reported_is_shown_with_when_it_is_passed_over() {
         let targets = json!([{ "name": "a.example.com" }, { "name": IMPERATIVE_EVICTION }]);
         let status = json!({ "targetInterceptors": targets, "activeInterceptors": ["a.example.com"],
             "activationTime": "1970-01-01T00:00:00.000000Z", "interceptors": [{ "name": "a.example.com", "message": "" }] });

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interceptor_of_others_is_told_of_from_its_turn_on() {
+    fn an_interceptor_of_others_is_reported_from_its_turn_on() {
         assert_eq!(until(json!({ "processedInterceptors": ["deployment.apps.k8s.io"] })), kept());
         assert_eq!(until(json!({ "activeInterceptors": ["saver.example.com"] })), kept());
         assert_eq!(until(json!({ "targetInterceptors": [{ "name": "saver.example.com" }] })), None);

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Delay before the second deletion; each later one is twice as long. It is short at first, because the pod
 /// may have been put there just before the node got its taint.
-const AGAIN: ExponentialBackoff =
+const DELETION_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(900) };
 /// A deletion that the cache does not show within this time is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
@@ -19,9 +19,9 @@ const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 /// A pod that is older than the last deletion by more than this was there before it. The host's clock may
 /// differ from ours.
-const SKEW: SignedDuration = SignedDuration::from_secs(10);
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(10);
 /// From this number of entries on, those that no longer count are dropped.
-const MANY: usize = 4096;
+const PRUNE_FROM: usize = 4096;
 
 /// The last deletion of each DaemonSet's pods by node, while it is recent.
 #[derive(Debug, Default)]
@@ -62,7 +62,10 @@ impl Deletions {
         let when = if last.pod == pod.uid {
             DeletionTime::Sent { until: after(SHOWS_WITHIN) }
         } else if last.was_before(pod) {
-            DeletionTime::Later { until: after(AGAIN.delay(last.times.saturating_sub(1))), times: last.times }
+            DeletionTime::Later {
+                until: after(DELETION_BACKOFF.delay(last.times.saturating_sub(1))),
+                times: last.times,
+            }
         } else {
             DeletionTime::Now
         };
@@ -81,7 +84,7 @@ impl Deletions {
 
     /// Records that a pod was deleted.
     pub(crate) fn deleted(&mut self, pod: &Pod, now: Timestamp) {
-        if self.count >= self.sweep_at.max(MANY) {
+        if self.count >= self.sweep_at.max(PRUNE_FROM) {
             self.last.values_mut().for_each(|of_node| of_node.retain(|_, last| !last.is_forgotten(now)));
             self.last.retain(|_, of_node| !of_node.is_empty());
             self.count = self.last.values().map(HashMap::len).sum();
@@ -114,7 +117,7 @@ impl LastDeletion {
     /// Whether the deletion was before the pod was created. A tenant may give any number of pods the same
     /// owner; those that were there already do not wait for each other.
     fn was_before(&self, pod: &Pod) -> bool {
-        let made = pod.creation_timestamp.and_then(|made| made.checked_add(SKEW).ok());
+        let made = pod.creation_timestamp.and_then(|made| made.checked_add(MAX_CLOCK_SKEW).ok());
         self.pod != pod.uid && made.is_none_or(|made| self.at <= made)
     }
 
@@ -196,7 +199,7 @@ mod tests {
     fn a_daemon_set_that_was_quiet_begins_anew_and_memory_is_bounded() {
         let mut deletions = Deletions::default();
         (0..20_000).for_each(|i| deletions.deleted(&pod(&format!("n{i}"), "ds", "p"), at(i)));
-        assert!(deletions.count <= 2 * MANY);
+        assert!(deletions.count <= 2 * PRUNE_FROM);
         assert_eq!(deletions.count, deletions.last.values().map(HashMap::len).sum::<usize>());
         assert_eq!(deletions.when(&pod("n19999", "ds", "q"), at(20_000 + 3600)), DeletionTime::Now);
     }

@@ -47,7 +47,7 @@ use targets::changed_nodes;
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;
 /// Requests worked on at once.
-const PARALLEL: usize = 16;
+const PARALLEL_WORKERS: usize = 16;
 /// The node of a pod that waits for the taint is queued after this.
 const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the cache may take to show the taint before the report says that the pod waits for it.
@@ -77,7 +77,7 @@ async fn evict(context: ControllerContext, state: Arc<DaemonSetState>, queue: Wo
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    run_workers(queue, PARALLEL, stop, work).await;
+    run_workers(queue, PARALLEL_WORKERS, stop, work).await;
 }
 
 struct DaemonSetReconciler {
@@ -217,7 +217,7 @@ impl DaemonSetReconciler {
         match api.delete(&pod.name, &params).await {
             Ok(_) => {
                 let maintenance = self.state.targets.on(&pod.node_name).names();
-                info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod whose turn it is");
+                info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod that the drain targets cover");
                 Ok(())
             }
             // The pod is gone, or another one has its name.

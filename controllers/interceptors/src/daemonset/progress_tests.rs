@@ -37,7 +37,7 @@ fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
 }
 
 #[test]
-fn only_a_daemon_set_that_tolerates_the_taint_is_told_of_as_coming_back() {
+fn only_a_daemon_set_that_tolerates_the_taint_is_reported_as_coming_back() {
     assert_eq!(returned(&Pod::default(), 3), None);
     let tolerates = Pod { tolerates_drain_taint: true, ..Pod::default() };
     let progress = returned(&tolerates, 3).unwrap();

@@ -151,7 +151,7 @@ async fn a_taint_that_is_refused_is_what_blocks_its_pods() {
 
 /// DaemonSets did not get their pods back on the node, and nothing said why.
 #[tokio::test]
-async fn a_taint_that_cannot_be_removed_is_told_of_on_its_node() {
+async fn a_taint_that_cannot_be_removed_gets_an_event_on_its_node() {
     let denied = || testing::failure(403, "denied by a webhook");
     let (context, mut calls) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
     context.caches.nodes.apply(node(true));
@@ -166,7 +166,7 @@ async fn a_taint_that_cannot_be_removed_is_told_of_on_its_node() {
 
 /// The deletion was tried again and again, and the request went on to say what it said before.
 #[tokio::test]
-async fn a_deletion_that_a_webhook_refuses_is_told_of() {
+async fn a_deletion_that_a_webhook_refuses_is_reported() {
     let denied = || testing::failure(403, "admission webhook \"w.example.com\" denied the request: no");
     let (context, mut calls) = host_that(move |method, _| (method == "DELETE").then(denied));
     context.caches.nodes.apply(node(true));
@@ -226,7 +226,7 @@ async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
 
 /// The taint was set again at once, each time, and no event said so.
 #[tokio::test]
-async fn others_that_take_the_taint_away_again_and_again_are_told_of_and_waited_for() {
+async fn others_that_take_the_taint_away_again_and_again_are_reported_and_waited_for() {
     let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(pod("p"));

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// Delay before a taint that others removed for the second time is set again; each later one is twice as
 /// long. Pods wait for the taint meanwhile.
-const AGAIN: ExponentialBackoff =
+const TAINT_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// The nodes from which DaemonSet pods are being drained, by name.
@@ -44,7 +44,8 @@ impl TaintWaits {
         let wait = waits.entry(node.to_owned()).or_default();
         wait.since.get_or_insert(now);
         wait.taken.forget(now);
-        let delay = wait.times().map(|times| AGAIN.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
+        let delay =
+            wait.times().map(|times| TAINT_BACKOFF.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
         let at = wait.taken.last().zip(delay).and_then(|(last, delay)| last.checked_add(delay).ok());
         DueTaint { at: at.unwrap_or(now), report: wait.taken.report(now) }
     }

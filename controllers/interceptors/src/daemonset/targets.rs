@@ -12,7 +12,7 @@ use drydock_runtime::{ObjectChange, Pod, Store};
 use parking_lot::RwLock;
 
 /// Most maintenances that a log line names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The nodes for which maintenances in Drain have drain targets of type DaemonSet. Clones share it.
 #[derive(Clone, Default)]
@@ -84,7 +84,7 @@ impl NodeTargets {
     /// Names of these maintenances, the first few; for the log.
     pub(crate) fn names(&self) -> Option<String> {
         let names = self.0.iter().map(|target| &target.maintenance.metadata.name);
-        (!self.is_empty()).then(|| first_of(names, NAMED))
+        (!self.is_empty()).then(|| first_of(names, MAX_NAMED))
     }
 
     fn insert(&mut self, target: NodeTarget) {

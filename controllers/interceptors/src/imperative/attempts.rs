@@ -10,10 +10,10 @@ use super::eviction_result::EvictionResult;
 use super::last_refusal::LastRefusal;
 
 /// Backoff after refusals (KEP-4563: up to about 15 minutes).
-const BLOCKED: ExponentialBackoff =
+const REFUSAL_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
 /// Backoff after lost races.
-const RACE: ExponentialBackoff =
+const RACE_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
 /// How long an accepted eviction may take to appear in the cache before it is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
@@ -66,14 +66,17 @@ impl Attempts {
         let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {
             EvictionResult::Accepted | EvictionResult::Gone => SHOWS_WITHIN,
-            EvictionResult::TryAgain | EvictionResult::Unclear => RACE.delay(self.races.saturating_sub(1)),
+            EvictionResult::TryAgain | EvictionResult::Unclear => {
+                RACE_BACKOFF.delay(self.races.saturating_sub(1))
+            }
             EvictionResult::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
             // The budgets are known to allow nothing: the next attempt is when they change, or after the
             // longest delay to be safe.
-            EvictionResult::Budget(_) | EvictionResult::ManyBudgets if check.refuses() => BLOCKED.max,
+            EvictionResult::Budget(_) | EvictionResult::ManyBudgets if check.refuses() => REFUSAL_BACKOFF.max,
             // Only refusals of the same kind count: after many refusals of a budget, the first one of a
             // webhook does not delay for 15 minutes.
-            _ => BLOCKED.delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
+            _ => REFUSAL_BACKOFF
+                .delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
         };
         at.checked_add(delay).ok()
     }

@@ -14,10 +14,10 @@ use super::last_evictions::LastEvictions;
 
 /// How many waiting requests a change of their budget wakes at least, if it may let pods go: as many as may
 /// be in flight.
-const WOKEN: usize = 64;
+const MIN_WOKEN: usize = 64;
 /// All requests that wait for a budget are woken at most once in this time for each namespace: tenants may
 /// change a selector as often as they like, and each pod's check of all budgets in the namespace costs time.
-const ALL_WOKEN: Duration = Duration::from_secs(1);
+const ALL_WOKEN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The attempts of one request, and what it waits for.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub(crate) struct BudgetWaiters {
     /// request that was withdrawn may come after the request is wanted again.
     asking: HashSet<ObjectKey>,
     sequence: u64,
-    /// When all waiting requests were last woken, by namespace; for [`ALL_WOKEN`].
+    /// When all waiting requests were last woken, by namespace; for [`ALL_WOKEN_INTERVAL`].
     all_woken: HashMap<Arc<str>, Instant>,
     pub(super) last_evictions: LastEvictions,
 }
@@ -166,10 +166,10 @@ impl BudgetWaiters {
                 waiting.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
             return self.paced(budget, all, now);
         };
-        waiting.take(WOKEN.max(allowed)).map(at_once).collect()
+        waiting.take(MIN_WOKEN.max(allowed)).map(at_once).collect()
     }
 
-    /// Delays the requests after the first [`WOKEN`] until [`ALL_WOKEN`] has passed since all of the
+    /// Delays the requests after the first [`MIN_WOKEN`] until [`ALL_WOKEN_INTERVAL`] has passed since all of the
     /// namespace were last woken.
     fn paced(
         &mut self,
@@ -177,11 +177,11 @@ impl BudgetWaiters {
         mut all: Vec<(ObjectKey, Duration)>,
         now: Instant,
     ) -> Vec<(ObjectKey, Duration)> {
-        self.all_woken.retain(|_, at| now.saturating_duration_since(*at) < ALL_WOKEN);
-        let Some(rest) = all.get_mut(WOKEN..).filter(|rest| !rest.is_empty()) else { return all };
+        self.all_woken.retain(|_, at| now.saturating_duration_since(*at) < ALL_WOKEN_INTERVAL);
+        let Some(rest) = all.get_mut(MIN_WOKEN..).filter(|rest| !rest.is_empty()) else { return all };
         let at = *self.all_woken.entry(budget.namespace.clone()).or_insert(now);
         if at != now {
-            let wait = ALL_WOKEN.saturating_sub(now.saturating_duration_since(at));
+            let wait = ALL_WOKEN_INTERVAL.saturating_sub(now.saturating_duration_since(at));
             rest.iter_mut().for_each(|(_, delay)| *delay = wait);
         }
         all

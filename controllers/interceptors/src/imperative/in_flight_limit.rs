@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 /// Measured with a host of version 1.36: with 64 in flight, the most pods are evicted under one budget and
 /// under many; 128 are slower.
-const MOST: f64 = 64.0;
-const LEAST: f64 = 4.0;
+const MAX_IN_FLIGHT: f64 = 64.0;
+const MIN_IN_FLIGHT: f64 = 4.0;
 /// The limit is lowered at most once in this time, because evictions that were sent together meet the same
 /// overload.
 const CUT_INTERVAL: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ pub(crate) struct InFlightLimit {
 
 impl Default for InFlightLimit {
     fn default() -> Self {
-        Self { value: MOST, last_cut: None }
+        Self { value: MAX_IN_FLIGHT, last_cut: None }
     }
 }
 
@@ -34,15 +34,15 @@ impl InFlightLimit {
 
     /// Whether it is as high as it can be.
     pub(crate) fn is_full(&self) -> bool {
-        self.value >= MOST
+        self.value >= MAX_IN_FLIGHT
     }
 
     /// Adjusts the limit after an answer: one that shows overload lowers it, any other raises it.
     pub(crate) fn learn(&mut self, too_much: bool, now: Instant) {
         if !too_much {
-            self.value = (self.value + 1.0 / self.value).min(MOST);
+            self.value = (self.value + 1.0 / self.value).min(MAX_IN_FLIGHT);
         } else if self.last_cut.is_none_or(|cut| now.saturating_duration_since(cut) >= CUT_INTERVAL) {
-            self.value = (self.value * 0.7).max(LEAST);
+            self.value = (self.value * 0.7).max(MIN_IN_FLIGHT);
             self.last_cut = Some(now);
         }
     }

@@ -7,13 +7,13 @@ use drydock_api::eviction_request::Blocked;
 use drydock_runtime::ObjectKey;
 use jiff::Timestamp;
 
-use crate::report::STANDSTILL;
+use crate::report::BUDGET_STANDSTILL;
 
 /// The map is not pruned for its size while it has fewer than twice this many budgets.
-const FEW: usize = 64;
+const MIN_REMEMBERED_BUDGETS: usize = 64;
 
 /// When each budget last allowed an eviction, by any client. Budgets that have allowed none for
-/// [`STANDSTILL`] are forgotten. They are looked for once in that time, and when there are twice as many
+/// [`BUDGET_STANDSTILL`] are forgotten. They are looked for once in that time, and when there are twice as many
 /// budgets as the last time left, so that each note costs little however many there are.
 #[derive(Debug, Default)]
 pub(crate) struct LastEvictions {
@@ -27,9 +27,9 @@ impl LastEvictions {
     /// Records that a budget has allowed an eviction.
     pub(crate) fn note(&mut self, budget: &ObjectKey, now: Timestamp) {
         self.last.insert(budget.clone(), now);
-        let is_long_ago = self.pruned.is_none_or(|at| now.duration_since(at).abs() >= STANDSTILL);
-        if is_long_ago || self.last.len() >= 2 * self.left.max(FEW) {
-            self.last.retain(|_, at| now.duration_since(*at) < STANDSTILL);
+        let is_long_ago = self.pruned.is_none_or(|at| now.duration_since(at).abs() >= BUDGET_STANDSTILL);
+        if is_long_ago || self.last.len() >= 2 * self.left.max(MIN_REMEMBERED_BUDGETS) {
+            self.last.retain(|_, at| now.duration_since(*at) < BUDGET_STANDSTILL);
             (self.left, self.pruned) = (self.last.len(), Some(now));
         }
     }
@@ -61,7 +61,7 @@ mod tests {
         let mut last_eviction = LastEvictions::default();
         for second in 0..1000 {
             note(&mut last_eviction, second, 1000 * second);
-            assert!(last_eviction.last.len() <= 2 * FEW, "{}", last_eviction.last.len());
+            assert!(last_eviction.last.len() <= 2 * MIN_REMEMBERED_BUDGETS, "{}", last_eviction.last.len());
         }
         let by = |name: &str| Blocked {
             reason: POD_DISRUPTION_BUDGET.into(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_runtime::ObjectKey;
-use drydock_runtime::metrics::series::{self, SERIES};
+use drydock_runtime::metrics::series::{self, MAX_SERIES};
 use drydock_runtime::metrics::{Metrics as Registry, SnapshotMetric};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -35,7 +35,7 @@ pub(super) struct Metrics {
 
 /// How many evictions failed for each request that is tracked (KEP-4563, Eviction: 'If the pod eviction
 /// fails, the metric is incremented'); equal to the number of retries in its message. A scrape shows at most
-/// [`SERIES`] of them.
+/// [`MAX_SERIES`] of them.
 struct FailedEvictions {
     requests: Mutex<HashMap<ObjectKey, FailureCount>>,
     shown: SnapshotMetric<Family<RequestLabels, Counter>>,
@@ -61,7 +61,7 @@ impl Metrics {
             ),
         });
         let shown = failed.clone();
-        registry.before_scrape(move || shown.show(SERIES));
+        registry.before_scrape(move || shown.show(MAX_SERIES));
         Self {
             failed,
             answers: registry.add("drydock_evictions", "Evictions sent, by how the host answered"),
@@ -133,7 +133,7 @@ mod tests {
     fn a_namespace_with_many_blocked_requests_leaves_no_other_out() {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry);
-        for name in 0..SERIES + 5 {
+        for name in 0..MAX_SERIES + 5 {
             metrics.failed_for(&ObjectKey::new("loud", &name.to_string()), "p");
         }
         let quiet = ObjectKey::new("quiet", "r");
@@ -144,7 +144,7 @@ mod tests {
         assert!(text.lines().any(|line| line == of_quiet));
         assert!(text.contains("drydock_imperative_eviction_series_left_out 6"));
         let series = |text: &str| text.lines().filter(|line| line.contains("namespace=\"")).count();
-        assert_eq!(series(&text), SERIES);
+        assert_eq!(series(&text), MAX_SERIES);
         metrics.forget(&quiet);
         assert!(!registry.render().contains("quiet"));
     }

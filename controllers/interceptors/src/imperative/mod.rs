@@ -37,7 +37,7 @@ use reconciler::ImperativeReconciler;
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
 /// Requests worked on at once; evictions have a limit of their own.
-const PARALLEL: usize = 64;
+const PARALLEL_WORKERS: usize = 64;
 
 /// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
 pub async fn run(context: ControllerContext) {
@@ -52,7 +52,7 @@ pub async fn run(context: ControllerContext) {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    run_workers(queue, PARALLEL, context.shutdown.clone(), work).await;
+    run_workers(queue, PARALLEL_WORKERS, context.shutdown.clone(), work).await;
     // The dispatcher ends with the same token.
     let _ = dispatcher.await;
 }

@@ -92,7 +92,7 @@ fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
 }
 
 #[test]
-fn a_closed_budget_is_told_of_before_the_words_of_the_kep() {
+fn a_closed_budget_is_reported_before_the_words_of_the_kep() {
     let attempts = after(&[(budget(), closed(), 0)]);
     assert_eq!(
         message(&next_step(Some(&pod()), &closed(), &attempts, at(1))),

@@ -17,11 +17,11 @@ pub(crate) type BudgetLane = ObjectKey;
 
 /// An answer that takes at least this long shows that the budgets of the namespace are contended, or that the
 /// host is overloaded.
-const SLOW: Duration = Duration::from_secs(5);
+const SLOW_ANSWER: Duration = Duration::from_secs(5);
 /// The reserve is the limit divided by this. No more than 100 evictions fit on a connection to the host.
-const RESERVE: usize = 4;
+const RESERVE_DIVISOR: usize = 4;
 /// Most namespaces without evictions whose lowered limit is remembered.
-const RESTED: usize = 256;
+const MAX_RESTED_NAMESPACES: usize = 256;
 
 /// The evictions that wait and those that are in flight.
 ///
@@ -96,7 +96,7 @@ impl EvictionPool {
         if self.in_flight < most {
             return usize::MAX;
         }
-        let reserve = (most + most / RESERVE).saturating_sub(self.in_flight);
+        let reserve = (most + most / RESERVE_DIVISOR).saturating_sub(self.in_flight);
         (most / self.namespaces.len().max(1)).min(reserve)
     }
 
@@ -106,7 +106,7 @@ impl EvictionPool {
         self.limit.learn(overload, now);
         let Some(namespace) = self.namespaces.get_mut(&key.namespace) else { return };
         namespace.in_flight = namespace.in_flight.saturating_sub(1);
-        namespace.limit.learn(latency >= SLOW, now);
+        namespace.limit.learn(latency >= SLOW_ANSWER, now);
         if namespace.in_flight == 0 && namespace.lanes.is_empty() {
             self.rest(&key.namespace, now);
         }
@@ -119,7 +119,7 @@ impl EvictionPool {
         if limit.is_full() {
             return;
         }
-        if self.rested.len() >= RESTED
+        if self.rested.len() >= MAX_RESTED_NAMESPACES
             && let Some(oldest) = self.rested.iter().min_by_key(|(_, (_, since))| *since)
         {
             let oldest = oldest.0.clone();

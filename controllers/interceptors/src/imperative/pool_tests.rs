@@ -102,7 +102,7 @@ fn a_namespace_that_comes_back_is_as_slow_as_it_was_and_few_are_remembered() {
         let key = taken(&mut pool).pop().unwrap();
         pool.finish(&key, false, LONG, now);
     }
-    assert_eq!((pool.namespaces.len(), pool.rested.len()), (0, RESTED));
+    assert_eq!((pool.namespaces.len(), pool.rested.len()), (0, MAX_RESTED_NAMESPACES));
     submit(&mut pool, "slow", "b", 100);
     assert_eq!(taken(&mut pool).len(), 44);
     submit(&mut pool, "quick", "b", 100);

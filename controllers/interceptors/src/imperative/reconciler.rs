@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::next_step::{NextStep, next_step};
 use super::pool::{BudgetLane, EvictionPool};
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED, Reporter, at, earliest};
+use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Least time between two reports about one request, except before the last one.
@@ -104,7 +104,7 @@ impl ImperativeReconciler {
             let outcome = self.reporter.publish_and_report(&request, update, now).await?;
             wake = earliest(wake, outcome.wake);
             if outcome.is_refused {
-                wake = earliest(wake, now.checked_add(REFUSED).ok());
+                wake = earliest(wake, now.checked_add(REFUSED_REPORT_RETRY).ok());
             }
         }
         Ok(at(wake, now))

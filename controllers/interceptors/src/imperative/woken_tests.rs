@@ -73,7 +73,7 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
 /// A change wakes as many requests as a budget may have room for. If these were withdrawn, they used no disruption,
 /// and those behind them waited for up to a quarter of an hour.
 #[tokio::test]
-async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
+async fn a_disruption_is_offered_to_the_next_pods_if_the_woken_requests_are_withdrawn() {
     let names: Vec<String> = (0..100).map(|i| format!("p{i:02}")).collect();
     let pods: Vec<&str> = names.iter().map(String::as_str).collect();
     let has_room = Arc::new(AtomicBool::new(false));

@@ -10,12 +10,12 @@ use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
 /// Least time between two heartbeats (KEP-4563).
-const MIN_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
+const MIN_HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// A heartbeat is sent after this even if nothing else changes (KEP-4563: every 3 minutes is enough).
-pub const HEARTBEAT: SignedDuration = SignedDuration::from_secs(180);
+pub const HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(180);
 
 /// A report that was refused is tried again after this. The turn may be over, which the cache shows by then.
-pub const REFUSED: Duration = Duration::from_secs(30);
+pub const REFUSED_REPORT_RETRY: Duration = Duration::from_secs(30);
 
 /// Progress of an interceptor, to be reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,8 @@ pub fn entry(
         && InterceptorStatus { message: old.message.clone(), ..entry.clone() } == *old;
     let is_new = (entry != *old && !counts_on) || old.start_time.is_none();
     let since_heartbeat = old.heartbeat_time.map(|last| now.duration_since(last));
-    let due = since_heartbeat.is_none_or(|d| d >= if is_new { MIN_HEARTBEAT } else { HEARTBEAT });
+    let due =
+        since_heartbeat.is_none_or(|d| d >= if is_new { MIN_HEARTBEAT_INTERVAL } else { HEARTBEAT_INTERVAL });
     if due {
         entry.heartbeat_time = Some(now);
         entry.start_time = entry.start_time.or(Some(now));
@@ -110,7 +111,7 @@ pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<I
 
 /// When the next heartbeat is due after this entry; none once the work is completed.
 pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
-    entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()
+    entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT_INTERVAL).ok()
 }
 
 #[cfg(test)]
@@ -176,7 +177,7 @@ mod tests {
 
     /// The finalizers of a pod can make a message of a megabyte.
     #[test]
-    fn a_message_that_is_too_long_is_cut_and_is_no_news_twice() {
+    fn a_message_that_is_too_long_is_cut_and_written_only_once() {
         let long = progress(&"\u{e9}".repeat(MAX_MESSAGE + 1));
         let first = entry(&InterceptorStatus::default(), &long, at(0)).unwrap();
         assert_eq!(first.message.chars().count(), MAX_MESSAGE);

@@ -7,6 +7,6 @@ mod owner_notice;
 mod reporter;
 
 pub(crate) use ending_pod::{gone, terminating};
-pub(crate) use entry::{ProgressReport, REFUSED};
-pub(crate) use owner_notice::STANDSTILL;
+pub(crate) use entry::{ProgressReport, REFUSED_REPORT_RETRY};
+pub(crate) use owner_notice::BUDGET_STANDSTILL;
 pub(crate) use reporter::{Audience, ProgressUpdate, ReportOutcome, Reporter, at, earliest};

@@ -1,13 +1,13 @@
 //! Decides when the owner of a blocked pod gets an event. While a budget evicts other pods, a pod that waits
 //! for it needs none. The owner gets an event when the cause lasts until someone acts, or when a budget has
-//! let no pod go for [`STANDSTILL`]. Pure.
+//! let no pod go for [`BUDGET_STANDSTILL`]. Pure.
 
 use drydock_api::eviction_request::{Blocked, InterceptorStatus};
 use drydock_api::reasons::{ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long a budget may let no pod go before the owners of the pods that wait for it get an event.
-pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const BUDGET_STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
 /// What blocks the eviction of a pod, and what the owner's last event was about. A restart loses the time
 /// since which something blocks, unless the owner has had an event about it.
@@ -42,7 +42,7 @@ pub(crate) enum OwnerEvent {
 
 impl OwnerNotice {
     /// Restores the notice from an entry.
-    pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
+    pub(crate) fn from_status(entry: &InterceptorStatus) -> Self {
         let last = entry.last_blocked.as_deref().cloned();
         let is_now = |last: &&Blocked| {
             entry.blocked.as_ref().is_some_and(|now| (&now.reason, &now.name) == (&last.reason, &last.name))
@@ -88,7 +88,7 @@ impl OwnerNotice {
             return OwnerEvent::Nothing;
         }
         let stands_since = last_eviction.map_or(cause.since, |at| at.max(cause.since));
-        let due = stands_since.checked_add(STANDSTILL).unwrap_or(Timestamp::MAX);
+        let due = stands_since.checked_add(BUDGET_STANDSTILL).unwrap_or(Timestamp::MAX);
         if now < due && !lasts(blocked) {
             return OwnerEvent::Later(due);
         }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_in_the_queue_of_a_budget_that_lets_others_go_is_not_told_of() {
+    fn a_pod_in_the_queue_of_a_budget_that_lets_others_go_gets_no_event() {
         let (mut told, short) = (OwnerNotice::default(), by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW));
         assert_eq!(told.update(Some(&short), None, at(0)), OwnerEvent::Later(at(60)));
         assert_eq!(told.update(Some(&short), Some(at(50)), at(60)), OwnerEvent::Later(at(110)));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_by_itself_is_told_of_at_once_and_another_cause_again() {
+    fn what_does_not_end_by_itself_gets_an_event_at_once_and_another_cause_one_more() {
         let mut told = OwnerNotice::default();
         let never = by(POD_DISRUPTION_BUDGET, "b", NEVER_ALLOWS);
         assert_eq!(told.update(Some(&never), Some(at(0)), at(1)), OwnerEvent::Blocked);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_goes_at_once_and_one_that_waits_shortly_are_never_told_of() {
+    fn a_pod_that_goes_at_once_and_one_that_waits_shortly_get_no_event() {
         let mut told = OwnerNotice::default();
         assert_eq!(told.update(None, None, at(0)), OwnerEvent::Nothing);
         assert_eq!(
@@ -165,12 +165,12 @@ mod tests {
         };
         let webhook = by(ADMISSION_WEBHOOK, "w", "");
         for (stored, expected) in [("w", OwnerEvent::Nothing), ("another", OwnerEvent::Blocked)] {
-            let mut told = OwnerNotice::stored(&entry("w", stored));
+            let mut told = OwnerNotice::from_status(&entry("w", stored));
             assert_eq!(told.update(Some(&webhook), None, at(0)), expected);
             assert_eq!(told.last(), Some(&webhook));
         }
         let free = InterceptorStatus { blocked: None, ..entry("w", "w") };
-        let mut told = OwnerNotice::stored(&free);
+        let mut told = OwnerNotice::from_status(&free);
         assert_eq!(told.update(None, None, at(0)), OwnerEvent::Nothing);
         assert_eq!(told.last(), Some(&webhook));
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn several_budgets_are_told_of_with_their_names() {
+    fn several_budgets_get_an_event_with_their_names() {
         let several = |names| by(POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS);
         let mut told = OwnerNotice::default();
         assert_eq!(told.update(Some(&several("")), None, at(0)), OwnerEvent::Later(at(60)));

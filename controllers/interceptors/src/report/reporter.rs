@@ -209,7 +209,7 @@ impl Reporter {
 
     fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut LastReport) -> R) -> R {
         let new = || {
-            let notice = request.interceptor(self.name).map(OwnerNotice::stored).unwrap_or_default();
+            let notice = request.interceptor(self.name).map(OwnerNotice::from_status).unwrap_or_default();
             LastReport { uid: request.metadata.uid.clone(), written: None, written_at: None, notice }
         };
         let mut memories = self.memories.lock();

@@ -23,9 +23,9 @@ use crate::world::WorldView;
 /// (deploy/base/rbac-users.yaml).
 const SKIP_ROLE: &str = "drydock:skip-interceptors";
 /// How long a pod that nothing else keeps may be there before it is shown as blocked, whatever its interceptors report.
-const LONG: SignedDuration = SignedDuration::from_hours(1);
+const LONG_RUNNING_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// The same for a pod without an active interceptor.
-const UNASKED: SignedDuration = SignedDuration::from_mins(5);
+const UNEXPLAINED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Returns what the active interceptor says keeps it from evicting the pod. Only our own interceptors are
 /// believed as to the reason, and shown without quotes. Any tenant may register an interceptor for its pods
@@ -118,7 +118,7 @@ pub(super) fn unexplained(
     }
     let request = view.world.request(pod);
     let active = request.and_then(|request| request.active_interceptor_status());
-    let after = if active.is_some() { LONG } else { UNASKED };
+    let after = if active.is_some() { LONG_RUNNING_AFTER } else { UNEXPLAINED_AFTER };
     let late = since.checked_add(after).unwrap_or(Timestamp::MAX);
     if view.now < late {
         decision.wake_at(late);
@@ -164,9 +164,9 @@ pub(super) fn after_others(request: &EvictionRequest, why: BlockCause) -> BlockC
     let Some(last) = names.last() else { return why };
     let (who, it) = match names.len() {
         1 => ((*last).to_owned() + " was", "it"),
-        all => (format!("{last} and {} more were", all - 1), "them"),
+        all => (format!("{last} and {} more were", all - 1), "they"),
     };
-    why.with_note(format!("{who} passed over before, as nothing was heard of {it}"))
+    why.with_note(format!("{who} passed over before, because {it} did not report"))
 }
 
 fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> BlockCause {

@@ -189,7 +189,7 @@ impl Blockers {
         let statuses = view.world.maintenances.iter().flat_map(|m| &m.status.node_statuses);
         for status in statuses {
             let known = self.nodes.entry(status.node_ref.name.clone()).or_default();
-            known.extend(status.blockers.iter().map(ShownBlocker::stored));
+            known.extend(status.blockers.iter().map(ShownBlocker::from_status));
         }
     }
 

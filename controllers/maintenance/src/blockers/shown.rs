@@ -41,7 +41,7 @@ pub(crate) struct BlockerKey {
 
 impl ShownBlocker {
     /// Restores a blocker from a stored status.
-    pub(super) fn stored(blocker: &Blocker) -> Self {
+    pub(super) fn from_status(blocker: &Blocker) -> Self {
         Self {
             blocker: blocker.clone(),
             words: SteadyText {

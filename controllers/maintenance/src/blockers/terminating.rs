@@ -36,7 +36,7 @@ pub(super) fn unreachable(view: &WorldView<'_>, pod: &Pod) -> Option<BlockCause>
 }
 
 /// A pod that takes longer to terminate than its grace period, or has a very long one.
-pub(super) fn slow_to_die(
+pub(super) fn overdue_termination(
     view: &WorldView<'_>,
     pod: &Pod,
     ends: Timestamp,

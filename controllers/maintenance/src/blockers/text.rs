@@ -2,14 +2,14 @@
 //! cut, because people copy it or look it up.
 
 use drydock_api::text::{cut_at_word, one_line};
-use drydock_runtime::guide::place;
+use drydock_runtime::guide::reference;
 
 /// Most characters of a message, unless the parts that are never cut leave the words less than [`LEAST_WORDS`].
 const MAX_MESSAGE: usize = 512;
 /// Characters that the words may have in any case.
 const LEAST_WORDS: usize = 128;
 /// Phrase that introduces our commands; removed from foreign text.
-const PHRASE: &str = "to go on";
+const COMMAND_PHRASE: &str = "to go on";
 
 /// The parts of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl BlockerText {
     pub(crate) fn message(&self, end: Option<&str>) -> String {
         let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
-            tail.push_str(&format!(" {}", place(self.heading)));
+            tail.push_str(&format!(" {}", reference(self.heading)));
         }
         match (end, &self.command) {
             (Some(end), _) => tail.push_str(&format!(". {end}")),
@@ -64,10 +64,10 @@ fn plain(words: &str) -> String {
     let line = one_line(words).replace('`', "'");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut plain, mut from) = (String::with_capacity(line.len()), 0);
-    for (at, _) in line.to_ascii_lowercase().match_indices(PHRASE) {
+    for (at, _) in line.to_ascii_lowercase().match_indices(COMMAND_PHRASE) {
         plain.push_str(line.get(from..at).unwrap_or_default());
         plain.push_str("to-go-on");
-        from = at + PHRASE.len();
+        from = at + COMMAND_PHRASE.len();
     }
     plain + line.get(from..).unwrap_or_default()
 }
@@ -122,7 +122,7 @@ mod tests {
             for of in [text(words), BlockerText { quoted: Some(words.to_owned()), ..text("a.b says:") }] {
                 let message = of.message(None);
                 assert!(
-                    !message.to_ascii_lowercase().contains(PHRASE) && !message.contains('`'),
+                    !message.to_ascii_lowercase().contains(COMMAND_PHRASE) && !message.contains('`'),
                     "{message}"
                 );
             }

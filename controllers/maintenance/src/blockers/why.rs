@@ -7,7 +7,7 @@ use super::cause::BlockCause;
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::request::{why_failed, why_invalid, why_returned};
 use super::request::{why_held, why_wrong_target};
-use super::terminating::{slow_to_die, unreachable};
+use super::terminating::{overdue_termination, unreachable};
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::UncordonConflicts;
 use crate::requests::failures::{RequestFailures, targets_another_pod};
@@ -31,7 +31,7 @@ pub(super) fn why(
 ) -> Option<BlockCause> {
     let CauseContext { failures, returns, .. } = known;
     if let Some(ends) = pod.deletion_timestamp {
-        return unreachable(view, pod).or_else(|| slow_to_die(view, pod, ends, decision));
+        return unreachable(view, pod).or_else(|| overdue_termination(view, pod, ends, decision));
     }
     if view.stays(&pod.uid) {
         return Some(BlockCause::new(NO_SCHEDULABLE_NODE, STAYS_OWN));

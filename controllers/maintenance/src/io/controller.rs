@@ -27,13 +27,13 @@ use crate::world::World;
 use crate::world::selects;
 
 /// Least time between two plannings; a planning that took long is followed by a pause of three times as long.
-const PAUSE: Duration = Duration::from_millis(50);
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 /// Longest pause after a planning.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// A write that a live read did not allow yet is tried again after this.
-const NOT_YET: Duration = Duration::from_secs(1);
+const NOT_YET_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A write that was decided on an old version is tried again after this, if no cache shows a newer one before.
-const STALE: Duration = Duration::from_secs(10);
+const STALE_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl MaintenanceController {
             next = wake;
             let took = started.elapsed();
             self.gauges.planned(took);
-            tokio::time::sleep((took * 3).clamp(PAUSE, MAX_PAUSE)).await;
+            tokio::time::sleep((took * 3).clamp(MIN_PAUSE, MAX_PAUSE)).await;
         }
     }
 
@@ -189,7 +189,7 @@ impl MaintenanceController {
                 self.pending.lock().done(&action, version, Instant::now());
                 Ok(Requeue::Never)
             }
-            Ok(WriteResult::NotYet) => Ok(Requeue::After(NOT_YET)),
+            Ok(WriteResult::NotYet) => Ok(Requeue::After(NOT_YET_RETRY_AFTER)),
             Err(error) => self.failed(&action, error),
         }
     }
@@ -201,7 +201,7 @@ impl MaintenanceController {
             self.wake.notify_one();
         }
         // The next planning decides again from the caches; an action that it does not change is tried again.
-        let next = after_failed_write("", error, STALE);
+        let next = after_failed_write("", error, STALE_RETRY_AFTER);
         if next.is_err() {
             self.pending.lock().failed(&action.task());
         }

@@ -12,7 +12,7 @@ use crate::actions::{Action, EventDraft, EventSubject, RequestChange};
 use crate::world::selects;
 
 /// Most maintenances that a log line names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Publishes an event about its object, if that still exists, and logs it if the draft says so.
 pub(crate) fn publish(context: &ControllerContext, note: &EventDraft) {
@@ -105,7 +105,7 @@ fn causes(context: &ControllerContext, node: &Node, unschedulable: bool) -> Opti
     };
     let maintenances = context.caches.maintenances.all();
     let causes = maintenances.iter().filter(|m| is_cause(m) && selects(m, node));
-    Some(first_of(causes.map(|m| &m.metadata.name), NAMED)).filter(|names| !names.is_empty())
+    Some(first_of(causes.map(|m| &m.metadata.name), MAX_NAMED)).filter(|names| !names.is_empty())
 }
 
 #[cfg(test)]

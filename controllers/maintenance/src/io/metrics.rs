@@ -7,7 +7,7 @@ use drydock_api::node_maintenance::{
     CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
     NodeMaintenanceStage, PODS_WILL_BE_LOST, WORKLOADS_DRAINED,
 };
-use drydock_runtime::metrics::series::{self, SERIES};
+use drydock_runtime::metrics::series::{self, MAX_SERIES};
 use drydock_runtime::metrics::{Metrics, SnapshotMetric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -29,9 +29,9 @@ const CONDITIONS: [&str; 5] =
     [CORDONED, WORKLOADS_DRAINED, DRAINED, PODS_WILL_BE_LOST, EVICTED_PODS_UNSCHEDULABLE];
 const CONDITION_STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// Number of series of one maintenance, without those of its blockers.
-const EACH: usize = 5 + STAGES.len() + CONDITIONS.len() * CONDITION_STATUSES.len();
+const SERIES_PER_MAINTENANCE: usize = 5 + STAGES.len() + CONDITIONS.len() * CONDITION_STATUSES.len();
 /// Most maintenances that have series. Those beyond, the last by name, are only counted.
-const MAINTENANCES: usize = SERIES / EACH;
+const MAX_SHOWN_MAINTENANCES: usize = MAX_SERIES / SERIES_PER_MAINTENANCE;
 
 /// The gauges, which show the maintenances that exist.
 #[derive(Clone, Debug)]
@@ -108,9 +108,9 @@ impl MaintenanceGauges {
     }
 
     pub(crate) fn update(&self, world: &World, blockers: &Blockers) {
-        self.left_out.set(gauge(world.maintenances.len().saturating_sub(MAINTENANCES)));
+        self.left_out.set(gauge(world.maintenances.len().saturating_sub(MAX_SHOWN_MAINTENANCES)));
         let mut next = NextSeries::default();
-        world.maintenances.iter().take(MAINTENANCES).for_each(|maintenance| next.add(maintenance));
+        world.maintenances.iter().take(MAX_SHOWN_MAINTENANCES).for_each(|maintenance| next.add(maintenance));
         self.blocked_left_out.set(gauge(next.add_blocked(world, blockers)));
         self.shown.pending.replace(next.pending);
         self.shown.evacuating.replace(next.evacuating);
@@ -184,7 +184,7 @@ impl NextSeries {
                 by_reason.map(move |(reason, count)| (name, (name, node, reason, count)))
             })
         });
-        let (mut left, mut left_out) = (SERIES, 0);
+        let (mut left, mut left_out) = (MAX_SERIES, 0);
         series::each(all, |(name, node, reason, count)| {
             if left == 0 {
                 left_out += 1;

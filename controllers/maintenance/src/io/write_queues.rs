@@ -21,7 +21,7 @@ use futures::future::{BoxFuture, join_all};
 use crate::actions::{Action, RequestLane, Task};
 
 /// Workers of every queue but that of the requests.
-const PARALLEL: usize = 16;
+const PARALLEL_WORKERS: usize = 16;
 
 /// The queues.
 pub(crate) struct WriteQueues {
@@ -62,7 +62,8 @@ impl WriteQueues {
         let workers = |queue: &WorkQueue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
         };
-        let most = [&self.cordons, &self.statuses, &self.conditions].map(|queue| workers(queue, PARALLEL));
+        let most =
+            [&self.cordons, &self.statuses, &self.conditions].map(|queue| workers(queue, PARALLEL_WORKERS));
         join_all(most.into_iter().chain([workers(&self.requests, requests)])).await;
     }
 

@@ -72,7 +72,7 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
 
 /// The finalizer stayed forever, and nothing said why.
 #[test]
-fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_it() {
+fn a_refused_uncordon_gets_an_event_on_the_node_and_the_maintenance_that_waits_for_it() {
     let mut sim = Sim::new(&["a", "b"]);
     sim.maintenance("m", "Drain", &["a", "b"]);
     sim.settle();

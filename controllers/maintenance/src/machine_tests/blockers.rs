@@ -249,7 +249,7 @@ fn whoever_was_passed_over_is_named_by_the_next_blocker() {
     sim.request("p", |r| r.status = serde_json::from_value(status).unwrap());
     sim.settle();
     let told = &sim.status("m").node_statuses[0].blockers[0].message;
-    assert_eq!(bare(told), "b allows 0; gone.example.com was passed over before, as nothing was heard of it");
+    assert_eq!(bare(told), "b allows 0; gone.example.com was passed over before, because it did not report");
 }
 
 /// Returns the first blocker of a pod `p` on a node that is drained, for a report of an interceptor.

@@ -21,7 +21,7 @@ fn cordon_makes_nodes_unschedulable_and_evicts_nothing() {
     sim.pod("a", "p", &json!({}));
     sim.maintenance("m", "Cordon", &["a"]);
     sim.settle();
-    assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+    assert_eq!(sim.cordon_of("a"), (true, Some(CORDONED_BY_US)));
     assert_eq!(sim.cordon_of("b"), (false, None));
     assert!(sim.requested().is_empty());
     assert_eq!(sim.condition("a", "MaintenanceInProgress").unwrap().1, "Cordon");
@@ -34,7 +34,7 @@ fn a_node_that_an_admin_cordoned_stays_cordoned_afterwards() {
     sim.node("b", true);
     sim.maintenance("m", "Cordon", &["a", "b"]);
     sim.settle();
-    assert_eq!(sim.cordon_of("b"), (true, Some(OTHERS)));
+    assert_eq!(sim.cordon_of("b"), (true, Some(CORDONED_BY_OTHERS)));
     sim.stage("m", NodeMaintenanceStage::Complete);
     sim.settle();
     assert_eq!((sim.cordon_of("a"), sim.cordon_of("b")), ((false, None), (true, None)));
@@ -101,7 +101,7 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
     for told in [2, 4, 4] {
         sim.change_node("a", |n| n.unschedulable = false);
         sim.settle();
-        assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+        assert_eq!(sim.cordon_of("a"), (true, Some(CORDONED_BY_US)));
         let conflicts = sim
             .events
             .iter()
@@ -169,7 +169,7 @@ fn another_maintenance_keeps_the_node_cordoned() {
     sim.settle();
     sim.stage("m", NodeMaintenanceStage::Complete);
     assert_eq!(ended(&mut sim), "The maintenance has ended; node a stays cordoned for NodeMaintenance n");
-    assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+    assert_eq!(sim.cordon_of("a"), (true, Some(CORDONED_BY_US)));
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
     sim.stage("n", NodeMaintenanceStage::Complete);
     sim.settle();

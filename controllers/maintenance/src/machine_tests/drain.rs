@@ -180,7 +180,7 @@ fn nobody_is_asked_to_leave_before_every_node_that_is_drained_together_is_cordon
 }
 
 #[test]
-fn a_node_is_called_drained_only_after_a_live_read_and_told_of_then() {
+fn a_node_is_called_drained_only_after_a_live_read_and_gets_an_event_then() {
     let mut sim = Sim::new(&[]);
     sim.node("a", true);
     sim.maintenance("m", "Drain", &["a"]);

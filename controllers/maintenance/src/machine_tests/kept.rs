@@ -32,7 +32,7 @@ fn an_hour_later(sim: &mut Sim) {
 }
 
 #[test]
-fn a_request_that_its_owner_was_told_of_is_kept_for_an_hour_and_any_other_is_not() {
+fn a_request_whose_owner_got_an_event_is_kept_for_an_hour_and_any_other_is_not() {
     let mut sim = evicted_after_an_interceptor();
     sim.settle();
     assert_eq!(sim.requested(), ["p"]);

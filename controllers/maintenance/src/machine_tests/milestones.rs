@@ -51,7 +51,7 @@ fn a_drain_starts_when_its_nodes_are_cordoned() {
 /// A DaemonSet put its pod back whenever it was deleted, and each time an event said that the node is
 /// drained.
 #[test]
-fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while() {
+fn a_node_to_which_pods_are_put_back_gets_an_event_when_none_has_come_for_a_while() {
     let mut sim = Sim::new(&["a"]);
     let of_set = |sim: &Sim| {
         json!({ "metadata": { "creationTimestamp": sim.now.to_string(), "ownerReferences": [
@@ -91,7 +91,7 @@ fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while()
 }
 
 #[test]
-fn a_drained_node_is_not_told_of_again_when_another_maintenance_of_it_goes_or_the_leader_changes() {
+fn a_drained_node_gets_no_second_event_when_another_maintenance_of_it_goes_or_the_leader_changes() {
     let mut sim = Sim::new(&["a"]);
     sim.pod("a", "p", &json!({}));
     sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
@@ -232,7 +232,7 @@ fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
 /// The maintenance was completed within the ten seconds for which pods might have returned, and no event was
 /// published.
 #[test]
-fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
+fn a_node_to_which_pods_return_gets_an_event_at_the_end_if_it_is_drained_then() {
     for is_back in [false, true] {
         let mut sim = Sim::new(&["a"]);
         let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "ds", "controller": true });

@@ -47,7 +47,7 @@ use crate::actions::{Action, EventDraft, RequestChange, Task};
 use crate::observed::RequestTransition;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::observed::{ChangesSince, LostRequest, PodLocation, uncordoned_by};
-use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
+use crate::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 

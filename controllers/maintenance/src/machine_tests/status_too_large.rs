@@ -33,7 +33,7 @@ fn told(sim: &Sim) -> Vec<&EventDraft> {
 /// The targets of the next tier did not fit, the stored ones were kept, and nothing said why no pod left any
 /// more.
 #[test]
-fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
+fn a_drain_whose_targets_do_not_fit_says_so_and_gets_one_event() {
     let mut sim = with_a_long_selector();
     sim.remove_pod("first");
     sim.settle();
@@ -62,7 +62,7 @@ fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
 
 /// Only the message mentioned such nodes.
 #[test]
-fn nodes_that_do_not_fit_are_told_of_once() {
+fn nodes_that_do_not_fit_get_one_event() {
     let mut sim = with_a_long_selector();
     sim.change("m", |m| m.status.node_statuses.truncate(10));
     sim.remove_pod("first");

@@ -94,7 +94,7 @@ fn what_only_the_maintenance_that_ends_has_asked_for_is_withdrawn_and_it_is_rele
     let long = sim.world.maintenances.iter().find(|m| m.metadata.name == "long").unwrap();
     assert!(long.metadata.finalizers.is_empty());
     assert_eq!(shown(&sim, "short", "a"), (0, vec![PodType::Default]));
-    assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+    assert_eq!(sim.cordon_of("a"), (true, Some(CORDONED_BY_US)));
     assert_eq!(sim.condition("a", "Drained").unwrap().0, "True");
     assert_eq!(sim.status("short").outcomes.canceled, 0, "the pod does not exist for it");
 }

@@ -20,7 +20,7 @@ const DRAINED: &str = "Drained";
 const PLANNED: &str = "MaintenancePlanned";
 /// The condition types that are ours. A node may have a condition Drained of others: it is ours only beside
 /// MaintenanceInProgress or MaintenancePlanned.
-const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
+const OUR_CONDITION_TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 /// Longest message of a condition.
 const MAX_MESSAGE: usize = 1024;
 
@@ -30,7 +30,7 @@ pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
         let desired = desired(view, node, planned);
-        let remove: Vec<&str> = TYPES
+        let remove: Vec<&str> = OUR_CONDITION_TYPES
             .into_iter()
             .filter(|t| node.condition(t).is_some() && !desired.iter().any(|d| d.type_ == *t))
             .collect();
@@ -150,7 +150,7 @@ pub(crate) fn of_type_suffix(last: PodType) -> String {
 
 /// How long a live read counts when a maintenance is called drained: the watch of the pods may hang, and a pod that has
 /// come since would not be seen.
-const FRESH: SignedDuration = SignedDuration::from_secs(10);
+const LIVE_READ_COUNTS_FOR: SignedDuration = SignedDuration::from_secs(10);
 
 /// Nodes that a live read of the host has shown to have no pods up to a type, by name and type, and on which no
 /// such pod has been seen since. A cache may lag, and people power nodes off because of it.
@@ -188,7 +188,7 @@ impl ConfirmedEmpty {
     /// Like [`ConfirmedEmpty::contains`], by a read within the last 10 seconds: no other read is needed to
     /// call the node drained.
     pub(crate) fn is_fresh(&self, node: &str, last: PodType, now: Timestamp) -> bool {
-        self.reads(node, last).any(|read| now.duration_since(read.at) < FRESH)
+        self.reads(node, last).any(|read| now.duration_since(read.at) < LIVE_READ_COUNTS_FOR)
     }
 
     /// The reads that have looked for all of these types.

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 
 use crate::actions::{Action, MaintenanceDecision};
 use crate::world::WorldView;
-use crate::{CORDONED_BY, OTHERS, OURS};
+use crate::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US};
 
 /// Most maintenances that an event names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// How often others made a node schedulable during its maintenance, by node.
 #[derive(Clone, Debug, Default)]
@@ -50,15 +50,15 @@ pub(crate) fn decide(
 fn hold(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
     match (by, node.unschedulable) {
         (Some(_), true) => None,
-        (None, true) => Some(cordon(node, None, Some(OTHERS))),
-        (_, false) => Some(cordon(node, Some(true), Some(OURS))),
+        (None, true) => Some(cordon(node, None, Some(CORDONED_BY_OTHERS))),
+        (_, false) => Some(cordon(node, Some(true), Some(CORDONED_BY_US))),
     }
 }
 
 /// Releases a node that no maintenance holds any more: makes it schedulable if we had cordoned it, and
 /// removes our annotation.
 fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
-    let ours = by? == OURS;
+    let ours = by? == CORDONED_BY_US;
     Some(cordon(node, (ours && node.unschedulable).then_some(false), None))
 }
 
@@ -138,5 +138,5 @@ pub(super) fn conflict_text(who: &str, times: usize, since: Timestamp) -> String
 /// The maintenances that hold a node, with their stages: `a (stage Drain), b (stage Cordon)`.
 fn holders(view: &WorldView<'_>, node: &Node) -> String {
     let holder = |m: &Arc<NodeMaintenance>| format!("{} (stage {})", m.metadata.name, m.spec.stage.as_str());
-    view.holders_of(&node.name).take(NAMED).map(holder).collect::<Vec<_>>().join(", ")
+    view.holders_of(&node.name).take(MAX_NAMED).map(holder).collect::<Vec<_>>().join(", ")
 }

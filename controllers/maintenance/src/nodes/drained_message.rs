@@ -4,7 +4,7 @@
 
 use drydock_api::node_maintenance::PodType;
 
-const SPEAKS: &str = "Pods up to type ";
+const TYPES_PREFIX: &str = "Pods up to type ";
 
 /// The parts of the message of a node's condition Drained.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct DrainedText {
 impl DrainedText {
     /// The text, without the names of the maintenances.
     pub(super) fn text(self) -> String {
-        let mut text = format!("{SPEAKS}{}", self.last.as_str());
+        let mut text = format!("{TYPES_PREFIX}{}", self.last.as_str());
         if self.last < PodType::Static {
             let verb = if self.stay == 1 { "stays" } else { "stay" };
             text.push_str(&format!("; {} of later types {verb}", self.stay));
@@ -35,7 +35,7 @@ impl DrainedText {
 /// The type up to which a condition of this status and message records that no pod is left; none if it records nothing.
 pub(super) fn recorded(is_true: bool, message: &str) -> Option<PodType> {
     // Earlier versions named no type where all were meant. The name of a maintenance does not begin like this.
-    let Some(rest) = message.strip_prefix(SPEAKS) else { return is_true.then_some(PodType::Static) };
+    let Some(rest) = message.strip_prefix(TYPES_PREFIX) else { return is_true.then_some(PodType::Static) };
     let text = rest.split(": ").next().unwrap_or_default();
     let is_recorded = |last: &PodType| {
         let names_type =

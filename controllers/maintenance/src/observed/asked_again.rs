@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 /// people, and decides nothing.
 pub(crate) const ASKED_AGAIN_ANNOTATION: &str = "nodemaintenance.k8s.io/asked-again";
 /// The count ends here; an annotation with a higher one is ignored.
-const MOST: u32 = 1_000;
+const MAX_COUNT: u32 = 1_000;
 /// Longest value that is read, in bytes.
-const LONGEST: usize = 128;
+const MAX_VALUE_BYTES: usize = 128;
 
 /// How often a pod was asked for again, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ impl AskedAgain {
     /// Reads the annotation of a request. None if it is missing or cannot be true.
     pub(crate) fn of(request: &EvictionRequest) -> Option<Self> {
         let value = request.metadata.annotations.get(ASKED_AGAIN_ANNOTATION)?;
-        let value: Value = serde_json::from_str(Some(value).filter(|v| v.len() <= LONGEST)?).ok()?;
+        let value: Value = serde_json::from_str(Some(value).filter(|v| v.len() <= MAX_VALUE_BYTES)?).ok()?;
         let times = u32::try_from(value["times"].as_u64()?).ok()?;
         let read = Self { times, first_time: value["firstTime"].as_str()?.parse().ok()? };
-        let is_possible = (1..=MOST).contains(&read.times)
+        let is_possible = (1..=MAX_COUNT).contains(&read.times)
             && request.metadata.creation_timestamp.is_none_or(|made| read.first_time <= made);
         is_possible.then_some(read)
     }
@@ -45,7 +45,7 @@ impl AskedAgain {
     }
 
     pub(crate) fn once_more(self) -> Self {
-        Self { times: self.times.saturating_add(1).min(MOST), ..self }
+        Self { times: self.times.saturating_add(1).min(MAX_COUNT), ..self }
     }
 
     /// The annotation's value.
@@ -57,7 +57,7 @@ impl AskedAgain {
     pub(crate) fn words(self) -> String {
         let times = match self.times {
             1 => "once".to_owned(),
-            MOST => format!("at least {MOST} times"),
+            MAX_COUNT => format!("at least {MAX_COUNT} times"),
             times => format!("{times} times"),
         };
         format!("asked again {times}, first at {}", format_seconds(self.first_time))

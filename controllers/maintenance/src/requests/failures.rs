@@ -19,7 +19,7 @@ use crate::observed::asked_again::AskedAgain;
 use crate::world::WorldView;
 
 /// How long after a failure a pod is asked for again, by the number of failures in a row.
-const AGAIN: ExponentialBackoff =
+const FAILURE_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
 
 /// The failures of requests, for pods that are to leave. After a restart failed validations are read from the
@@ -181,8 +181,8 @@ impl RequestFailures {
         if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
             return;
         }
-        let in_a_row =
-            before.filter(|before| now <= before.again.checked_add(AGAIN.max).unwrap_or(Timestamp::MAX));
+        let in_a_row = before
+            .filter(|before| now <= before.again.checked_add(FAILURE_BACKOFF.max).unwrap_or(Timestamp::MAX));
         let count = in_a_row.map_or(1, |before| before.count.saturating_add(1));
         let again = at.checked_add(delay(cause, count)).unwrap_or(Timestamp::MAX);
         let failure =
@@ -254,7 +254,7 @@ pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool 
 /// the first time is made again at once, because deletion is a way of starting anew; and one that targets
 /// another pod for the first time is replaced at once, because it may be a mistake.
 fn delay(cause: FailureCause, count: u32) -> Duration {
-    AGAIN.delay(match (cause, count) {
+    FAILURE_BACKOFF.delay(match (cause, count) {
         (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,
         (FailureCause::Deleted | FailureCause::WrongTarget, _) => count - 2,
         _ => count.saturating_sub(1),

@@ -22,11 +22,11 @@ use crate::remembered::cutoff;
 use crate::world::WorldView;
 
 /// How long after a return the new pods of a workload are asked to leave, by the number of returns in a row.
-const AGAIN: ExponentialBackoff =
+const RETURN_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(10), max: Duration::from_secs(15 * 60) };
 /// How long a workload is remembered that has no pods on the node; returns further apart than this are not in
 /// a row.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+const ABSENT_REMEMBERED_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
 
@@ -44,7 +44,7 @@ struct NodeReturns {
 }
 
 /// The key of strays, in place of a UID.
-const STRAYS: &str = "";
+const STRAYS_KEY: &str = "";
 
 /// A workload on a node, or the strays of a namespace.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl PodReturns {
         let owner = pod.controller.as_ref().filter(|_| !pod.is_daemon_set_pod());
         owner
             .and_then(|owner| returned(&owner.uid))
-            .or_else(|| if on_node.has_come(pod) { returned(STRAYS) } else { None })
+            .or_else(|| if on_node.has_come(pod) { returned(STRAYS_KEY) } else { None })
     }
 
     /// Whether workloads have put pods back on this node, or, according to the stored status, on a node of a
@@ -171,11 +171,11 @@ impl NodeReturns {
         let new = present.into_iter().map(|((namespace, uid), pods)| {
             (
                 (namespace.to_owned(), uid.to_owned()),
-                ReturningWorkload::new(view, self.since, uid == STRAYS, &pods),
+                ReturningWorkload::new(view, self.since, uid == STRAYS_KEY, &pods),
             )
         });
         let new: Vec<((String, String), ReturningWorkload)> = new.collect();
-        self.known.retain(|_, seen| view.now.duration_since(seen.last) < REMEMBERED);
+        self.known.retain(|_, seen| view.now.duration_since(seen.last) < ABSENT_REMEMBERED_FOR);
         self.known.extend(new);
         returned
     }
@@ -185,7 +185,7 @@ impl NodeReturns {
         let mut present: HashMap<(&str, &str), Vec<&Arc<Pod>>> = HashMap::new();
         for pod in pods.iter().filter(|pod| !pod.is_mirror()) {
             if self.is_stray(pod) {
-                present.entry((&pod.namespace, STRAYS)).or_default().push(pod);
+                present.entry((&pod.namespace, STRAYS_KEY)).or_default().push(pod);
             }
             if let Some(owner) = &pod.controller {
                 present.entry((&pod.namespace, &owner.uid)).or_default().push(pod);
@@ -196,7 +196,7 @@ impl NodeReturns {
 
     /// Whether a pod is among the strays already, or has come later and its workload was not there.
     fn is_stray(&self, pod: &Pod) -> bool {
-        let is_among = || self.of(pod, STRAYS).is_some_and(|strays| strays.pods.contains_key(&pod.uid));
+        let is_among = || self.of(pod, STRAYS_KEY).is_some_and(|strays| strays.pods.contains_key(&pod.uid));
         let is_explained = || pod.controller.as_ref().is_some_and(|owner| self.of(pod, &owner.uid).is_some());
         self.has_come(pod) && (!is_explained() || is_among())
     }
@@ -238,9 +238,9 @@ impl ReturningWorkload {
         };
         let returned: Vec<_> = pods.iter().filter(is_new).filter(|_| self.left).copied().collect();
         if !returned.is_empty() && self.again <= view.now {
-            let in_a_row = self.times > 0 && view.now.duration_since(self.again) <= REMEMBERED;
+            let in_a_row = self.times > 0 && view.now.duration_since(self.again) <= ABSENT_REMEMBERED_FOR;
             self.times = if in_a_row { self.times.saturating_add(1) } else { 1 };
-            self.again = view.now.checked_add(AGAIN.delay(self.times - 1)).unwrap_or(Timestamp::MAX);
+            self.again = view.now.checked_add(RETURN_BACKOFF.delay(self.times - 1)).unwrap_or(Timestamp::MAX);
         }
         let present: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn the_delay_doubles_from_ten_seconds_to_a_quarter_of_an_hour() {
-        let seconds = [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|before| AGAIN.delay(before).as_secs());
+        let seconds = [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|before| RETURN_BACKOFF.delay(before).as_secs());
         assert_eq!(seconds, [10, 20, 40, 80, 160, 320, 640, 900, 900]);
     }
 }

@@ -9,7 +9,7 @@ use super::StatusBuilder;
 use crate::nodes::awaiting_cordon;
 
 /// Most nodes that the message names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 const UNCORDONED: &str = "The maintenance is complete: its nodes are schedulable, but for those that were unschedulable before it \
     and those that another maintenance holds";
 
@@ -47,7 +47,7 @@ impl StatusBuilder<'_, '_> {
             open.len(),
             counted(nodes.len(), "node", "nodes"),
             are(open.len()),
-            first_of(&open, NAMED)
+            first_of(&open, MAX_NAMED)
         );
         let first = open.iter().filter(is_refused).chain(&open);
         let why = first

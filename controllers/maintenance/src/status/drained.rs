@@ -11,7 +11,7 @@ use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
-use drydock_runtime::guide::todo;
+use drydock_runtime::guide::advice;
 use jiff::Timestamp;
 
 use super::StatusBuilder;
@@ -235,10 +235,11 @@ impl StatusBuilder<'_, '_> {
         let (all, most) = self.sources.blockers.most(nodes, last)?;
         let blocker = &most.oldest.blocker;
         // A command stands at the end, where people copy it.
-        let todo = todo(&blocker.reason, most.oldest.words.key.state).filter(|_| !most.oldest.has_command());
-        let todo = todo.map_or_else(String::new, |todo| format!(". {todo}"));
+        let advice =
+            advice(&blocker.reason, most.oldest.words.key.state).filter(|_| !most.oldest.has_command());
+        let advice = advice.map_or_else(String::new, |advice| format!(". {advice}"));
         Some(format!(
-            "{all} of them {} blocked, {} by {}: {}{todo}",
+            "{all} of them {} blocked, {} by {}: {}{advice}",
             are(all),
             most.pods,
             blocker.reason,

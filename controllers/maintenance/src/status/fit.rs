@@ -10,7 +10,7 @@ use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMainten
 use drydock_machinery::object::json_len;
 
 /// Bytes that are kept for the rest of a status, and for what its write adds to the managed fields.
-const REST: usize = 32 * 1024;
+const REST_OF_STATUS_BYTES: usize = 32 * 1024;
 
 /// Node statuses that fit, and those that do not.
 #[derive(Debug, Default, PartialEq)]
@@ -41,7 +41,7 @@ impl Fitted {
 
 /// Bytes that the node statuses of a maintenance may have, beside the rest of the object.
 pub(crate) fn max_bytes(maintenance: &NodeMaintenance) -> usize {
-    let rest = json_len(&maintenance.metadata) + json_len(&maintenance.spec) + REST;
+    let rest = json_len(&maintenance.metadata) + json_len(&maintenance.spec) + REST_OF_STATUS_BYTES;
     MAX_NODE_STATUSES_BYTES.min(MAX_OBJECT_BYTES.saturating_sub(rest))
 }
 

@@ -22,13 +22,13 @@ const WORDS_STAY: SignedDuration = SignedDuration::from_mins(5);
 /// How long a pod may be unschedulable before the condition says so: a node may be on its way.
 const SETTLES_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 /// Most controllers that one message names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 /// Most characters of the scheduler's words that a message shows for one controller.
 const LONGEST_WHY: usize = 256;
 /// Most characters of a controller's kind, and of its name, that a message shows.
 const LONGEST_NAME: usize = 253;
 /// How long a controller is remembered that has no pods that are to leave or are unschedulable.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+const ABSENT_REMEMBERED_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// The message in stage Complete.
 const NOT_FOLLOWED: &str = "The maintenance is complete: whether the pods that replace the evicted ones are scheduled is no longer followed";
 /// Most controllers of a maintenance that are remembered without such pods; those that were seen last stay.
@@ -171,7 +171,7 @@ impl EvictedControllers {
 
 impl OfMaintenance {
     fn forget_absent(&mut self, now: Timestamp) {
-        self.controllers.retain(|_, evicted| now.duration_since(evicted.last) < REMEMBERED);
+        self.controllers.retain(|_, evicted| now.duration_since(evicted.last) < ABSENT_REMEMBERED_FOR);
         let absent = self.controllers.values().map(|evicted| evicted.last).filter(|last| *last != now);
         if let Some(oldest) = cutoff(absent.collect(), MAX_ABSENT) {
             self.controllers.retain(|_, evicted| evicted.last > oldest);
@@ -218,7 +218,7 @@ fn is_replacement(pod: &Pod, evicted: Option<&EvictedController>) -> bool {
 fn message(found: &BTreeMap<ControllerId, Unscheduled<'_>>) -> String {
     let pods: usize = found.values().map(|one| one.count).sum();
     let mut by_why: Vec<(String, Vec<String>)> = Vec::new();
-    for unscheduled in found.values().take(NAMED) {
+    for unscheduled in found.values().take(MAX_NAMED) {
         let (who, why) = unscheduled.named();
         match by_why.iter_mut().find(|(known, _)| *known == why) {
             Some((_, whose)) => whose.push(who),
@@ -227,7 +227,7 @@ fn message(found: &BTreeMap<ControllerId, Unscheduled<'_>>) -> String {
     }
     let groups: Vec<String> =
         by_why.into_iter().map(|(why, whose)| format!("{} ({why})", whose.join(" and "))).collect();
-    let rest = match found.len().saturating_sub(NAMED) {
+    let rest = match found.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!("; and those of {}", counted(more, "more controller", "more controllers")),
     };

@@ -9,7 +9,7 @@ use super::StatusBuilder;
 /// Most characters of the name of an object.
 const MAX_NAME: usize = 253;
 /// The end of the second maintenance's name.
-const SECOND: &str = "-default";
+const SECOND_NAME_SUFFIX: &str = "-default";
 
 impl StatusBuilder<'_, '_> {
     /// The advice beside the number of pods that are left; none unless no pod of type Default is left and
@@ -55,8 +55,8 @@ fn wait(name: &str) -> String {
 /// DNS names, and need no quotes. The manifest must not begin with a brace, because kubectl before 1.33 would
 /// read it as strict JSON.
 fn replace(name: &str) -> String {
-    let head: String = name.chars().take(MAX_NAME - SECOND.len()).collect();
-    let second = format!("{}{SECOND}", head.trim_end_matches(['-', '.']));
+    let head: String = name.chars().take(MAX_NAME - SECOND_NAME_SUFFIX.len()).collect();
+    let second = format!("{}{SECOND_NAME_SUFFIX}", head.trim_end_matches(['-', '.']));
     format!(
         "kubectl get nodemaintenance {name} -o jsonpath='{{\"apiVersion: coordination.k8s.io/v1alpha1\\nkind: \
          NodeMaintenance\\nmetadata: {{name: {second}}}\\nspec: {{stage: Drain, lastPodType: Default, nodeSelector: \

@@ -14,7 +14,7 @@ use crate::actions::{EventDraft, MaintenanceDecision};
 use crate::world::WorldView;
 
 /// Most pods that the message names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 /// The message in stage Complete.
 const STAY: &str = "The maintenance is complete: pods that are still on its nodes stay";
 
@@ -45,7 +45,7 @@ impl<'a> Losses<'a> {
         let mut parts = Vec::new();
         if !self.bare.is_empty() {
             let names = self.bare.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name));
-            let named = first_of(names, NAMED);
+            let named = first_of(names, MAX_NAMED);
             let bare = counted(self.bare.len(), "pod has", "pods have");
             parts.push(format!("{bare} no controller and will not come back: {named}"));
         }

@@ -17,16 +17,16 @@ use super::{RecordedEvent, Severity};
 /// Equal or similar events that are further apart than this are written separately.
 const SAME_WITHIN: Duration = Duration::from_secs(600);
 /// How many similar events within that time have messages of their own; those that follow are combined.
-const SIMILAR: u32 = 10;
+const MAX_SIMILAR_MESSAGES: u32 = 10;
 /// How many similar events are written without a delay.
-const BURST: f64 = 25.0;
+const EVENT_BURST: f64 = 25.0;
 /// After these, one similar event is written in this many seconds.
 const SECONDS_PER_EVENT: f64 = 300.0;
 /// Most entries that a map remembers; a full map forgets its older half.
-const REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 /// The beginning of a combined event's message, which continues with the message of the last event, as
 /// client-go has it.
-const COMBINED: &str = "(combined from similar events): ";
+const COMBINED_PREFIX: &str = "(combined from similar events): ";
 
 /// A write of an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl Aggregator {
         if !is_same(pace.since, event.time) {
             (pace.messages, pace.since) = (0, event.time);
         }
-        let is_many = !is_known && pace.messages >= SIMILAR;
+        let is_many = !is_known && pace.messages >= MAX_SIMILAR_MESSAGES;
         if pace.tokens < 1.0 || (is_many && pace.held.is_some()) {
             let times = pace.held.take().map_or(0, |(_, times)| times);
             pace.held = Some((event, times.saturating_add(1)));
@@ -145,7 +145,7 @@ impl Aggregator {
 
     fn combined(&self, mut event: RecordedEvent, times: i32) -> EventWrite {
         let kind = EventSeries { group: group_of(&event), message: None };
-        event.message.insert_str(0, COMBINED);
+        event.message.insert_str(0, COMBINED_PREFIX);
         event.message = cut_bytes(&event.message, super::MAX_MESSAGE);
         self.write(kind, event, times)
     }
@@ -171,12 +171,12 @@ impl Aggregator {
 
 impl EventPace {
     fn new(now: Timestamp) -> Self {
-        Self { tokens: BURST, last: now, messages: 0, since: now, held: None }
+        Self { tokens: EVENT_BURST, last: now, messages: 0, since: now, held: None }
     }
 
     fn refill(&mut self, now: Timestamp) {
         let refill = seconds_between(self.last, now) / SECONDS_PER_EVENT;
-        self.tokens = (self.tokens + refill).min(BURST);
+        self.tokens = (self.tokens + refill).min(EVENT_BURST);
         self.last = self.last.max(now);
     }
 
@@ -201,7 +201,7 @@ fn group_of(event: &RecordedEvent) -> EventGroup {
 
 /// Removes the older half of a map that is full; returns what was removed.
 fn forget_oldest<K, V>(map: &mut HashMap<K, V>, last: impl Fn(&V) -> Timestamp) -> Vec<V> {
-    if map.len() < REMEMBERED {
+    if map.len() < MAX_REMEMBERED {
         return Vec::new();
     }
     let mut times: Vec<Timestamp> = map.values().map(&last).collect();

@@ -102,7 +102,7 @@ fn memory_is_bounded_and_what_is_forgotten_is_counted() {
             tell(&mut events, event);
         }
     }
-    assert!(events.known.len() <= REMEMBERED && events.paces.len() <= REMEMBERED);
+    assert!(events.known.len() <= MAX_REMEMBERED && events.paces.len() <= MAX_REMEMBERED);
     let held = u64::try_from(events.paces.len()).unwrap() * 5;
     assert_eq!(events.dropped() + held, 100_000);
     assert_eq!(events.dropped(), 0);

@@ -52,7 +52,7 @@ pub(super) fn next_spec(
 }
 
 /// When a holder that is not us renewed last; none if the Lease does not say.
-pub(super) fn previous_until(old: &LeaseSpec, identity: &str) -> Option<Timestamp> {
+pub(super) fn previous_renewal(old: &LeaseSpec, identity: &str) -> Option<Timestamp> {
     let is_ours = old.holder_identity.as_deref() == Some(identity);
     old.renew_time.as_ref().filter(|_| !is_ours).map(|time| time.0)
 }

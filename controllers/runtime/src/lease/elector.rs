@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::decide::{LastLease, first_spec, next_spec, previous_until, released, term};
+use super::decide::{LastLease, first_spec, next_spec, previous_renewal, released, term};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
 use crate::error::{ApiErrorKind, classify, find};
@@ -123,7 +123,7 @@ impl Elector {
         };
         self.seen.update(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
         let old = lease.spec.take().unwrap_or_default();
-        if let Some(until) = previous_until(&old, &self.config.identity) {
+        if let Some(until) = previous_renewal(&old, &self.config.identity) {
             self.handle.follow(until);
         }
         match next_spec(&old, &self.config, self.seen.at, began, clock::now()) {

@@ -65,7 +65,7 @@ struct Shared {
     /// Milliseconds since boot.
     valid_until: AtomicU64,
     /// When the previous holder last renewed, in seconds since 1970.
-    previous_until: AtomicI64,
+    previous_renewal: AtomicI64,
 }
 
 impl LeaseHandle {
@@ -74,7 +74,7 @@ impl LeaseHandle {
         let shared = Shared {
             term: AtomicU64::new(NO_TERM),
             valid_until: AtomicU64::new(0),
-            previous_until: AtomicI64::new(clock::now().as_second()),
+            previous_renewal: AtomicI64::new(clock::now().as_second()),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -100,13 +100,13 @@ impl LeaseHandle {
 
     /// When the previous holder last renewed, in whole seconds of its clock; the start of this process if
     /// there was no other holder. Events about what happened before were published by that holder.
-    pub fn previous_until(&self) -> Timestamp {
-        let second = self.shared.previous_until.load(Ordering::Acquire);
+    pub fn previous_renewal(&self) -> Timestamp {
+        let second = self.shared.previous_renewal.load(Ordering::Acquire);
         Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
     }
 
-    fn follow(&self, previous_until: Timestamp) {
-        self.shared.previous_until.store(previous_until.as_second(), Ordering::Release);
+    fn follow(&self, previous_renewal: Timestamp) {
+        self.shared.previous_renewal.store(previous_renewal.as_second(), Ordering::Release);
     }
 
     fn extend(&self, term: u64, until: Duration) {

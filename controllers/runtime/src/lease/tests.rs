@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{LastLease, first_spec, next_spec, previous_until, released, term};
+use super::decide::{LastLease, first_spec, next_spec, previous_renewal, released, term};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -97,11 +97,11 @@ fn handle_is_valid_only_within_its_term() {
 fn a_holder_follows_the_last_renewal_of_the_one_before_and_not_its_own() {
     let renewed = Timestamp::from_second(7).unwrap();
     let of_a = LeaseSpec { renew_time: Some(MicroTime(renewed)), ..held_by("a") };
-    assert_eq!(previous_until(&of_a, "b"), Some(renewed));
-    assert_eq!(previous_until(&of_a, "a"), None);
+    assert_eq!(previous_renewal(&of_a, "b"), Some(renewed));
+    assert_eq!(previous_renewal(&of_a, "a"), None);
     let given_back = released(&of_a, Timestamp::from_second(9).unwrap());
-    assert_eq!(previous_until(&given_back, "b"), Some(Timestamp::from_second(9).unwrap()));
+    assert_eq!(previous_renewal(&given_back, "b"), Some(Timestamp::from_second(9).unwrap()));
     let handle = LeaseHandle::pending();
     handle.follow(renewed);
-    assert_eq!(handle.previous_until(), renewed);
+    assert_eq!(handle.previous_renewal(), renewed);
 }

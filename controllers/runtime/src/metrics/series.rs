@@ -12,7 +12,7 @@ use prometheus_client::metrics::MetricType;
 
 /// Most series of one scrape whose labels are names that tenants choose. That is about 4 MB, and 20 MB with the longest
 /// names.
-pub const SERIES: usize = 20_000;
+pub const MAX_SERIES: usize = 20_000;
 
 /// Calls `show` with each item, which is given with its namespace. `show` returns how many series the item
 /// took. The next item is always one of the namespace whose items have taken the fewest series so far: if the

@@ -94,14 +94,14 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// Adds a key after its backoff, which grows with each call until [`WorkQueue::forget`]. Returns the delay.
     pub fn add_rate_limited(&self, key: K) -> Duration {
-        self.add_paced(key, Duration::ZERO)
+        self.add_rate_limited_after(key, Duration::ZERO)
     }
 
-    /// Like [`WorkQueue::add_rate_limited`], but not before `pace` is over.
-    pub fn add_paced(&self, key: K, pace: Duration) -> Duration {
+    /// Like [`WorkQueue::add_rate_limited`], but not before `min_delay` is over.
+    pub fn add_rate_limited_after(&self, key: K, min_delay: Duration) -> Duration {
         let failures = self.shared.state.lock().count_failure(&key);
         self.shared.metrics.retried();
-        let delay = self.shared.backoff.delay(failures).max(pace);
+        let delay = self.shared.backoff.delay(failures).max(min_delay);
         self.add_after(key, delay);
         delay
     }

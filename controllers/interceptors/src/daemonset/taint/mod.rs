@@ -136,7 +136,7 @@ async fn reconcile(
             state.refusals.forget(&name);
             let change = if needed { "added" } else { "removed" };
             let maintenance = state.targets.on(&name).names();
-            info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
+            info!(node = name, maintenance, taint = TAINT, "{change} the drain taint");
             // If others undo it before the cache has shown it, no change wakes us.
             Ok(Requeue::After(SHOWS_WITHIN))
         }
