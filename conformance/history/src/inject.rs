@@ -26,7 +26,7 @@ pub enum FaultKind {
 }
 
 /// One in this many opportunities is taken.
-const EVERY: u64 = 40;
+const OPPORTUNITIES_OF_A_FAULT: u64 = 40;
 
 /// Injects one kind of fault.
 pub struct FaultInjector {
@@ -47,7 +47,8 @@ impl FaultInjector {
     }
 
     fn is_due(&self, what: FaultKind) -> bool {
-        self.what == what && self.chances.fetch_add(1, SeqCst) % EVERY == EVERY - 1
+        self.what == what
+            && self.chances.fetch_add(1, SeqCst) % OPPORTUNITIES_OF_A_FAULT == OPPORTUNITIES_OF_A_FAULT - 1
     }
 }
 

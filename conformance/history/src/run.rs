@@ -21,7 +21,7 @@ use crate::record::{History, Moment, Pair, RecordedOperation, Rev};
 use crate::work::{self, full_watch, http, typed::pair_of};
 
 /// Most operations of one run: what is checked has to end.
-const MOST: usize = 60_000;
+const MOST_OPERATIONS: usize = 60_000;
 /// How long the watch may take to deliver all that was written.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
@@ -138,7 +138,7 @@ async fn place_fault(context: &HistoryContext, rng: &mut StdRng) -> Result<bool>
 }
 
 async fn full(context: &HistoryContext) {
-    while context.recorder.len() < MOST {
+    while context.recorder.len() < MOST_OPERATIONS {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -40,7 +40,7 @@ enum Fault {
 /// A lease that is not renewed is taken within this: its duration and some tries.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 /// How long a fault waits for the drain to get on: a drain may be held up by an interceptor.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PROGRESS_LIMIT: Duration = Duration::from_secs(8);
 /// How long the host stays away each time: at last longer than the lease can be kept without it.
 const HOST_AWAY: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(6)];
 
@@ -178,7 +178,7 @@ impl<'a> ServerFaults<'a> {
         };
         tokio::select! {
             () = over.cancelled() => {}
-            _ = tokio::time::timeout(PATIENCE, gone) => {}
+            _ = tokio::time::timeout(PROGRESS_LIMIT, gone) => {}
         }
         Ok(())
     }

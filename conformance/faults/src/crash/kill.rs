@@ -15,10 +15,10 @@ use crate::tally::Tally;
 use crate::{InjectedFault, folder};
 
 /// Kills of processes on one store.
-const LIVES: usize = 13;
+const KILLS: usize = 13;
 /// The point at which a process is killed, and the highest number of passings before that. For `anywhere`, its
 /// answers are counted.
-const POINTS: [(&str, u64); LIVES] = [
+const POINTS: [(&str, u64); KILLS] = [
     ("before-begin", 40),
     ("applied", 40),
     ("committed", 40),

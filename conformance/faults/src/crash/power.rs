@@ -19,15 +19,15 @@ use crate::work::CrashWriter;
 use crate::{InjectedFault, folder};
 
 /// Power losses of one store.
-const LIVES: u64 = 20;
+const POWER_LOSSES: u64 = 20;
 /// How many stores lose power while they are created.
-const MADE: u64 = 4;
+const STORES_CREATED: u64 = 4;
 /// Writes and syncs during the creation of a store, and some more.
-const MAKING: u64 = 40;
+const CHANGES_OF_A_CREATION: u64 = 40;
 /// Writes between two power losses, at most.
-const WRITES: u64 = 150;
+const WRITES_OF_A_LIFE: u64 = 150;
 /// Writers in every other life: their writes share commits. With a single writer, a seed always does the same.
-const WAYS: u32 = 4;
+const WRITERS: u32 = 4;
 
 /// One store from its creation through a number of power losses.
 pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
@@ -36,12 +36,12 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
     let path = folder.path().join("store.db");
     let mut chance = StdRng::seed_from_u64(seed);
     let mut model = Model::default();
-    for number in 0..MADE {
+    for number in 0..STORES_CREATED {
         let path = folder.path().join(format!("made-{number}.db"));
         make(&path, &mut chance, inject, tally).with_context(|| format!("making {number}"))?;
     }
     drop(SqliteBackend::open(&path, options())?);
-    for life in 0..LIVES {
+    for life in 0..POWER_LOSSES {
         let left = chance.random_range(1..400);
         let faults = faults(&mut chance, inject);
         disk().arm(chance.random(), left, faults);
@@ -57,7 +57,7 @@ pub async fn round(seed: u64, inject: Option<InjectedFault>, tally: &mut Tally) 
 /// The power is lost while a store is created. A store that was opened must be whole; one that was not can be created
 /// again.
 fn make(path: &Path, chance: &mut StdRng, inject: Option<InjectedFault>, tally: &mut Tally) -> Result<()> {
-    let (left, faults) = (chance.random_range(0..MAKING), faults(chance, inject));
+    let (left, faults) = (chance.random_range(0..CHANGES_OF_A_CREATION), faults(chance, inject));
     disk().arm(chance.random(), left, faults);
     let opened = SqliteBackend::open(path, options()).map(drop).is_ok();
     disk().power_cycle()?;
@@ -96,10 +96,11 @@ async fn live(
     let store = Arc::new(store);
     let start = store.current_revision().await?;
     let mut watch = store.watch(prefix_range("/"), start).await?;
-    let ways = if life.is_multiple_of(2) { 1 } else { WAYS };
-    let mut writers: Vec<_> =
-        (0..ways).map(|way| CrashWriter::new(way, life, StdRng::seed_from_u64(chance.random()))).collect();
-    for _ in 0..WRITES / u64::from(ways) {
+    let writer_count = if life.is_multiple_of(2) { 1 } else { WRITERS };
+    let mut writers: Vec<_> = (0..writer_count)
+        .map(|number| CrashWriter::new(number, life, StdRng::seed_from_u64(chance.random())))
+        .collect();
+    for _ in 0..WRITES_OF_A_LIFE / u64::from(writer_count) {
         if disk().is_dead() || !write(&store, &mut writers, model, tally).await? {
             break;
         }

@@ -20,7 +20,7 @@ pub const CLIENTS: usize = usize::MAX;
 /// The origin of a connection that has not named one.
 const UNNAMED: usize = usize::MAX - 1;
 /// A request head that is longer than this names no origin.
-const HEAD: usize = 16 << 10;
+const LONGEST_HEAD: usize = 16 << 10;
 
 /// All proxies of a cluster.
 #[derive(Clone)]
@@ -154,7 +154,7 @@ impl ConnectionOrigin {
 /// Reads the head of the first request, and the id in it.
 async fn named(read: &mut OwnedReadHalf, head: &mut Vec<u8>) -> Result<Option<u64>> {
     let mut buffer = [0; 4096];
-    while head.len() < HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+    while head.len() < LONGEST_HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
         match read.read(&mut buffer).await? {
             0 => break,
             count => head.extend_from_slice(&buffer[..count]),

@@ -14,7 +14,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// How long a server may take to serve.
-const START: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The servers. They end with their host.
 pub struct Servers {
@@ -36,7 +36,7 @@ impl Servers {
         let mut servers = Self { host, etcd, prefix: prefix.to_owned(), ports, clients: Vec::new(), serving };
         for which in 0..count {
             servers.run(which)?;
-            file(&servers.ca(which), &servers.host.processes, &name(which), START).await?;
+            file(&servers.ca(which), &servers.host.processes, &name(which), START_LIMIT).await?;
             let client = servers.connect(which).await?;
             servers.clients.push(client);
             servers.ready(which).await?;
@@ -69,7 +69,7 @@ impl Servers {
 
     /// Waits until one serves.
     pub async fn ready(&self, which: usize) -> Result<()> {
-        server_ready(self.client(which), &self.host.processes, &name(which), START).await?;
+        server_ready(self.client(which), &self.host.processes, &name(which), START_LIMIT).await?;
         self.serving[which].store(true, Ordering::SeqCst);
         Ok(())
     }

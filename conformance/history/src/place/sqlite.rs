@@ -14,7 +14,7 @@ use super::StorePlace;
 use crate::recorder::Recorder;
 
 /// How long the file may stay in use after its server was taken down.
-const RELEASE: Duration = Duration::from_secs(30);
+const FILE_RELEASE_LIMIT: Duration = Duration::from_secs(30);
 
 /// One file.
 pub struct Sqlite(TempDir);
@@ -37,7 +37,9 @@ impl StorePlace for Sqlite {
         loop {
             match SqliteBackend::open(self.0.path().join("store.db"), SqliteOptions::default()) {
                 Ok(backend) => return Ok(Arc::new(backend)),
-                Err(error) if began.elapsed() > RELEASE => return Err(error).context("the file is not free"),
+                Err(error) if began.elapsed() > FILE_RELEASE_LIMIT => {
+                    return Err(error).context("the file is not free");
+                }
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         }

@@ -12,7 +12,7 @@ use crate::context::HistoryContext;
 use crate::record::{Rev, WatchStart};
 
 /// How often it asks for its progress. Not a measurement.
-const ASK: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Watches until `enough`; returns the revision that it reached.
 pub async fn run(context: Arc<HistoryContext>, enough: CancellationToken) -> Rev {
@@ -30,7 +30,7 @@ pub async fn run(context: Arc<HistoryContext>, enough: CancellationToken) -> Rev
                 next = items.recv() => next,
                 () = server.gone.cancelled() => None,
                 () = enough.cancelled() => None,
-                () = tokio::time::sleep(ASK) => {
+                () = tokio::time::sleep(PROGRESS_INTERVAL) => {
                     // A failure shows in the watch itself.
                     let _ = server.backend.request_progress().await;
                     continue;

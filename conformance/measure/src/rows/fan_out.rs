@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 20;
 /// Of one watcher in so many the latency of each event is recorded; the others count events.
 const SAMPLED: usize = 16;
 /// How long the last event may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LAST_EVENT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How many watch.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl FanOut {
         let (before, began) = (subject.server.used()?, Instant::now());
         self.write(subject, &seen).await?;
         let mut closed = 0;
-        let late = tokio::time::Instant::now() + PATIENCE;
+        let late = tokio::time::Instant::now() + LAST_EVENT_LIMIT;
         for mut watcher in watchers {
             match tokio::time::timeout_at(late, &mut watcher).await {
                 Ok(ended) => closed += u32::from(!ended??),

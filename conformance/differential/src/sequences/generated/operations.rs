@@ -6,7 +6,7 @@ use super::spoiled::odd;
 use crate::sequences::generator::Generator;
 
 /// Most operations of a patch.
-const MOST: u64 = 4;
+const MOST_OPERATIONS: u64 = 4;
 
 /// A patch with places and values of an object.
 pub(super) fn operations(generator: &mut Generator, object: &Value) -> Value {
@@ -14,7 +14,7 @@ pub(super) fn operations(generator: &mut Generator, object: &Value) -> Value {
     let mut places: Vec<PatchPlace> =
         places(object).into_iter().filter(|(path, _)| path != "/metadata").collect();
     places.push(("/metadata/labels".to_owned(), json!({"a": "b"})));
-    let count = generator.below(MOST) + 1;
+    let count = generator.below(MOST_OPERATIONS) + 1;
     (0..count).map(|_| operation(generator, &places)).collect()
 }
 

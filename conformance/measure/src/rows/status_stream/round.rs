@@ -19,7 +19,7 @@ pub const CONNECTIONS: usize = 20;
 /// Connections that are never read.
 const STALLED_CONNECTIONS: usize = 2;
 /// How long the last states may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LAST_STATES_LIMIT: Duration = Duration::from_secs(60);
 
 /// What is written, and who subscribes.
 pub struct Round {
@@ -150,7 +150,7 @@ impl Round {
 
 /// Waits for the readers, but not forever.
 async fn ended(readers: Vec<JoinHandle<Result<()>>>) -> Result<()> {
-    let late = tokio::time::Instant::now() + PATIENCE;
+    let late = tokio::time::Instant::now() + LAST_STATES_LIMIT;
     for mut reader in readers {
         match tokio::time::timeout_at(late, &mut reader).await {
             Ok(ended) => ended??,

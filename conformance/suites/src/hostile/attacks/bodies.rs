@@ -15,7 +15,7 @@ use crate::context::AttackContext;
 /// Requests at a time.
 const LANES: usize = 4;
 /// The largest body that is taken (k8s.io/apiserver, MaxRequestBodyBytes).
-const MOST: usize = 3 << 20;
+const LARGEST_BODY: usize = 3 << 20;
 /// Slow bodies at a time: half as many again as the server takes mutating requests.
 const SLOW: usize = 300;
 /// Bytes of a slow body that come at a time.
@@ -167,7 +167,7 @@ async fn slow_bodies(context: AttackContext) -> Findings {
 /// A body without its last byte, which never comes.
 fn slow() -> StreamedBody {
     let pieces = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b' '; PIECE]))));
-    BodyExt::boxed(StreamBody::new(pieces.take(MOST / PIECE - 1).chain(futures::stream::pending())))
+    BodyExt::boxed(StreamBody::new(pieces.take(LARGEST_BODY / PIECE - 1).chain(futures::stream::pending())))
 }
 
 async fn post(context: &AttackContext, type_: &'static str, bodies: Vec<Bytes>) -> Findings {
@@ -188,7 +188,7 @@ fn with(name: &str, json: &str) -> Bytes {
 
 /// A list of so many of these that it is as long as a body may be.
 fn list(item: &str) -> String {
-    let count = (MOST - 4096) / (item.len() + 1);
+    let count = (LARGEST_BODY - 4096) / (item.len() + 1);
     format!("[{}]", vec![item; count].join(","))
 }
 

@@ -24,7 +24,7 @@ const LANES: usize = 16;
 const BESIDE: (u64, u64) = (60, 100);
 
 /// How long the host's authorizer may take to see a new binding.
-const PATIENCE: Duration = Duration::from_secs(60);
+const NEW_BINDING_LIMIT: Duration = Duration::from_secs(60);
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The attacks of this module.
@@ -162,8 +162,12 @@ async fn long_reasons(context: AttackContext) -> Findings {
     }
     let path = format!("/apis/{}/namespaces/{namespace}/others", drydock_api::API_VERSION);
     let reason = || reason(&context);
-    retry(PATIENCE, || "the host gives no long reason".to_owned(), async || Ok(reason().await? > 200_000))
-        .await?;
+    retry(
+        NEW_BINDING_LIMIT,
+        || "the host gives no long reason".to_owned(),
+        async || Ok(reason().await? > 200_000),
+    )
+    .await?;
     let each = path.clone();
     context
         .repeat_requests(LANES, move |lane, round| UserRequest::get(format!("{each}/n{lane}-{round}")))

@@ -15,7 +15,7 @@ use crate::context::{ATTACKER_ADDRESS, AttackContext};
 /// Connections with many streams, and streams on each: together 10,000.
 const MANY: (usize, usize) = (20, 500);
 /// What one user may have open.
-const MOST: usize = 4096;
+const MOST_STREAMS_OF_A_USER: usize = 4096;
 /// The same of streams that are never read.
 const UNREAD: (usize, usize) = (16, 50);
 /// The same of streams whose filters are all different.
@@ -60,9 +60,9 @@ async fn many(context: AttackContext) -> Findings {
     let held = hold(&context, MANY, FlowWindows::USUAL, |_| request.clone()).await;
     context.wait().await;
     let open = held.bodies.len();
-    let text = format!("{open} streams of one user were open, more than {MOST}");
+    let text = format!("{open} streams of one user were open, more than {MOST_STREAMS_OF_A_USER}");
     Ok(vec![
-        Finding::new(open <= MOST, text),
+        Finding::new(open <= MOST_STREAMS_OF_A_USER, text),
         Finding::new(open > 0, "no stream was opened"),
         Finding::new(context.counted("grpc-status 8") > 0, "no stream was refused"),
     ])

@@ -1,5 +1,5 @@
-//! Measures what a durable write costs: `durable_writes FOLDER` measures the embedded backend in a new file in the
-//! folder, `durable_writes http://HOST:PORT` measures etcd. Each output line is for one number of concurrent callers,
+//! Measures what a durable write costs: `durable_write_cost FOLDER` measures the embedded backend in a new file in the
+//! folder, `durable_write_cost http://HOST:PORT` measures etcd. Each output line is for one number of concurrent callers,
 //! each of which has one write in flight at a time. CPU is that of this process; for etcd, add the server's.
 
 use std::io::{Error, Result};

@@ -1,4 +1,4 @@
-//! Measures the most expensive request bodies: `cargo run --release -p drydock-api --example body_cost`. Each body
+//! Measures the most expensive request bodies: `cargo run --release -p drydock-measure --example body_cost`. Each body
 //! has about the maximum length and runs in its own process. The output has the CPU time and the growth of the
 //! memory.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

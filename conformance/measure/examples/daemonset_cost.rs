@@ -1,4 +1,4 @@
-//! What draining DaemonSet pods costs beside the host: `cargo run -p drydock-interceptors --example
+//! What draining DaemonSet pods costs beside the host: `cargo run -p drydock-measure --example
 //! daemonset_cost -- NODES PODS_PER_NODE MAINTENANCES`. The host takes every write at once, and the caches
 //! show it. It should grow with the number of pods, and hardly with that of the maintenances.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

@@ -1,7 +1,7 @@
 //! Measures the cost of a delivered message without HTTP and TLS: many subscribers with one filter, and objects that
 //! change.
 //!
-//! `cargo run --release -p drydock-stream --example fan_out -- SUBSCRIBERS SECONDS`
+//! `cargo run --release -p drydock-measure --example stream_message_cost -- SUBSCRIBERS SECONDS`
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What one planning costs: `cargo run --release -p drydock-maintenance --example planning_cost -- NODES PODS_PER_NODE
+//! What one planning costs: `cargo run --release -p drydock-measure --example planning_cost -- NODES PODS_PER_NODE
 //! ENTRIES`, the last being entries of the drain plan with a selector of their own. It should grow with the number of
 //! pods, and no faster.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
