@@ -1,10 +1,10 @@
 //! The task that fills the cache and follows the backend's watch.
 //!
 //! As long as the backend can be reached, its watch keeps up with it, so that compaction does not overtake it
-//! (`etcd/watch.rs`). If the backend was unreachable for longer than history is kept, the cache is filled again and
-//! its watchers get an error that their history is gone. No watcher has seen more than the cache, and the events after
-//! the cache's last revision and before the oldest kept one are lost. A comparison of the objects before and after
-//! would not find them: an object that was created and deleted in between leaves no trace.
+//! (`storage-etcd/src/watch.rs`). If the backend was unreachable for longer than history is kept, the cache is filled
+//! again and its watchers get an error that their history is gone. No watcher has seen more than the cache, and the
+//! events after the cache's last revision and before the oldest kept one are lost. A comparison of the objects before
+//! and after would not find them: an object that was created and deleted in between leaves no trace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
