@@ -26,15 +26,25 @@ fn a_path_in_a_readme_is_there() {
     none(&missing, "name the file that is there now");
 }
 
-/// Documents of upstream are named with their address or folder.
+/// A comment names a file by the end of its path. Files of upstream are named with their address or repository.
 #[test]
-fn a_document_in_a_comment_is_there() {
-    let gone = ["design/", "docs/", "wire.md", "api.md", "controllers.md", "storage.md"];
-    let mut found = Vec::new();
-    for file in source::all().iter().filter(|file| !file.path.ends_with("tests/paths.rs")) {
-        let comments = file.text.lines().filter(|line| line.trim_start().starts_with("//"));
-        let names = |line: &&str| gone.iter().any(|name| line.contains(&format!(" {name}")));
-        found.extend(comments.filter(names).map(|line| format!("{}: {}", file.path, line.trim())));
+fn a_source_file_in_a_comment_is_there() {
+    let sources = source::all();
+    let is_there =
+        |name: &str| sources.iter().any(|file| file.path == name || file.path.ends_with(&format!("/{name}")));
+    let mut missing = Vec::new();
+    for file in &sources {
+        for line in file.text.lines().map(str::trim).filter(|line| line.starts_with("//")) {
+            let quoted = line.split('`').skip(1).step_by(2);
+            let absent = quoted.filter(|name| is_source_path(name) && !is_there(name));
+            missing.extend(absent.map(|name| format!("{}: {name}", file.path)));
+        }
     }
-    none(&found, "say what it says, or name upstream's file");
+    none(&missing, "name the file that is there now");
+}
+
+/// Whether this is a folder and a Rust file in it.
+fn is_source_path(text: &str) -> bool {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    text.contains('/') && text.ends_with(".rs") && text.chars().all(is_path)
 }

@@ -3,8 +3,9 @@
 //! ```text
 //!   rows       what is measured, one file each, and what it should come to
 //!   subject    who is measured: processes and flags          client    how it is spoken to
-//!   load       clients in a closed loop, histograms          proc      CPU and memory of processes
-//!   run        rounds, subjects in turn                      report    Markdown, JSON, SVG
+//!   load       clients in a closed loop                     object    the objects, the same bytes for everyone
+//!   run        rounds, subjects in turn                     sample    what one measurement yields
+//!   machine    CPUs and the disk                            report    Markdown, JSON, SVG
 //! ```
 
 mod client;
