@@ -119,10 +119,12 @@ impl DeleteOptions {
             (Some(false), _) | (None, Some(_)) => None,
             (None, None) => present.iter().copied().find(|f| of_garbage(&f)),
         };
-        let finalizers: Vec<String> = kept.chain(wanted.map(str::to_owned)).collect();
-        let same = present.iter().all(|present| finalizers.iter().any(|new| new == present))
-            && finalizers.iter().all(|new| present.contains(&new.as_str()));
-        if same { present.iter().map(|present| (*present).to_owned()).collect() } else { finalizers }
+        let is_same = present.iter().filter(of_garbage).all(|held| Some(*held) == wanted)
+            && wanted.is_none_or(|wanted| present.contains(&wanted));
+        if is_same {
+            return present.iter().map(|present| (*present).to_owned()).collect();
+        }
+        kept.chain(wanted.map(str::to_owned)).collect()
     }
 }
 

@@ -64,6 +64,9 @@ async fn finalizers_that_stay_keep_their_order() {
         let held = server.delete(&format!("{GADGETS}/{name}?propagationPolicy={policy}")).await.expect(200);
         assert_eq!(held["metadata"]["finalizers"], expected, "{policy}");
     }
+    server.gadget("d", json!({"metadata": {"finalizers": present}})).await;
+    let held = server.delete(&format!("{GADGETS}/d")).await.expect(200);
+    assert_eq!(held["metadata"]["finalizers"], present);
 }
 
 #[tokio::test]
