@@ -102,7 +102,7 @@ fn the_table_leads_one_way() {
     }
 }
 
-/// Storage brings SQLite and etcd along.
+/// The manager keeps nothing; every backend is built on the storage crate.
 #[test]
 fn the_manager_links_no_api_server_and_no_storage() {
     let mut linked = vec!["drydock-controller-manager"];
