@@ -13,7 +13,6 @@ pub mod time;
 
 mod cells;
 mod decode;
-mod meta_schema;
 mod meta_validation;
 
 pub use decode::decode;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use drydock_machinery::schema::common::{condition_schema, label_selector_schema, meta_schema};
+use drydock_machinery::schema::{ApiType, Schema};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,6 +58,12 @@ pub struct ObjectMeta {
     pub managed_fields: Vec<Value>,
 }
 
+impl ApiType for ObjectMeta {
+    fn schema() -> Schema {
+        meta_schema()
+    }
+}
+
 /// metav1.OwnerReference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -95,6 +103,12 @@ pub struct Condition {
     pub reason: String,
     /// For people.
     pub message: String,
+}
+
+impl ApiType for Condition {
+    fn schema() -> Schema {
+        condition_schema()
+    }
 }
 
 impl Condition {
@@ -139,6 +153,12 @@ pub struct LabelSelector {
     /// Each requirement must be met.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+impl ApiType for LabelSelector {
+    fn schema() -> Schema {
+        label_selector_schema("")
+    }
 }
 
 /// metav1.LabelSelectorRequirement.

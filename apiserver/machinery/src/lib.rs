@@ -3,6 +3,9 @@
 //! Nothing here knows which kinds are served. A kind is a [`kind::Kind`], a schema and a strategy; the schema drives
 //! everything else (decoding, pruning, defaults, OpenAPI, tables, patches, managed fields, protobuf).
 
+// The derive macro names this crate, also where it is used inside.
+extern crate self as drydock_machinery;
+
 pub mod decode;
 pub mod discovery;
 pub mod document;

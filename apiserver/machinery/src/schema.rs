@@ -1,7 +1,11 @@
 //! The schema of a kind: one description of every field, from which decoding, OpenAPI, strategic merge, managed
 //! fields and the protobuf encoding are derived.
 
+mod api_type;
 pub mod common;
+
+pub use api_type::ApiType;
+pub use drydock_schema_derive::ApiType;
 
 /// A value's schema.
 #[derive(Clone, Debug)]
@@ -135,6 +139,53 @@ impl Schema {
             _ => PatchStrategy::Unset,
         };
         Self { description, shape, default: None, enumeration: &[], patch, max_items: None }
+    }
+
+    /// Returns the schema with this text.
+    #[must_use]
+    pub const fn described(mut self, description: &'static str) -> Self {
+        self.description = description;
+        self
+    }
+
+    /// Returns the schema of metav1.MicroTime in place of metav1.Time.
+    #[must_use]
+    pub fn micro_time(mut self) -> Self {
+        self.shape = Shape::MicroTime;
+        self
+    }
+
+    /// Returns the schema with a default, as JSON text.
+    #[must_use]
+    pub const fn default_value(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// Returns the schema of a string with these accepted values.
+    #[must_use]
+    pub const fn one_of(mut self, values: &'static [&'static str]) -> Self {
+        self.enumeration = values;
+        self
+    }
+
+    /// Returns the list with another list type, and the patch strategy that lists of this type have by default. A
+    /// schema of another shape is returned as it is.
+    #[must_use]
+    pub fn list_type(self, list_type: ListType) -> Self {
+        let Self { description, shape, default, max_items, .. } = self;
+        let shape = match shape {
+            Shape::List(items, _) => Shape::List(items, list_type),
+            other => other,
+        };
+        Self { default, max_items, ..Self::new(description, shape) }
+    }
+
+    /// Returns the schema with another patch strategy.
+    #[must_use]
+    pub const fn patch_strategy(mut self, patch: PatchStrategy) -> Self {
+        self.patch = patch;
+        self
     }
 
     /// Returns the list with a limit on the number of items.

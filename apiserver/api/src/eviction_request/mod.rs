@@ -18,7 +18,6 @@ pub mod maintenances;
 pub mod retention;
 
 pub mod columns;
-mod schema;
 mod strategy;
 
 pub use interceptor_status_validation::MAX_MESSAGE;

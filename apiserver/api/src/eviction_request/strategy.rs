@@ -5,13 +5,12 @@ use std::time::Duration;
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now, Quota, reset_status};
-use drydock_machinery::schema::Schema;
+use drydock_machinery::schema::{ApiType, Schema};
 use serde_json::Value;
 
 use super::columns;
 use super::interceptors::AllowedNames;
 use super::limits::{self, MAX_BYTES_WITHOUT_STATUS};
-use super::schema::schema;
 use super::status_validation::StatusUpdate;
 use super::types::EvictionRequest;
 use super::validation;
@@ -40,7 +39,7 @@ pub struct EvictionRequestKind {
 impl EvictionRequestKind {
     /// Creates the kind. An interceptor that is silent for `heartbeat_deadline` loses its turn.
     pub fn new(heartbeat_deadline: Duration) -> Self {
-        Self { heartbeat_deadline, allowed: AllowedNames::default(), schema: schema() }
+        Self { heartbeat_deadline, allowed: AllowedNames::default(), schema: EvictionRequest::schema() }
     }
 
     /// Sets the names under k8s.io that interceptors may have.

@@ -5,17 +5,14 @@ use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use serde_json::Value;
 
-/// The stages.
-pub const STAGES: &[&str] = &["Idle", "Cordon", "Drain", "Complete"];
-/// The pod types.
-pub const POD_TYPES: &[&str] = &["Default", "DaemonSet", "Static"];
+use super::types::{NodeMaintenanceStage, PodType};
 
 /// Errors for unsupported stages and pod types in the spec.
 pub fn validate_spec(object: &Object) -> ErrorList {
     let (path, mut errors) = (Path::new("spec"), ErrorList::new());
     let Some(spec) = object.0.get("spec") else { return errors };
-    errors.extend(unsupported(spec.get("stage"), STAGES, &path.child("stage")));
-    errors.extend(unsupported(spec.get("lastPodType"), POD_TYPES, &path.child("lastPodType")));
+    errors.extend(unsupported(spec.get("stage"), NodeMaintenanceStage::VALUES, &path.child("stage")));
+    errors.extend(unsupported(spec.get("lastPodType"), PodType::VALUES, &path.child("lastPodType")));
     errors.extend(unsupported_types(spec.get("drainPlan"), &path.child("drainPlan")));
     errors
 }
@@ -27,7 +24,7 @@ pub fn validate_status(object: &Object) -> ErrorList {
     for (i, stage) in items(status.get("stageStatuses")).enumerate() {
         errors.extend(unsupported(
             stage.get("name"),
-            STAGES,
+            NodeMaintenanceStage::VALUES,
             &path.child("stageStatuses").index(i).child("name"),
         ));
     }
@@ -40,7 +37,7 @@ pub fn validate_status(object: &Object) -> ErrorList {
 
 fn unsupported_types(entries: Option<&Value>, path: &Path) -> ErrorList {
     let each = items(entries).enumerate();
-    each.filter_map(|(i, e)| unsupported(e.get("podType"), POD_TYPES, &path.index(i).child("podType")))
+    each.filter_map(|(i, e)| unsupported(e.get("podType"), PodType::VALUES, &path.index(i).child("podType")))
         .collect()
 }
 

@@ -13,8 +13,6 @@ mod enumerations;
 pub mod validation;
 
 pub mod columns;
-mod schema;
-mod status_schema;
 mod strategy;
 
 pub use status::{

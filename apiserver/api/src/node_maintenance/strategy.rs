@@ -3,10 +3,9 @@
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now, reset_status};
-use drydock_machinery::schema::Schema;
+use drydock_machinery::schema::{ApiType, Schema};
 use serde_json::{Value, json};
 
-use super::schema::schema;
 use super::transitions::{places_finalizer, stage_on_deletion};
 use super::types::{NodeMaintenance, NodeMaintenanceStage};
 use super::{columns, defaults, enumerations, finalizer, validation};
@@ -33,7 +32,7 @@ pub struct NodeMaintenanceKind {
 impl NodeMaintenanceKind {
     /// Creates the kind.
     pub fn new() -> Self {
-        Self { schema: schema() }
+        Self { schema: NodeMaintenance::schema() }
     }
 }
 

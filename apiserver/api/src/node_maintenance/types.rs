@@ -1,9 +1,16 @@
-//! NodeMaintenance as Rust structs, which validation and the controllers read. For the status see `status`.
+//! NodeMaintenance: the fields and texts of KEP-4212, with a few changes. The schema is derived from the structs, which
+//! validation and the controllers read. For the status see `status`.
+//!
+//! The KEP gives no protobuf numbers. They are assigned here, in the order of its structs; a new field takes the next
+//! free number, and never one that was used.
 
 use std::collections::BTreeMap;
 
+use drydock_machinery::schema::common::{API_VERSION_TEXT, KIND_TEXT, node_selector_schema};
+use drydock_machinery::schema::{ApiType, Schema};
 use serde::{Deserialize, Serialize};
 
+use super::limits::MAX_DRAIN_PLAN;
 use super::status::NodeMaintenanceStatus;
 use crate::meta::{LabelSelector, ObjectMeta, is_default};
 
@@ -12,23 +19,47 @@ pub const RESOURCE: &str = "nodemaintenances";
 /// The finalizer that keeps a maintenance until its nodes are released.
 pub const FINALIZER: &str = "nodemaintenance.k8s.io/maintenance-completion";
 
-/// An intent to maintain nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// NodeMaintenance serves as an intent to remove or migrate pods from a set of nodes.
+///
+/// Stages of the maintenance:
+///
+/// 1. Planning: let the users know that maintenance will be performed on a particular set of nodes in the future.
+///    Configured with .spec.stage=Idle.
+/// 2. Cordon: stop accepting (scheduling) new pods. Configured with .spec.stage=Cordon.
+/// 3. Drain: gives an intent to drain all selected nodes by creating EvictionRequest objects for the node's pods.
+///    Configured with .spec.stage=Drain.
+/// 4. Drain Complete: all targeted pods have been drained from all the selected nodes. The nodes can be upgraded,
+///    restarted, or shut down. The configuration is still kept at .spec.stage=Drain and Drained condition is set to
+///    "True".
+/// 5. Maintenance Complete: make the nodes schedulable again once the node maintenance is done. Configured with
+///    .spec.stage=Complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1")]
 pub struct NodeMaintenance {
     /// `coordination.k8s.io/v1alpha1`.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(tag = 0, text = API_VERSION_TEXT)]
     pub api_version: String,
     /// `NodeMaintenance`.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(tag = 0, text = KIND_TEXT)]
     pub kind: String,
-    /// Object metadata.
+    /// Object's metadata. The finalizer nodemaintenance.k8s.io/maintenance-completion is placed on the object when a
+    /// stage other than Idle is set, to ensure that the nodes are released on deletion. More info:
+    /// https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata
+    #[schema(tag = 1, always)]
     pub metadata: ObjectMeta,
-    /// The desired state.
+    /// Spec defines which nodes are maintained, how far, and in which order their pods leave. More info:
+    /// https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status
     #[serde(skip_serializing_if = "is_default")]
+    #[schema(tag = 2, required)]
     pub spec: NodeMaintenanceSpec,
-    /// The observed state.
+    /// Status represents the most recently observed status of the node maintenance. Populated by the node maintenance
+    /// controller. More info:
+    /// https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status
     #[serde(skip_serializing_if = "is_default")]
+    #[schema(tag = 3, always)]
     pub status: NodeMaintenanceStatus,
 }
 
@@ -45,22 +76,64 @@ impl NodeMaintenance {
 }
 
 /// The desired state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1")]
 pub struct NodeMaintenanceSpec {
-    /// The nodes of the maintenance.
+    /// NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that
+    /// join are drained in the order of the plan, and never below what the node already shows. All terms together may
+    /// have at most 1000 requirements and 4096 values. This field is required.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 1, required)]
     pub node_selector: Option<NodeSelector>,
-    /// How far the maintenance goes.
+    /// Stage of the maintenance. The order of the stages is Idle -> Cordon -> Drain -> Complete; it can only move
+    /// forward, and stages can be skipped.
+    ///
+    /// - Idle does not interact with the cluster.
+    /// - Cordon cordons all selected nodes by making them unschedulable.
+    /// - Drain cordons all selected nodes and gives an intent to drain them by creating EvictionRequest objects for
+    ///   the node's pods.
+    /// - Complete withdraws from all EvictionRequest objects requested by this NodeMaintenance and uncordons all
+    ///   selected nodes by making them schedulable again, unless there is another maintenance in progress.
+    ///
+    /// The NodeMaintenance object is moved to the Complete stage on deletion unless the Idle stage has been set. The
+    /// default value is Idle.
+    #[schema(tag = 2, default = "\"Idle\"")]
     pub stage: NodeMaintenanceStage,
-    /// The order in which pods are evicted.
+    /// DrainPlan is executed from the first entry to the last entry during the Drain stage. DrainPlanEntry podType
+    /// fields should be in the following order: Default -> DaemonSet -> Static. DrainPlanEntry priority fields should
+    /// be in ascending order for each podType. If the priority and podType are the same, concrete selectors are
+    /// executed first.
+    ///
+    /// The following entries are injected into the drainPlan where they are absent, for each podType up to
+    /// lastPodType: podPriority 1000000000 (highest priority for user defined priority classes), 2000000000
+    /// (system-cluster-critical priority class), 2000001000 (system-node-critical priority class) and 2147483647
+    /// (maximum value).
+    ///
+    /// Duplicate entries are not allowed, and entries out of order are rejected. All podSelectors together may have
+    /// at most 1000 labels and expressions and 4096 values. The maximum length of the list is 512. The list is
+    /// atomic. This field is immutable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 3, list_type = "atomic", max_items = MAX_DRAIN_PLAN)]
     pub drain_plan: Vec<DrainPlanEntry>,
-    /// The purpose of the maintenance, for people.
+    /// Reason for the maintenance.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(tag = 4)]
     pub reason: String,
-    /// The last pod type that is drained; pods of later types are ignored. Static if the field is absent, as in
-    /// objects that were stored before the field existed.
+    /// LastPodType is the last pod type that this maintenance drains, in the order Default -> DaemonSet -> Static.
+    /// Pods of later types do not exist for it: they stay, they are not counted, they are not in the drainPlan, and
+    /// they keep the Drained condition from nothing. Another maintenance on the same nodes drains them if they are up
+    /// to its own lastPodType.
+    ///
+    /// - Default leaves DaemonSet and static pods alone, as `kubectl drain --ignore-daemonsets` does. Choose it
+    ///   where DaemonSets tolerate all taints, and so come back as often as their pods are deleted, or where static
+    ///   pods run and no node agent does.
+    /// - DaemonSet leaves static pods alone.
+    /// - Static drains every pod.
+    ///
+    /// The default value is Static. This field is immutable.
+    // Absent in objects that were stored before the field existed.
+    #[schema(tag = 5, default = "\"Static\"")]
     pub last_pod_type: PodType,
 }
 
@@ -84,7 +157,9 @@ impl NodeMaintenanceSpec {
 }
 
 /// The stages, in their order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ApiType,
+)]
 pub enum NodeMaintenanceStage {
     /// The maintenance is announced only.
     #[default]
@@ -101,17 +176,6 @@ pub enum NodeMaintenanceStage {
 }
 
 impl NodeMaintenanceStage {
-    /// The value in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "Idle",
-            Self::Cordon => "Cordon",
-            Self::Drain => "Drain",
-            Self::Complete => "Complete",
-            Self::Unknown => "Unknown",
-        }
-    }
-
     /// Whether the nodes of a maintenance in this stage are kept unschedulable.
     pub fn holds_nodes(self) -> bool {
         matches!(self, Self::Cordon | Self::Drain)
@@ -119,7 +183,9 @@ impl NodeMaintenanceStage {
 }
 
 /// Types of pods in the order in which they leave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ApiType,
+)]
 pub enum PodType {
     /// All pods that are not of another type.
     #[default]
@@ -142,28 +208,29 @@ impl PodType {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == text)
     }
-
-    /// The value in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "Default",
-            Self::DaemonSet => "DaemonSet",
-            Self::Static => "Static",
-            Self::Unknown => "Unknown",
-        }
-    }
 }
 
-/// A tier of pods: of this type, with at most this priority, selected by these labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// DrainPlanEntry selects pods by their type, their priority and their labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1")]
 pub struct DrainPlanEntry {
-    /// Labels; none or empty selects all.
+    /// PodSelector selects pods according to their labels. This can help to select which pods of the same priority
+    /// should be evacuated first. An empty selector is the same as none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 1)]
     pub pod_selector: Option<LabelSelector>,
-    /// Highest priority selected.
+    /// PodPriority specifies a pod priority. Pods with a priority less or equal to this value are selected.
+    #[schema(tag = 2, required)]
     pub pod_priority: i32,
-    /// Type selected.
+    /// PodType selects pods according to the pod type:
+    ///
+    /// - Default selects all pods except DaemonSet and Static pods.
+    /// - DaemonSet selects DaemonSet pods.
+    /// - Static selects static pods.
+    ///
+    /// The default value is Default.
+    #[schema(tag = 3, default = "\"Default\"")]
     pub pod_type: PodType,
 }
 
@@ -184,6 +251,12 @@ impl DrainPlanEntry {
 pub struct NodeSelector {
     /// At least one.
     pub node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+impl ApiType for NodeSelector {
+    fn schema() -> Schema {
+        node_selector_schema("")
+    }
 }
 
 /// core/v1 NodeSelectorTerm: requirements are ANDed; a term without any selects nothing.

@@ -18,6 +18,15 @@ pub const SELECTOR_ITEMS_MAX: usize = 1000;
 /// Maximum number of values of one requirement of a selector.
 pub const SELECTOR_VALUES_MAX: usize = 4096;
 
+/// The text of the field `apiVersion` of every object.
+pub const API_VERSION_TEXT: &str = "APIVersion defines the versioned schema of this representation of an object. \
+    Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More \
+    info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+/// The text of the field `kind` of every object.
+pub const KIND_TEXT: &str = "Kind is a string value representing the REST resource this object represents. Servers may \
+    infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
 /// `metadata` of an object.
 pub fn meta_schema() -> Schema {
     let fields = vec![
