@@ -2,7 +2,7 @@
 //!
 //! The .proto files are the documentation. `accepted.txt` has one line for each message, field, method and enum value of
 //! `drydock.*` that clients may rely on; a test compares it with the .proto files, so that nothing is removed or changed.
-//! The messages of `k8s.io` are compared with the schemas of the kinds in `apiserver/api/tests/proto.rs`.
+//! The messages of `k8s.io` are generated from the Rust definitions in `apiserver/api`.
 //! (The generated client uses `tonic` and `tonic_prost`, the messages `bytes` and `prost_types`.)
 
 pub use prost_types;

@@ -12,6 +12,7 @@ pub mod document;
 pub mod error;
 pub mod field;
 pub mod field_mask;
+pub mod generate;
 pub mod go_format;
 pub mod go_json;
 mod go_time;

@@ -72,6 +72,8 @@ pub enum Shape {
 pub struct ObjectShape {
     /// OpenAPI definition name (`io.k8s.api.coordination.v1.LeaseSpec`); empty inlines it.
     pub definition: &'static str,
+    /// The text of the type; the text of a field of this type is that of its [`Schema`].
+    pub description: &'static str,
     /// In the order of the Go struct's fields.
     pub fields: Vec<Field>,
     /// Whether managed fields treat the struct as one value (`+structType=atomic`).

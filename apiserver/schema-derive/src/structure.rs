@@ -30,6 +30,7 @@ pub fn implement(input: &DeriveInput, fields: &Fields) -> Result<TokenStream> {
                     #description,
                     ::drydock_machinery::schema::Shape::Object(::drydock_machinery::schema::ObjectShape {
                         definition: #definition,
+                        description: #description,
                         fields: ::std::vec![#(#fields),*],
                         atomic: #is_atomic,
                     }),

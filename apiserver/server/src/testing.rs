@@ -26,7 +26,7 @@ pub(crate) struct Counting {
 /// The kind.
 pub(crate) fn kind() -> Arc<Counting> {
     let fields = vec![optional("metadata", 1, meta_schema())];
-    let schema = Shape::Object(ObjectShape { definition: "test.Thing", fields, atomic: false });
+    let schema = Shape::Object(ObjectShape { definition: "test.Thing", fields, ..ObjectShape::default() });
     let (group, version, kind, plural) = ("g", "v1", "Thing", "things");
     let names = Names {
         group,

@@ -201,7 +201,7 @@ static DELETE_OPTIONS: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 fn structure(fields: Vec<Field>) -> Schema {
-    Schema::new("", Shape::Object(ObjectShape { definition: "", fields, atomic: false }))
+    Schema::new("", Shape::Object(ObjectShape { fields, ..ObjectShape::default() }))
 }
 
 fn field(name: &'static str, number: u32, shape: Shape) -> Field {

@@ -176,7 +176,7 @@ fn managed_entry() -> Schema {
 
 /// A struct with the OpenAPI definition `definition`.
 pub fn object(description: &'static str, definition: &'static str, fields: Vec<Field>) -> Schema {
-    Schema::new(description, Shape::Object(ObjectShape { definition, fields, atomic: false }))
+    Schema::new(description, Shape::Object(ObjectShape { definition, description, fields, atomic: false }))
 }
 
 /// Returns the struct as an atomic one: appliers replace it as a whole.

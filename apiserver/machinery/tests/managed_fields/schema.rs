@@ -67,7 +67,7 @@ fn strings() -> Shape {
 }
 
 fn object(fields: Vec<Field>, atomic: bool) -> Shape {
-    Shape::Object(ObjectShape { definition: "", fields, atomic })
+    Shape::Object(ObjectShape { fields, atomic, ..ObjectShape::default() })
 }
 
 fn schema(shape: Shape) -> Schema {

@@ -69,7 +69,7 @@ fn of(name: &'static str, number: u32, shape: Shape) -> Field {
 }
 
 fn object(definition: &'static str, fields: Vec<Field>) -> Schema {
-    Schema::new("A struct.", Shape::Object(ObjectShape { definition, fields, atomic: false }))
+    Schema::new("A struct.", Shape::Object(ObjectShape { definition, fields, ..ObjectShape::default() }))
 }
 
 fn schema() -> Schema {
