@@ -6,17 +6,11 @@
 pub mod eviction_request;
 pub mod node_maintenance;
 
-pub mod meta;
 pub mod reasons;
-pub mod text;
-pub mod time;
 
-mod cells;
-mod decode;
-mod meta_validation;
-
-pub use decode::decode;
-pub use drydock_machinery::FENCING_TOKEN_HEADER;
+pub use drydock_machinery::metav1::{self, time};
+pub use drydock_machinery::strategy::view::decode;
+pub use drydock_machinery::{FENCING_TOKEN_HEADER, text};
 
 /// API group of both kinds.
 pub const GROUP: &str = "coordination.k8s.io";

@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::EvictionRequestKind;
+use drydock_api::eviction_request::EvictionRequestStrategy;
 use drydock_api::eviction_request::permissions::{Permission, needed};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
 const LAST: &str = "imperative-eviction.k8s.io";
@@ -19,7 +20,7 @@ fn object(status: &Value) -> Object {
 }
 
 fn update(new: &Value, old: &Value) -> Vec<String> {
-    let kind = EvictionRequestKind::new(Duration::from_secs(1200));
+    let kind = EvictionRequestStrategy::new(Duration::from_secs(1200)).into_kind();
     let now = "2026-01-01T12:00:00Z".parse().unwrap();
     kind.validate_status_update(&object(new), &object(old), now).iter().map(ToString::to_string).collect()
 }

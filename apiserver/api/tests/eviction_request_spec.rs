@@ -1,15 +1,16 @@
 //! Rules for the spec of an EvictionRequest (KEP-4563). The name of each test is the rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use drydock_api::eviction_request::EvictionRequestKind;
+use drydock_api::eviction_request::{EvictionRequestKind, EvictionRequestStrategy};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 fn kind() -> EvictionRequestKind {
-    EvictionRequestKind::new(std::time::Duration::from_secs(1200))
+    EvictionRequestStrategy::new(std::time::Duration::from_secs(1200)).into_kind()
 }
 
 fn object(value: Value) -> Object {

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::EvictionRequestKind;
+use drydock_api::eviction_request::EvictionRequestStrategy;
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
 const NOW: &str = "2026-01-01T12:00:00.5Z";
@@ -29,7 +30,7 @@ fn update(new: &Value, old: &Value) -> Vec<String> {
 }
 
 fn update_of(new: Value, old: Value) -> Vec<String> {
-    let kind = EvictionRequestKind::new(Duration::from_secs(1200));
+    let kind = EvictionRequestStrategy::new(Duration::from_secs(1200)).into_kind();
     let (new, old) = (object(new), object(old));
     kind.validate_status_update(&new, &old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
 }

@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use drydock_api::eviction_request::EvictionRequestKind;
-use drydock_api::node_maintenance::NodeMaintenanceKind;
+use drydock_api::eviction_request::EvictionRequestStrategy;
+use drydock_api::node_maintenance::NodeMaintenanceStrategy;
 use drydock_machinery::generate::{Tags, field_reference, proto_file};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::{v2_document, v3_document};
+use drydock_machinery::strategy::Strategy;
 
 const PROTO: &str = "proto/k8s.io/api/coordination/v1alpha1/generated.proto";
 const TAGS: &str = "proto/k8s.io/api/coordination/v1alpha1/tags.txt";
@@ -19,8 +20,10 @@ const HEADER: &str = "Both kinds on the wire: `application/vnd.kubernetes.protob
     Field numbers of EvictionRequest are the KEP's, or free ones where it gives none or repeats one. They never change.";
 
 fn with_kinds<R>(run: impl FnOnce(&[&dyn Kind]) -> R) -> R {
-    let (eviction, maintenance) =
-        (EvictionRequestKind::new(Duration::from_secs(1200)), NodeMaintenanceKind::new());
+    let (eviction, maintenance) = (
+        EvictionRequestStrategy::new(Duration::from_secs(1200)).into_kind(),
+        NodeMaintenanceStrategy.into_kind(),
+    );
     run(&[&eviction, &maintenance])
 }
 

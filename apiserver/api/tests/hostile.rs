@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
-use drydock_api::eviction_request::{EvictionRequest, EvictionRequestKind};
-use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeSelector, limits, node_selector};
+use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStrategy};
+use drydock_api::node_maintenance::{NodeMaintenanceStrategy, NodeSelector, limits, node_selector};
 use drydock_machinery::decode::{Decoded, Format, decode};
 use drydock_machinery::field::Path;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::strategy::Strategy;
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ fn list(item: &str, items: usize) -> String {
 /// Regression: `"requesters":[{},{},...]` needed 1.4 GB of memory.
 #[test]
 fn no_list_is_made_longer_than_its_kind_takes() {
-    let evictions = EvictionRequestKind::new(Duration::from_secs(1200));
+    let evictions = EvictionRequestStrategy::new(Duration::from_secs(1200)).into_kind();
     for (field, item, max) in [
         ("spec.requesters", "{}", 100),
         ("status.targetInterceptors", "{}", 17),
@@ -50,7 +51,7 @@ fn no_list_is_made_longer_than_its_kind_takes() {
         let why = format!("{field}: Too many: 700000: must have at most {max} {plural}");
         assert_eq!(refusal(&evictions, field, &list(item, 700_000)), why);
     }
-    let maintenances = NodeMaintenanceKind::new();
+    let maintenances = NodeMaintenanceStrategy.into_kind();
     for (field, item, max) in [
         ("spec.drainPlan", "{}", 512),
         ("status.nodeStatuses", "{}", 4000),
@@ -79,7 +80,7 @@ fn selectors_are_not_made_longer_than_they_may_be() {
             format!("{path}[0].matchExpressions[0].values: Too many: 4097: must have at most 4096 items"),
         ),
     ] {
-        assert_eq!(refusal(&NodeMaintenanceKind::new(), "spec.nodeSelector", &given), why);
+        assert_eq!(refusal(&NodeMaintenanceStrategy.into_kind(), "spec.nodeSelector", &given), why);
     }
 }
 
@@ -118,7 +119,7 @@ fn the_selectors_of_a_drain_plan_are_bounded_together() {
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
         Object::from(object.as_object().unwrap().clone())
     };
-    let kind = NodeMaintenanceKind::new();
+    let kind = NodeMaintenanceStrategy.into_kind();
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let errors = kind.validate_create(&object(400), now);
     assert_eq!(

@@ -1,15 +1,16 @@
 //! Rules for NodeMaintenance (KEP-4212). The name of each test is the rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use drydock_api::node_maintenance::{FINALIZER, NodeMaintenanceKind};
+use drydock_api::node_maintenance::{FINALIZER, NodeMaintenanceKind, NodeMaintenanceStrategy};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 fn kind() -> NodeMaintenanceKind {
-    NodeMaintenanceKind::new()
+    NodeMaintenanceStrategy.into_kind()
 }
 
 fn object(value: Value) -> Object {

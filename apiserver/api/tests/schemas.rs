@@ -4,15 +4,17 @@
 
 use std::collections::HashSet;
 
-use drydock_api::eviction_request::{EvictionRequest, EvictionRequestKind};
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
+use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStrategy};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStrategy};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::schema::{Schema, Shape};
+use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
 fn schemas() -> [Schema; 2] {
-    let eviction = EvictionRequestKind::new(std::time::Duration::from_secs(1200)).schema().clone();
-    [eviction, NodeMaintenanceKind::new().schema().clone()]
+    let eviction =
+        EvictionRequestStrategy::new(std::time::Duration::from_secs(1200)).into_kind().schema().clone();
+    [eviction, NodeMaintenanceStrategy.into_kind().schema().clone()]
 }
 
 fn check(schema: &Schema, at: &str) {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use drydock_api::eviction_request::EvictionRequestKind;
+use drydock_api::eviction_request::EvictionRequestStrategy;
 use drydock_api::eviction_request::interceptors::AllowedNames;
-use drydock_api::node_maintenance::NodeMaintenanceKind;
+use drydock_api::node_maintenance::NodeMaintenanceStrategy;
+use drydock_machinery::strategy::Strategy;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{HostFiles, Options, Server, Trust};
@@ -68,7 +69,7 @@ fn trust(flags: &Flags) -> Trust {
 
 fn install_eviction_requests(server: &mut Server, flags: &Flags) {
     let allowed = AllowedNames::default().with(flags.allowed_interceptor_names.iter().cloned());
-    let kind = EvictionRequestKind::new(flags.heartbeat_deadline).with_allowed_names(allowed);
+    let kind = EvictionRequestStrategy::new(flags.heartbeat_deadline).with_allowed_names(allowed).into_kind();
     let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(StatusPermission::new(server.authorizer()))];
     if flags.require_pod_delete_permission {
         let unnamed = UnnamedReviewUsers::new(flags.unnamed_review_users());
@@ -83,5 +84,5 @@ fn install_node_maintenances(server: &mut Server) {
     server.ready_when("nodes", "not read from the host", move || followed.ready());
     let admission: Vec<Arc<dyn Admission>> =
         vec![Arc::new(NodeDelete::new(server.authorizer())), Arc::new(NodeSelection::new(nodes))];
-    server.install(Arc::new(NodeMaintenanceKind::new()), admission);
+    server.install(Arc::new(NodeMaintenanceStrategy.into_kind()), admission);
 }

@@ -118,6 +118,21 @@ pub trait Kind: Send + Sync + 'static {
     fn validate_status_update(&self, _new: &Object, _old: &Object, _now: Now) -> ErrorList {
         ErrorList::new()
     }
+    /// Prepares and validates a new object (k8s.io/apiserver pkg/registry/rest, BeforeCreate).
+    fn before_create(&self, object: &mut Object, now: Now) -> ErrorList {
+        self.prepare_for_create(object);
+        self.validate_create(object, now)
+    }
+    /// Prepares and validates an update of the main resource (k8s.io/apiserver pkg/registry/rest, BeforeUpdate).
+    fn before_update(&self, new: &mut Object, old: &Object, now: Now) -> ErrorList {
+        self.prepare_for_update(new, old);
+        self.validate_update(new, old, now)
+    }
+    /// Prepares and validates an update of the status.
+    fn before_status_update(&self, new: &mut Object, old: &Object, now: Now) -> ErrorList {
+        self.prepare_for_status_update(new, old);
+        self.validate_status_update(new, old, now)
+    }
     /// Called before an object is marked for deletion (`deletionTimestamp` set, finalizers pending).
     fn prepare_for_delete(&self, _object: &mut Object) {}
     /// Returns the rule for names, in addition to that of every object.
@@ -201,8 +216,11 @@ pub fn reset_status(object: &mut Object) {
     object.0.insert("status".to_owned(), Value::Object(Map::new()));
 }
 
-fn keep(new: &mut Object, old: &Object, field: &str) {
+/// Sets a top-level field to its value in the old object, or removes it if it is absent there.
+pub(crate) fn keep(new: &mut Object, old: &Object, field: &str) {
     match old.0.get(field) {
+        // Most clients send the fields that they may not change unchanged.
+        same if same == new.0.get(field) => None,
         Some(value) => new.0.insert(field.to_owned(), value.clone()),
         None => new.0.remove(field),
     };

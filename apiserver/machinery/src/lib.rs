@@ -6,6 +6,7 @@
 // The derive macro names this crate, also where it is used inside.
 extern crate self as drydock_machinery;
 
+pub mod cells;
 pub mod decode;
 pub mod discovery;
 pub mod document;
@@ -21,6 +22,7 @@ pub mod kind;
 pub mod managed_fields;
 mod memory;
 pub mod meta;
+pub mod metav1;
 pub mod names;
 pub mod object;
 pub mod openapi;
@@ -29,9 +31,11 @@ pub mod protobuf;
 pub mod quote;
 pub mod schema;
 pub mod selector;
+pub mod strategy;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod text;
 pub mod time;
 
 pub use error::ApiError;

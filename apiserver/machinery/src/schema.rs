@@ -3,6 +3,7 @@
 
 mod api_type;
 pub mod common;
+pub(crate) mod enumeration;
 
 pub use api_type::ApiType;
 pub use drydock_schema_derive::ApiType;

@@ -3,16 +3,18 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use drydock_api::eviction_request::EvictionRequestKind;
-use drydock_api::node_maintenance::NodeMaintenanceKind;
+use drydock_api::eviction_request::{EvictionRequestKind, EvictionRequestStrategy};
+use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeMaintenanceStrategy};
 use drydock_machinery::Object;
 use drydock_machinery::kind::{Kind, Now};
+use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
 const HEARTBEAT_DEADLINE: Duration = Duration::from_secs(1200);
 static EVICTION_REQUEST: LazyLock<EvictionRequestKind> =
-    LazyLock::new(|| EvictionRequestKind::new(HEARTBEAT_DEADLINE));
-static NODE_MAINTENANCE: LazyLock<NodeMaintenanceKind> = LazyLock::new(NodeMaintenanceKind::new);
+    LazyLock::new(|| EvictionRequestStrategy::new(HEARTBEAT_DEADLINE).into_kind());
+static NODE_MAINTENANCE: LazyLock<NodeMaintenanceKind> =
+    LazyLock::new(|| NodeMaintenanceStrategy.into_kind());
 
 /// Both kinds.
 pub fn all() -> [&'static dyn Kind; 2] {
@@ -21,7 +23,10 @@ pub fn all() -> [&'static dyn Kind; 2] {
 
 /// The same, to be served.
 pub fn served() -> [Arc<dyn Kind>; 2] {
-    [Arc::new(EvictionRequestKind::new(HEARTBEAT_DEADLINE)), Arc::new(NodeMaintenanceKind::new())]
+    [
+        Arc::new(EvictionRequestStrategy::new(HEARTBEAT_DEADLINE).into_kind()),
+        Arc::new(NodeMaintenanceStrategy.into_kind()),
+    ]
 }
 
 /// The moment of every execution: 2026-01-01T00:00:00Z.

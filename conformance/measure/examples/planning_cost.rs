@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStrategy};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::strategy::Strategy;
 use drydock_maintenance::{
     Action, Config, MachineMemory, PodLocation, REQUESTER, RequestChange, Task, World, step,
 };
@@ -68,7 +69,7 @@ fn maintenance(entries: usize) -> Arc<NodeMaintenance> {
     object.0.insert("metadata".into(), json!({ "name": "m", "uid": "m", "generation": 1 }));
     let all = json!({ "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "x", "operator": "DoesNotExist" }] }] });
     object.0.insert("spec".into(), json!({ "stage": "Drain", "drainPlan": own, "nodeSelector": all }));
-    NodeMaintenanceKind::new().default(&mut object);
+    NodeMaintenanceStrategy.into_kind().default(&mut object);
     Arc::new(serde_json::from_value(object.into_value()).unwrap())
 }
 

@@ -4,7 +4,7 @@ use drydock_api::eviction_request::{
     CANCELED, EVICTED, EvictionRequest, EvictionRequestStatus, REASON_DELETED, REASON_NO_REQUESTERS,
     REASON_POD_DELETED, REASON_POD_TERMINATED, REASON_VALIDATION_FAILED,
 };
-use drydock_api::meta::{Condition, find_condition, set_condition};
+use drydock_api::metav1::{Condition, find_condition, set_condition};
 use drydock_api::time::truncate_to_seconds;
 use jiff::Timestamp;
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_api::meta::Condition;
+use drydock_api::metav1::Condition;
 use drydock_runtime::cache::PodPhase;
 
 use super::tests::{A, B, advance, at, begun, pod, reason, request};

@@ -5,7 +5,7 @@
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
-use drydock_api::meta::find_condition;
+use drydock_api::metav1::find_condition;
 use drydock_runtime::cache::{OwnerRef, PodPhase};
 use serde_json::json;
 

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drydock_api::eviction_request::EVICTED;
-use drydock_api::meta::Condition;
+use drydock_api::metav1::Condition;
 use drydock_runtime::testing::{context, failure};
 use jiff::Timestamp;
 use serde_json::{Value, json};

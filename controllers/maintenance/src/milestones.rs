@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use drydock_api::meta::is_condition_true;
+use drydock_api::metav1::is_condition_true;
 use drydock_api::node_maintenance::{
     CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use drydock_api::meta::{LabelSelector, LabelSelectorRequirement};
+use drydock_api::metav1::{LabelSelector, LabelSelectorRequirement};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 /// Number of a selector.

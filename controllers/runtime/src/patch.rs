@@ -1,6 +1,6 @@
 //! Merge patches of the objects of our API.
 
-use drydock_api::meta::ObjectMeta;
+use drydock_api::metav1::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

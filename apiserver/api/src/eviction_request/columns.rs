@@ -11,8 +11,8 @@ use super::interceptors::{IMPERATIVE_EVICTION, is_default};
 use super::maintenances::{self, with_clause, without_clause};
 use super::transitions::{active_deadline, passed_over};
 use super::types::{CANCELED, EVICTED, EvictionRequest, InterceptorStatus};
-use crate::cells::{NONE, age, names, until};
-use crate::time::format_seconds;
+use drydock_machinery::cells::{NONE, age, names, until};
+use drydock_machinery::metav1::time::format_seconds;
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
     Column { name, type_: "string", format: "", description, priority }

@@ -7,7 +7,7 @@ use super::limits::{MAX_NAME, MAX_REASON};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
 use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, saturating_add, saturating_sub};
 use super::types::{Blocked, Interceptor, InterceptorStatus};
-use crate::time::{format_seconds, truncate_to_seconds};
+use drydock_machinery::metav1::time::{format_seconds, truncate_to_seconds};
 
 /// Maximum number of characters of an interceptor's message.
 pub const MAX_MESSAGE: usize = 4000;

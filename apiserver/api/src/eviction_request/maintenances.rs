@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::types::EvictionRequest;
-use crate::text::{ELLIPSIS, one_line};
+use drydock_machinery::text::{ELLIPSIS, one_line};
 
 /// Annotation of a request: a JSON list with name and reason of the maintenances that it belongs to, the oldest
 /// first. Every client that may write the request may write it. It is for people, and no code decides by it.

@@ -21,7 +21,7 @@ pub mod columns;
 mod strategy;
 
 pub use interceptor_status_validation::MAX_MESSAGE;
-pub use strategy::{EvictionRequestKind, NAMES};
+pub use strategy::{EvictionRequestKind, EvictionRequestStrategy, NAMES};
 pub use types::{
     Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
     InterceptorStatus, LocalPodReference, PodInfo, Requester,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::eviction_request::{EvictionRequest, InterceptorStatus};
-use crate::meta::Condition;
+use drydock_machinery::metav1::Condition;
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -276,7 +276,7 @@ fn statuses() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn the_model_says_the_same(new in statuses(), old in statuses()) {
-        let typed = |status: &Value| -> EvictionRequest { crate::decode::decode(&object(status)).unwrap() };
+        let typed = |status: &Value| -> EvictionRequest { drydock_machinery::strategy::view::decode(&object(status)).unwrap() };
         let (new_object, old_object) = (object(&new), object(&old));
         let found: BTreeSet<_> = needed(&new_object, &old_object)
             .into_keys()

@@ -17,14 +17,14 @@ use super::transitions::{
 };
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
 use super::validation::fully_qualified_domain_name;
-use crate::meta::{Condition, is_condition_true};
-use crate::meta_validation::validate_conditions;
+use drydock_machinery::metav1::validation::validate_conditions;
+use drydock_machinery::metav1::{Condition, is_condition_true};
 use drydock_machinery::object::json_len;
 
 /// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusUpdate<'a> {
-    /// The request after the update. Of both states, only the fields that [`crate::decode::decode_status`] decodes are
+    /// The request after the update. Of both states, only the fields that [`drydock_machinery::strategy::view::decode_status`] decodes are
     /// read.
     pub new: &'a EvictionRequest,
     /// The request before the update.
@@ -226,8 +226,9 @@ impl StatusUpdate<'_> {
         }
         match new {
             None => Some(Error::required(path.clone(), "must be set with status.activeInterceptors")),
-            Some(t) => (!is_present(t, self.now))
-                .then(|| Error::invalid(path.clone(), crate::time::format_micros(t), NOT_PRESENT)),
+            Some(t) => (!is_present(t, self.now)).then(|| {
+                Error::invalid(path.clone(), drydock_machinery::metav1::time::format_micros(t), NOT_PRESENT)
+            }),
         }
     }
 }
@@ -246,7 +247,7 @@ pub(super) const NOT_PRESENT: &str = "must be the present time, give or take 10 
 
 /// Whether `t` is `now`, except for clock skew and for the truncation of metav1.Time to whole seconds.
 pub(super) fn is_present(t: Timestamp, now: Timestamp) -> bool {
-    crate::time::truncate_to_seconds(saturating_sub(now, CLOCK_SKEW)) <= t
+    drydock_machinery::metav1::time::truncate_to_seconds(saturating_sub(now, CLOCK_SKEW)) <= t
         && t <= saturating_add(now, CLOCK_SKEW)
 }
 

@@ -1,20 +1,17 @@
-//! EvictionRequest's implementation of the server's `Kind`.
+//! EvictionRequest's strategy.
 
 use std::time::Duration;
 
-use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
-use drydock_machinery::kind::{Column, Kind, Names, Now, Quota, reset_status};
-use drydock_machinery::schema::{ApiType, Schema};
+use drydock_machinery::kind::{Column, Names, Now, Quota};
+use drydock_machinery::strategy::{Strategy, TypedKind};
 use serde_json::Value;
 
-use super::columns;
 use super::interceptors::AllowedNames;
 use super::limits::{self, MAX_BYTES_WITHOUT_STATUS};
 use super::status_validation::StatusUpdate;
 use super::types::EvictionRequest;
-use super::validation;
-use crate::decode::{copy_field, decode, decode_status};
+use super::{columns, validation};
 
 /// Names of the kind.
 pub const NAMES: Names = Names {
@@ -28,18 +25,20 @@ pub const NAMES: Names = Names {
     namespaced: true,
 };
 
-/// The kind, with the settings that its status rules depend on.
+/// The kind, for the server.
+pub type EvictionRequestKind = TypedKind<EvictionRequestStrategy>;
+
+/// The strategy, with the settings that the rules on the status depend on.
 #[derive(Debug)]
-pub struct EvictionRequestKind {
+pub struct EvictionRequestStrategy {
     heartbeat_deadline: Duration,
     allowed: AllowedNames,
-    schema: Schema,
 }
 
-impl EvictionRequestKind {
-    /// Creates the kind. An interceptor that is silent for `heartbeat_deadline` loses its turn.
+impl EvictionRequestStrategy {
+    /// Creates the strategy. An interceptor that is silent for `heartbeat_deadline` loses its turn.
     pub fn new(heartbeat_deadline: Duration) -> Self {
-        Self { heartbeat_deadline, allowed: AllowedNames::default(), schema: EvictionRequest::schema() }
+        Self { heartbeat_deadline, allowed: AllowedNames::default() }
     }
 
     /// Sets the names under k8s.io that interceptors may have.
@@ -50,44 +49,25 @@ impl EvictionRequestKind {
     }
 }
 
-impl Kind for EvictionRequestKind {
+impl Strategy for EvictionRequestStrategy {
+    type Object = EvictionRequest;
+    const STATUS_DEPENDS_ON_SPEC: bool = false;
+
     fn names(&self) -> &Names {
         &NAMES
     }
 
-    fn schema(&self) -> &Schema {
-        &self.schema
+    fn validate(&self, new: &EvictionRequest, _now: Now) -> ErrorList {
+        validation::validate_create(new)
     }
 
-    fn default(&self, _object: &mut Object) {}
-
-    fn prepare_for_create(&self, object: &mut Object) {
-        reset_status(object);
+    fn validate_update(&self, new: &EvictionRequest, old: &EvictionRequest, _now: Now) -> ErrorList {
+        validation::validate_update(new, old)
     }
 
-    fn validate_create(&self, object: &Object, _now: Now) -> ErrorList {
-        decode::<EvictionRequest>(object).map_or_else(|e| e, |new| validation::validate_create(&new))
-    }
-
-    fn prepare_for_update(&self, new: &mut Object, old: &Object) {
-        copy_field(new, old, "status");
-    }
-
-    fn validate_update(&self, new: &Object, old: &Object, _now: Now) -> ErrorList {
-        decode_both(new, old).map_or_else(|e| e, |(new, old)| validation::validate_update(&new, &old))
-    }
-
-    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
-        copy_field(new, old, "spec");
-    }
-
-    fn validate_status_update(&self, new: &Object, old: &Object, now: Now) -> ErrorList {
-        let (new, old) = match (decode_status(new), decode_status(old)) {
-            (Ok(new), Ok(old)) => (new, old),
-            (Err(errors), _) | (_, Err(errors)) => return errors,
-        };
+    fn validate_status_update(&self, new: &EvictionRequest, old: &EvictionRequest, now: Now) -> ErrorList {
         let (heartbeat_deadline, allowed) = (self.heartbeat_deadline, &self.allowed);
-        StatusUpdate { new: &new, old: &old, now, heartbeat_deadline, allowed }.validate()
+        StatusUpdate { new, old, now, heartbeat_deadline, allowed }.validate()
     }
 
     fn allows_generate_name(&self) -> bool {
@@ -110,11 +90,7 @@ impl Kind for EvictionRequestKind {
         columns::COLUMNS
     }
 
-    fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
-        columns::cells(&decode(object).unwrap_or_default(), now, self.heartbeat_deadline)
+    fn cells(&self, request: &EvictionRequest, now: Now) -> Option<Vec<Value>> {
+        Some(columns::cells(request, now, self.heartbeat_deadline))
     }
-}
-
-fn decode_both(new: &Object, old: &Object) -> Result<(EvictionRequest, EvictionRequest), ErrorList> {
-    Ok((decode(new)?, decode(old)?))
 }

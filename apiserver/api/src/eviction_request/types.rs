@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::interceptors::MAX_TARGET_INTERCEPTORS;
 use super::validation::MAX_REQUESTERS;
-use crate::meta::{Condition, ObjectMeta, find_condition, is_condition_true, is_default, is_zero};
-use crate::time;
+use drydock_machinery::metav1::time;
+use drydock_machinery::metav1::{
+    Condition, ObjectMeta, find_condition, is_condition_true, is_default, is_zero,
+};
 
 /// Resource name.
 pub const RESOURCE: &str = "evictionrequests";

@@ -10,10 +10,10 @@ use super::status::{
     PodReference,
 };
 use super::types::NodeMaintenance;
-use crate::cells::{NONE, age};
-use crate::meta::find_condition;
 use crate::reasons::POD_DISRUPTION_BUDGET;
-use crate::text::{are, counted};
+use drydock_machinery::cells::{NONE, age};
+use drydock_machinery::metav1::find_condition;
+use drydock_machinery::text::{are, counted};
 
 const fn column(name: &'static str, type_: &'static str, description: &'static str, priority: i32) -> Column {
     Column { name, type_, format: "", description, priority }

@@ -8,18 +8,6 @@ use super::types::FINALIZER;
 /// Metadata fields that every write changes, or that are compared separately.
 const APART: [&str; 3] = ["finalizers", "managedFields", "resourceVersion"];
 
-/// Adds the finalizer unless the object has it.
-pub(super) fn add(object: &mut Object) {
-    if object.finalizers().contains(&FINALIZER) {
-        return;
-    }
-    let finalizers = object.meta_mut().entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
-    match finalizers {
-        Value::Array(list) => list.push(FINALIZER.into()),
-        other => *other = Value::Array(vec![FINALIZER.into()]),
-    }
-}
-
 /// Whether a write removes the finalizer and changes nothing else.
 pub fn removes_only_finalizer(new: &Object, old: &Object) -> bool {
     let before = old.finalizers();

@@ -4,7 +4,7 @@
 use drydock_machinery::field::{Error, Path};
 
 use super::types::NodeSelectorTerm;
-use crate::meta::LabelSelector;
+use drydock_machinery::metav1::LabelSelector;
 
 /// Maximum number of nodes in one object. The status of a node has about 350 bytes while its pods leave (its name,
 /// one target per pod type, a message, two numbers), so that this many stay below the 1.5 MiB that the storage

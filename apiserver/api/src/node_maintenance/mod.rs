@@ -9,7 +9,6 @@ pub mod limits;
 pub mod node_selector;
 pub mod transitions;
 
-mod enumerations;
 pub mod validation;
 
 pub mod columns;
@@ -20,7 +19,7 @@ pub use status::{
     NodeMaintenanceStatus, NodeReference, PodReference, PodsLeft, StageStatus,
 };
 pub use status::{CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, PODS_WILL_BE_LOST, WORKLOADS_DRAINED};
-pub use strategy::{NAMES, NodeMaintenanceKind};
+pub use strategy::{NAMES, NodeMaintenanceKind, NodeMaintenanceStrategy};
 pub use types::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, NodeSelector,
     NodeSelectorRequirement, NodeSelectorTerm, PodType,

@@ -10,8 +10,8 @@ use drydock_machinery::names::dns1123_subdomain;
 
 use super::limits::SelectorSize;
 use super::types::{NodeMaintenance, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
-use crate::decode::decode_spec;
-use crate::meta_validation::validate_label_values;
+use drydock_machinery::metav1::validation::validate_label_values;
+use drydock_machinery::strategy::view::decode_spec;
 
 /// The only field that `matchFields` may use.
 const NAME_FIELD: &str = "metadata.name";

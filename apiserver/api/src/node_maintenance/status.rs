@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{MAX_DRAIN_PLAN, MAX_NODES};
 use super::types::{DrainPlanEntry, NodeMaintenanceStage, PodType};
-use crate::meta::{Condition, LabelSelector, is_default, is_zero};
-use crate::time;
+use drydock_machinery::metav1::time;
+use drydock_machinery::metav1::{Condition, LabelSelector, is_default, is_zero};
 
 /// Condition: no pods of types up to `spec.lastPodType` are left on any selected node.
 pub const DRAINED: &str = "Drained";

@@ -1,15 +1,15 @@
-//! NodeMaintenance's implementation of the server's `Kind`.
+//! NodeMaintenance's strategy.
 
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
-use drydock_machinery::kind::{Column, Kind, Names, Now, reset_status};
-use drydock_machinery::schema::{ApiType, Schema};
-use serde_json::{Value, json};
+use drydock_machinery::kind::{Column, Names, Now};
+use drydock_machinery::strategy::{Draft, Strategy, TypedKind};
+use serde_json::Value;
 
+use super::status::StageStatus;
 use super::transitions::{places_finalizer, stage_on_deletion};
-use super::types::{NodeMaintenance, NodeMaintenanceStage};
-use super::{columns, defaults, enumerations, finalizer, validation};
-use crate::decode::{copy_field, decode};
+use super::types::{FINALIZER, NodeMaintenance, NodeMaintenanceStage};
+use super::{columns, defaults, validation};
 
 /// Names of the kind.
 pub const NAMES: Names = Names {
@@ -23,32 +23,18 @@ pub const NAMES: Names = Names {
     namespaced: false,
 };
 
-/// The kind.
-#[derive(Debug)]
-pub struct NodeMaintenanceKind {
-    schema: Schema,
-}
+/// The kind, for the server.
+pub type NodeMaintenanceKind = TypedKind<NodeMaintenanceStrategy>;
 
-impl NodeMaintenanceKind {
-    /// Creates the kind.
-    pub fn new() -> Self {
-        Self { schema: NodeMaintenance::schema() }
-    }
-}
+/// The strategy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeMaintenanceStrategy;
 
-impl Default for NodeMaintenanceKind {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+impl Strategy for NodeMaintenanceStrategy {
+    type Object = NodeMaintenance;
 
-impl Kind for NodeMaintenanceKind {
     fn names(&self) -> &Names {
         &NAMES
-    }
-
-    fn schema(&self) -> &Schema {
-        &self.schema
     }
 
     fn default(&self, object: &mut Object) {
@@ -58,60 +44,54 @@ impl Kind for NodeMaintenanceKind {
         }
     }
 
-    fn prepare_for_create(&self, object: &mut Object) {
-        reset_status(object);
-        if places_finalizer(None, stage_of(object)) {
-            finalizer::add(object);
-        }
-        note_stage(object);
-    }
-
-    fn validate_create(&self, object: &Object, _now: Now) -> ErrorList {
-        let mut errors = enumerations::validate_spec(object);
-        errors.extend(
-            decode::<NodeMaintenance>(object).map_or_else(|e| e, |new| validation::validate_create(&new)),
-        );
-        object.number_as_sent(errors)
-    }
-
-    fn prepare_for_update(&self, new: &mut Object, old: &Object) {
-        copy_field(new, old, "status");
-        // No finalizer may be added to an object that is being deleted.
-        if old.deletion_timestamp().is_none() && places_finalizer(Some(stage_of(old)), stage_of(new)) {
-            finalizer::add(new);
-        }
-        if stage_of(old) != stage_of(new) {
+    fn prepare_for_create(&self, new: &mut Draft<'_, NodeMaintenance>) {
+        let places_finalizer = places_finalizer(None, new.spec.stage);
+        new.edit(|new| {
+            if places_finalizer {
+                add_finalizer(new);
+            }
             note_stage(new);
-        }
+        });
     }
 
-    fn validate_update(&self, new: &Object, old: &Object, _now: Now) -> ErrorList {
-        let mut errors = enumerations::validate_spec(new);
-        errors.extend(with_both(new, old, validation::validate_update));
-        new.number_as_sent(errors)
+    fn validate(&self, new: &NodeMaintenance, _now: Now) -> ErrorList {
+        validation::validate_create(new)
     }
 
-    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
-        copy_field(new, old, "spec");
-    }
-
-    fn validate_status_update(&self, new: &Object, old: &Object, _now: Now) -> ErrorList {
-        let mut errors = enumerations::validate_status(new);
-        errors.extend(with_both(new, old, validation::validate_status_update));
-        errors
-    }
-
-    fn prepare_for_delete(&self, object: &mut Object) {
-        let old = stage_of(object);
-        let stage = stage_on_deletion(old);
-        if stage == old {
+    fn prepare_for_update(&self, new: &mut Draft<'_, NodeMaintenance>, old: &NodeMaintenance) {
+        let (before, stage) = (old.spec.stage, new.spec.stage);
+        if stage == before {
             return;
         }
-        if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.insert("stage".to_owned(), stage.as_str().into());
+        // No finalizer may be added to an object that is being deleted.
+        let places_finalizer =
+            old.metadata.deletion_timestamp.is_none() && places_finalizer(Some(before), stage);
+        new.edit(|new| {
+            if places_finalizer {
+                add_finalizer(new);
+            }
+            note_stage(new);
+        });
+    }
+
+    fn validate_update(&self, new: &NodeMaintenance, old: &NodeMaintenance, _now: Now) -> ErrorList {
+        validation::validate_update(new, old)
+    }
+
+    fn validate_status_update(&self, new: &NodeMaintenance, old: &NodeMaintenance, _now: Now) -> ErrorList {
+        validation::validate_status_update(new, old)
+    }
+
+    fn prepare_for_delete(&self, object: &mut Draft<'_, NodeMaintenance>) {
+        let stage = stage_on_deletion(object.spec.stage);
+        if stage == object.spec.stage {
+            return;
         }
-        note_stage(object);
-        finalizer::add(object);
+        object.edit(|object| {
+            object.spec.stage = stage;
+            note_stage(object);
+            add_finalizer(object);
+        });
     }
 
     fn selectable_fields(&self) -> &[&'static str] {
@@ -122,45 +102,25 @@ impl Kind for NodeMaintenanceKind {
         columns::COLUMNS
     }
 
-    fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
-        columns::cells(&decode(object).unwrap_or_default(), now)
+    fn cells(&self, maintenance: &NodeMaintenance, now: Now) -> Option<Vec<Value>> {
+        Some(columns::cells(maintenance, now))
     }
 }
 
-fn with_both(
-    new: &Object,
-    old: &Object,
-    validate: fn(&NodeMaintenance, &NodeMaintenance) -> ErrorList,
-) -> ErrorList {
-    match (decode(new), decode(old)) {
-        (Ok(new), Ok(old)) => validate(&new, &old),
-        (Err(errors), _) | (_, Err(errors)) => errors,
+/// Adds the finalizer that keeps the maintenance until its nodes are released, unless the maintenance has it.
+fn add_finalizer(maintenance: &mut NodeMaintenance) {
+    if !maintenance.has_finalizer() {
+        maintenance.metadata.finalizers.push(FINALIZER.to_owned());
     }
-}
-
-fn stage_of(object: &Object) -> NodeMaintenanceStage {
-    let stage = object.0.get("spec").and_then(|s| s.get("stage"));
-    stage.and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default()
 }
 
 /// Adds the stage to status.stageStatuses in the write that sets it, so that the controller learns of every stage,
 /// even a short one. The controller adds the time. (Whether nodes that others cordoned may be made schedulable
 /// depends on these stages.)
-fn note_stage(object: &mut Object) {
-    let stage = stage_of(object);
-    if stage == NodeMaintenanceStage::Unknown {
-        return;
-    }
-    let status = object.0.entry("status").or_insert_with(|| json!({}));
-    if !status.is_object() {
-        *status = json!({});
-    }
-    if !status["stageStatuses"].is_array() {
-        status["stageStatuses"] = json!([]);
-    }
-    if let Some(noted) = status["stageStatuses"].as_array_mut()
-        && !noted.iter().any(|s| s["name"] == stage.as_str())
-    {
-        noted.push(json!({ "name": stage.as_str() }));
+fn note_stage(maintenance: &mut NodeMaintenance) {
+    let name = maintenance.spec.stage;
+    let noted = &mut maintenance.status.stage_statuses;
+    if name != NodeMaintenanceStage::Unknown && noted.iter().all(|status| status.name != name) {
+        noted.push(StageStatus { name, start_timestamp: None });
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::MAX_DRAIN_PLAN;
 use super::status::NodeMaintenanceStatus;
-use crate::meta::{LabelSelector, ObjectMeta, is_default};
+use drydock_machinery::metav1::{LabelSelector, ObjectMeta, is_default};
 
 /// Resource name.
 pub const RESOURCE: &str = "nodemaintenances";

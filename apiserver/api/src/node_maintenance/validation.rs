@@ -13,8 +13,8 @@ use super::node_selector;
 use super::status::NodeMaintenanceNodeStatus;
 use super::transitions::may_change;
 use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, PodType};
-use crate::meta::LabelSelector;
-use crate::meta_validation::{validate_conditions, validate_label_selector};
+use drydock_machinery::metav1::LabelSelector;
+use drydock_machinery::metav1::validation::{validate_conditions, validate_label_selector};
 
 /// Validates a new object.
 pub fn validate_create(new: &NodeMaintenance) -> ErrorList {

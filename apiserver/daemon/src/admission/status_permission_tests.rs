@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 use std::time::{Duration, Instant};
 
-use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
+use drydock_api::eviction_request::{EvictionRequestStrategy, NAMES};
 use drydock_machinery::Object;
+use drydock_machinery::strategy::Strategy;
 use drydock_server::admission::{AdmissionOperation, RequestOptions};
 use drydock_server::audit::AuditContext;
 use drydock_server::request::warnings::Warnings;
@@ -59,7 +60,8 @@ impl Writer {
         new: &Object,
         old: Option<&Object>,
     ) -> Result<(), ApiError> {
-        let (caller, kind) = (caller("ann<", &self.groups), EvictionRequestKind::new(Duration::ZERO));
+        let (caller, kind) =
+            (caller("ann<", &self.groups), EvictionRequestStrategy::new(Duration::ZERO).into_kind());
         let (query, warnings, audit_context) =
             (Query::parse(""), Warnings::default(), AuditContext::default());
         let attributes = AdmissionAttributes {

@@ -82,8 +82,7 @@ async fn insert_named(
     let uid = uuid::Uuid::new_v4().to_string();
     fill_system_fields(&mut object, &uid, request.now);
     object.set_meta("generation", request.kind().counts_generation().then(|| 1.into()));
-    request.kind().prepare_for_create(&mut object);
-    validate(request, &object)?;
+    prepare_and_validate(request, &mut object)?;
     size::check(request, &object)?;
     for warning in request.kind().warnings(&object, None) {
         request.warnings.add(warning);
@@ -111,9 +110,9 @@ async fn insert_named(
 }
 
 /// The kind's own rules come first, so that their messages are shown; then those of any object.
-fn validate(request: &RequestContext, object: &Object) -> Result<(), ApiError> {
+fn prepare_and_validate(request: &RequestContext, object: &mut Object) -> Result<(), ApiError> {
     let (kind, names_) = (request.kind(), request.names());
-    let mut errors = kind.validate_create(object, request.now);
+    let mut errors = kind.before_create(object, request.now);
     if errors.is_empty() {
         errors = validate_object_meta_create(object, names_.namespaced, kind.name_rule());
     }

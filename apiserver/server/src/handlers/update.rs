@@ -116,8 +116,7 @@ pub async fn changed(
     metadata::check_namespace(request, &mut new)?;
     metadata::check_version(request, &mut new, old)?;
     carry_system_fields(&mut new, old);
-    prepare(request, &mut new, old);
-    validate(request, &new, old)?;
+    prepare_and_validate(request, &mut new, old)?;
     for warning in request.kind().warnings(&new, Some(old)) {
         request.warnings.add(warning);
     }
@@ -128,28 +127,22 @@ pub async fn changed(
     Ok(if metadata::is_finished(&new, old) { NextState::Delete(new) } else { NextState::Write(new) })
 }
 
-fn prepare(request: &RequestContext, new: &mut Object, old: &Object) {
-    if request.on_status() {
-        if request.kind().status_keeps_metadata() {
+/// Lets the kind prepare the object, and returns what is wrong with it: with its metadata first.
+fn prepare_and_validate(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(), ApiError> {
+    let (kind, names) = (request.kind(), request.names());
+    let of_kind = if request.on_status() {
+        if kind.status_keeps_metadata() {
             metadata::keep_metadata(new, old);
         }
-        request.kind().prepare_for_status_update(new, old);
+        kind.before_status_update(new, old, request.now)
     } else {
-        request.kind().prepare_for_update(new, old);
-    }
-    if request.kind().counts_generation() {
+        kind.before_update(new, old, request.now)
+    };
+    if kind.counts_generation() {
         metadata::count_generation(new, old);
     }
-}
-
-fn validate(request: &RequestContext, new: &Object, old: &Object) -> Result<(), ApiError> {
-    let (kind, names) = (request.kind(), request.names());
     let mut errors = validate_object_meta_update(new, old, names.namespaced);
-    errors.extend(if request.on_status() {
-        kind.validate_status_update(new, old, request.now)
-    } else {
-        kind.validate_update(new, old, request.now)
-    });
+    errors.extend(of_kind);
     if errors.is_empty() {
         Ok(())
     } else {

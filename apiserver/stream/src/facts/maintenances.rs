@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drydock_api::meta::is_condition_true;
+use drydock_api::metav1::is_condition_true;
 use drydock_api::node_maintenance::{DRAINED, NodeMaintenance};
 use drydock_proto::status::v1alpha1::{Maintenance, NodeProgress};
 use jiff::Timestamp;

@@ -7,7 +7,7 @@ use drydock_api::eviction_request::transitions::{active_deadline, passed_over};
 use drydock_api::eviction_request::{
     self, Blocked, CANCELED, EVICTED, EvictionRequest, InterceptorStatus, maintenances,
 };
-use drydock_api::meta::{Condition, find_condition};
+use drydock_api::metav1::{Condition, find_condition};
 use drydock_proto::status::v1alpha1::{
     ActiveInterceptor, Block, Eviction, EvictionState, MaintenanceReference,
 };

@@ -1,6 +1,6 @@
 //! A NodeMaintenance as subscribers see it: its own fields, and sums over its nodes.
 
-use drydock_api::meta::{find_condition, is_condition_true};
+use drydock_api::metav1::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
     self, CORDONED, DRAINED, MAX_BLOCKERS, NodeMaintenance, NodeMaintenanceNodeStatus, WORKLOADS_DRAINED,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_api::meta::LabelSelector;
+use drydock_api::metav1::LabelSelector;
 use drydock_api::node_maintenance::{self, DrainPlanEntry};
 use drydock_proto::status::v1alpha1::{PlanEntry, PodsLeft};
 
@@ -72,7 +72,7 @@ fn selector_text(selector: &LabelSelector) -> String {
 
 #[cfg(test)]
 mod tests {
-    use drydock_api::meta::LabelSelectorRequirement;
+    use drydock_api::metav1::LabelSelectorRequirement;
 
     use super::*;
 

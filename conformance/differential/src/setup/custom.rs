@@ -1,9 +1,10 @@
 //! Our own kinds as the host would have them: custom resources of the same schemas.
 
 use anyhow::Result;
-use drydock_api::eviction_request::EvictionRequestKind;
-use drydock_api::node_maintenance::{NodeMaintenanceKind, defaults};
+use drydock_api::eviction_request::EvictionRequestStrategy;
+use drydock_api::node_maintenance::{NodeMaintenanceStrategy, defaults};
 use drydock_machinery::kind::{Column, Kind};
+use drydock_machinery::strategy::Strategy;
 use drydock_testkit::crd::{self, CustomNames};
 use drydock_testkit::drydock::Drydock;
 use drydock_testkit::wait::api_available;
@@ -17,10 +18,10 @@ pub async fn define(drydock: &Drydock) -> Result<()> {
     let client = drydock.direct().await?;
     let path = format!("/openapi/v3{}", OWN.root());
     let document = client.request::<Value>(http::Request::get(path).body(Vec::new())?).await?;
-    let requests = EvictionRequestKind::new(std::time::Duration::ZERO);
+    let requests = EvictionRequestStrategy::new(std::time::Duration::ZERO).into_kind();
     let mut request = definition(&REQUEST, &document, requests.columns(), REQUEST_PATHS)?;
     *schema(&mut request, "status", "default") = json!({});
-    let maintenances = NodeMaintenanceKind::new();
+    let maintenances = NodeMaintenanceStrategy.into_kind();
     let mut maintenance = definition(&MAINTENANCE, &document, maintenances.columns(), MAINTENANCE_PATHS)?;
     *schema(&mut maintenance, "status", "default") = json!({"stageStatuses": [{"name": "Idle"}]});
     let mut spec = Map::new();

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::EvictionRequestKind;
-use drydock_api::node_maintenance::NodeMaintenanceKind;
+use drydock_api::eviction_request::{EvictionRequestKind, EvictionRequestStrategy};
+use drydock_api::node_maintenance::NodeMaintenanceStrategy;
 use drydock_machinery::decode::{self, Format};
 use drydock_machinery::kind::{Kind, Now};
 use drydock_machinery::managed_fields::{FieldManager, Set};
 use drydock_machinery::meta::validate_object_meta_update;
+use drydock_machinery::strategy::Strategy;
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value, json};
 
@@ -15,13 +16,13 @@ use crate::texts::wrap;
 use crate::{MAX, MeasuredCall};
 
 pub fn evictions() -> EvictionRequestKind {
-    EvictionRequestKind::new(Duration::from_secs(1200))
+    EvictionRequestStrategy::new(Duration::from_secs(1200)).into_kind()
 }
 
 /// Decodes, defaults and validates an object, as a write does.
 pub fn object(of_evictions: bool, text: String) -> MeasuredCall {
     Box::new(move || {
-        let (a, b) = (evictions(), NodeMaintenanceKind::new());
+        let (a, b) = (evictions(), NodeMaintenanceStrategy.into_kind());
         let kind: &dyn Kind = if of_evictions { &a } else { &b };
         let mut object = decode::decode(text.as_bytes(), Format::Json, kind.names(), kind.schema())?.object;
         kind.default(&mut object);

@@ -152,7 +152,7 @@ impl NodeTargets {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_api::meta::LabelSelector;
+    use drydock_api::metav1::LabelSelector;
     use drydock_api::node_maintenance::{NodeMaintenanceNodeStatus, NodeReference};
     use drydock_runtime::ObjectKey;
     use drydock_runtime::cache::OwnerRef;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drydock_api::meta::find_condition;
+use drydock_api::metav1::find_condition;
 use drydock_api::node_maintenance::{
     CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
     NodeMaintenanceStage, PODS_WILL_BE_LOST, WORKLOADS_DRAINED,

@@ -1,6 +1,6 @@
 //! Requests, counts, and the Drained condition.
 
-use drydock_api::meta::find_condition;
+use drydock_api::metav1::find_condition;
 
 use super::*;
 use crate::actions::EventSubject;

@@ -343,7 +343,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-fn conditions(type_: &str, reason: &str, message: &str) -> Vec<drydock_api::meta::Condition> {
+fn conditions(type_: &str, reason: &str, message: &str) -> Vec<drydock_api::metav1::Condition> {
     let value = json!([{ "type": type_, "status": "True", "reason": reason, "message": message }]);
     serde_json::from_value(value).unwrap()
 }

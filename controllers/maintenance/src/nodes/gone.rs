@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::meta::{find_condition, is_condition_true};
+use drydock_api::metav1::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, PodType, WORKLOADS_DRAINED,
     node_selector,

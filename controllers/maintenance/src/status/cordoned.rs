@@ -1,6 +1,6 @@
 //! The condition Cordoned: whether every selected node is unschedulable.
 
-use drydock_api::meta::{Condition, find_condition};
+use drydock_api::metav1::{Condition, find_condition};
 use drydock_api::node_maintenance::{CORDONED, NodeMaintenanceStage};
 use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::{all, are, counted, first_of};

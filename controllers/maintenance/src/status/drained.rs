@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use drydock_api::meta::{Condition, find_condition, is_condition_true};
+use drydock_api::metav1::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
     Blocker, DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage,
     NodeMaintenanceStatus, PodType, WORKLOADS_DRAINED,

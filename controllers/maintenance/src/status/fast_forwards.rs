@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use drydock_api::meta::is_condition_true;
+use drydock_api::metav1::is_condition_true;
 use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, NodeMaintenanceStage};
 use drydock_plan::FastForward;
 use drydock_runtime::events::Severity;

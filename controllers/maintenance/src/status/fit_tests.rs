@@ -1,7 +1,7 @@
 //! What is dropped first, and what is never dropped.
 #![allow(clippy::unwrap_used)]
 
-use drydock_api::meta::LabelSelector;
+use drydock_api::metav1::LabelSelector;
 use drydock_api::node_maintenance::{Blocker, DrainPlanEntry, NodeReference, PodReference, PodType};
 use jiff::Timestamp;
 

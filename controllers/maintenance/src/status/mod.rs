@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_api::meta::{Condition, is_condition_true, set_condition};
+use drydock_api::metav1::{Condition, is_condition_true, set_condition};
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeMaintenanceStatus,
     NodeReference, PodType, PodsLeft, StageStatus,

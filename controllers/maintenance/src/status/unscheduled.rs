@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use drydock_api::meta::{Condition, is_condition_true};
+use drydock_api::metav1::{Condition, is_condition_true};
 use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceStage};
 use drydock_api::text::{counted, cut, cut_at_word};
 use drydock_api::time::truncate_to_seconds;

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use drydock_api::meta::{Condition, find_condition};
+use drydock_api::metav1::{Condition, find_condition};
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PODS_WILL_BE_LOST, PodType};
 use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::meta::LabelSelector;
+use drydock_api::metav1::LabelSelector;
 use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, NodeMaintenanceStage,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_api::meta::LabelSelector;
+use drydock_api::metav1::LabelSelector;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use drydock_plan::{CountedPod, DrainingMaintenance, FastForward, MaintenanceOutcome, PlanOutcome};
 

@@ -1,6 +1,6 @@
 //! What a node shows as drainTargets.
 
-use drydock_api::meta::{LabelSelector, LabelSelectorRequirement};
+use drydock_api::metav1::{LabelSelector, LabelSelectorRequirement};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use super::{Pod, State};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use drydock_api::meta::LabelSelector;
+use drydock_api::metav1::LabelSelector;
 use jiff::Timestamp;
 use serde::Deserialize;
 

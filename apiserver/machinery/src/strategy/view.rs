@@ -1,7 +1,7 @@
-//! Decodes the server's untyped objects into the structs of `types`.
+//! Decodes the server's untyped objects into the structs of kinds.
 
-use drydock_machinery::Object;
-use drydock_machinery::field::{Error, ErrorList, Path};
+use crate::Object;
+use crate::field::{Error, ErrorList, Path};
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -38,12 +38,7 @@ fn decode_fields<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool)
     };
     read.map_err(|e| {
         let path = Path::new("object");
-        vec![Error {
-            kind: drydock_machinery::field::ErrorType::TypeInvalid,
-            path,
-            value: None,
-            detail: e.to_string(),
-        }]
+        vec![Error { kind: crate::field::ErrorType::TypeInvalid, path, value: None, detail: e.to_string() }]
     })
 }
 
@@ -109,16 +104,6 @@ impl<'de> IntoDeserializer<'de, serde_json::Error> for TopLevelField<'de> {
     fn into_deserializer(self) -> Self {
         self
     }
-}
-
-/// Sets a top-level field to its value in another object, or removes it if it is absent there.
-pub fn copy_field(to: &mut Object, from: &Object, field: &str) {
-    match from.0.get(field) {
-        // Most clients send the fields that they may not change unchanged.
-        same if same == to.0.get(field) => None,
-        Some(value) => to.0.insert(field.to_owned(), value.clone()),
-        None => to.0.remove(field),
-    };
 }
 
 fn holds_null(value: &Value) -> bool {

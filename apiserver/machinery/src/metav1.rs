@@ -1,14 +1,15 @@
-//! The types of metav1 that both kinds use: object metadata, conditions, label selectors.
+//! The types of metav1 as Rust structs, for the structs of kinds: object metadata, conditions, label selectors.
+
+pub mod time;
+pub mod validation;
 
 use std::collections::BTreeMap;
 
-use drydock_machinery::schema::common::{condition_schema, label_selector_schema, meta_schema};
-use drydock_machinery::schema::{ApiType, Schema};
+use crate::schema::common::{condition_schema, label_selector_schema, meta_schema};
+use crate::schema::{ApiType, Schema};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::time;
 
 /// metav1.ObjectMeta, without `selfLink`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -225,10 +226,12 @@ impl LabelSelectorRequirement {
     }
 }
 
-pub(crate) fn is_zero(n: &i64) -> bool {
+/// Whether a number is 0; for `skip_serializing_if`.
+pub fn is_zero(n: &i64) -> bool {
     *n == 0
 }
 
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+/// Whether a value is its type's default; for `skip_serializing_if`.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,6 +1,6 @@
 //! Values of table cells, as kubectl shows them.
 
-use drydock_machinery::table::human_duration;
+use crate::table::human_duration;
 use jiff::{SignedDuration, Timestamp};
 
 /// Shown for an absent value.

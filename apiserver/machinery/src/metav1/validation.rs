@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use drydock_machinery::field::{ERRORS_MAX, Error, ErrorList, Path};
-use drydock_machinery::meta::{validate_label_name, validate_label_value};
-use drydock_machinery::schema::common::CONDITIONS_MAX;
-use drydock_machinery::selector;
+use crate::field::{ERRORS_MAX, Error, ErrorList, Path};
+use crate::meta::{validate_label_name, validate_label_value};
+use crate::schema::common::CONDITIONS_MAX;
+use crate::selector;
 
-use crate::meta::{Condition, LabelSelector};
+use super::{Condition, LabelSelector};
 
 /// Validates a label selector.
 pub fn validate_label_selector(selector: &LabelSelector, path: &Path) -> ErrorList {

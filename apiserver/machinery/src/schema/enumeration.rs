@@ -1,0 +1,103 @@
+//! Validates the enumerations of a schema on an untyped object, because errors show the value that was sent.
+
+use serde_json::Value;
+
+use super::{Schema, Shape};
+use crate::field::{ERRORS_MAX, Error, ErrorList, Path};
+use crate::object::Object;
+
+/// The enumerations below a value: a part of its schema.
+#[derive(Debug)]
+enum Node {
+    /// The value itself is a string of these.
+    OneOf(&'static [&'static str]),
+    /// These fields of a struct have enumerations.
+    Fields(Vec<(&'static str, Node)>),
+    /// Items of a list have enumerations.
+    Items(Box<Node>),
+}
+
+/// The enumerations of a kind, by its top-level fields.
+#[derive(Debug)]
+pub(crate) struct Enumerations(Vec<(&'static str, Node)>);
+
+impl Enumerations {
+    /// The enumerations of this schema.
+    pub(crate) fn of(schema: &Schema) -> Self {
+        match node(schema) {
+            Some(Node::Fields(fields)) => Self(fields),
+            _ => Self(Vec::new()),
+        }
+    }
+
+    /// Returns the errors for unsupported values in a top-level field of the object.
+    pub(crate) fn validate(&self, object: &Object, field: &'static str) -> ErrorList {
+        let mut errors = ErrorList::new();
+        for (name, node) in self.0.iter().filter(|(name, _)| *name == field) {
+            if let Some(value) = object.0.get(*name) {
+                node.validate(value, &Place { parent: None, step: Step::Field(field) }, &mut errors);
+            }
+        }
+        errors
+    }
+}
+
+/// `None` if the value has no enumerations. Maps have none: their values are strings of their authors.
+fn node(schema: &Schema) -> Option<Node> {
+    match &schema.shape {
+        Shape::String if !schema.enumeration.is_empty() => Some(Node::OneOf(schema.enumeration)),
+        Shape::Object(shape) => {
+            let fields = shape.fields.iter().filter_map(|field| Some((field.name, node(&field.schema)?)));
+            Some(fields.collect::<Vec<_>>()).filter(|fields| !fields.is_empty()).map(Node::Fields)
+        }
+        Shape::List(items, _) => node(items).map(|node| Node::Items(Box::new(node))),
+        _ => None,
+    }
+}
+
+/// Where a value stands. Most values are accepted, and need no path.
+struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    step: Step,
+}
+
+enum Step {
+    Field(&'static str),
+    Index(usize),
+}
+
+impl Place<'_> {
+    fn path(&self) -> Path {
+        match (self.parent.map(Place::path), &self.step) {
+            (Some(parent), Step::Field(name)) => parent.child(name),
+            (Some(parent), Step::Index(index)) => parent.index(*index),
+            (None, Step::Field(name)) => Path::new(name),
+            (None, Step::Index(index)) => Path::new("").index(*index),
+        }
+    }
+}
+
+impl Node {
+    fn validate(&self, value: &Value, place: &Place<'_>, errors: &mut ErrorList) {
+        match (self, value) {
+            (Self::OneOf(supported), Value::String(value)) => {
+                if !supported.contains(&value.as_str()) && errors.len() < ERRORS_MAX {
+                    errors.push(Error::not_supported(place.path(), value.as_str(), supported));
+                }
+            }
+            (Self::Fields(nodes), Value::Object(fields)) => {
+                for (name, node) in nodes {
+                    if let Some(value) = fields.get(*name) {
+                        node.validate(value, &Place { parent: Some(place), step: Step::Field(name) }, errors);
+                    }
+                }
+            }
+            (Self::Items(node), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    node.validate(item, &Place { parent: Some(place), step: Step::Index(index) }, errors);
+                }
+            }
+            _ => {}
+        }
+    }
+}
