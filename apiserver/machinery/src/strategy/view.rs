@@ -132,21 +132,37 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eviction_request::EvictionRequest;
+    use crate::metav1::ObjectMeta;
+
+    #[derive(Debug, Default, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Thing {
+        api_version: String,
+        metadata: ObjectMeta,
+        spec: Value,
+        status: Status,
+    }
+
+    #[derive(Debug, Default, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Status {
+        observed_generation: i64,
+        names: Vec<String>,
+    }
 
     #[test]
     fn all_but_the_managed_fields_is_read() {
         let given = json!({
-            "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest",
+            "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "Thing",
             "metadata": {
                 "name": "a", "uid": "u", "labels": {"l": "v"}, "generation": 3,
                 "managedFields": [{"manager": "m", "operation": "Update"}],
             },
         });
-        let whole: EvictionRequest = serde_json::from_value(given.clone()).unwrap();
+        let whole: Thing = serde_json::from_value(given.clone()).unwrap();
         assert_eq!(whole.metadata.managed_fields.len(), 1);
         let Value::Object(map) = given else { unreachable!() };
-        let mut read: EvictionRequest = decode(&Object::from(map)).unwrap();
+        let mut read: Thing = decode(&Object::from(map)).unwrap();
         assert!(read.metadata.managed_fields.is_empty());
         read.metadata.managed_fields = whole.metadata.managed_fields.clone();
         assert_eq!(read, whole);
@@ -155,17 +171,17 @@ mod tests {
     #[test]
     fn of_a_status_what_its_rules_are_about_is_read_whatever_stands_elsewhere() {
         let given = json!({
-            "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest",
+            "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "Thing",
             "metadata": {
                 "name": "a", "uid": "u", "labels": {"l": "v"}, "annotations": null, "generation": 3,
                 "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": null,
             },
-            "spec": {"requesters": null},
-            "status": {"observedGeneration": 2, "activeInterceptors": null, "processedInterceptors": ["x"]},
+            "spec": {"names": null},
+            "status": {"observedGeneration": 2, "names": ["x"], "others": null},
         });
         let Value::Object(map) = given else { unreachable!() };
-        let whole: EvictionRequest = decode(&Object::from(map.clone())).unwrap();
-        let read: EvictionRequest = decode_status(&Object::from(map)).unwrap();
+        let whole: Thing = decode(&Object::from(map.clone())).unwrap();
+        let read: Thing = decode_status(&Object::from(map)).unwrap();
         assert_eq!((&read.status, read.status.observed_generation), (&whole.status, 2));
         let (read, whole) = (read.metadata, whole.metadata);
         assert_eq!(read.generation, whole.generation);
