@@ -25,6 +25,8 @@ pub(crate) struct TrackedRequest {
     pub(crate) attempts: Attempts,
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
+    /// Since when its pod has been leaving without anything that keeps it.
+    pub(super) leaving_since: Option<jiff::Timestamp>,
     waiting: Option<WaitingFor>,
     /// The budget whose next disruption it waits for or tries to use.
     reserved: Option<ObjectKey>,

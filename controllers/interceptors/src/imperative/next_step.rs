@@ -2,7 +2,7 @@
 //! attempts so far, and the time. Pure.
 
 use drydock_runtime::Pod;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::NAME;
 use super::attempts::Attempts;
@@ -11,11 +11,17 @@ use super::eviction_result::EvictionResult;
 use crate::report::{self, ProgressReport};
 use crate::target_pod::responsible;
 
+/// How long a pod may take to leave before the first report on its request is written. Most pods are gone by
+/// then, and a report on each of them would be most of what a drain writes.
+const FIRST_REPORT_DELAY: SignedDuration = SignedDuration::from_secs(10);
+
 /// The next step for a request: a report, an eviction, or a wait.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NextStep {
     /// The progress to report, if there is any.
     pub(crate) progress: Option<ProgressReport>,
+    /// Whether the pod is leaving and nothing keeps it.
+    pub(crate) is_leaving: bool,
     /// Whether to ask the host for an eviction.
     pub(crate) ask: bool,
     /// When to look again, if nothing changes before.
@@ -44,14 +50,27 @@ pub(crate) fn next_step(
     }
     if pod.is_terminating() {
         let wake = pod.overdue_at().filter(|due| *due > now);
-        return NextStep { progress: Some(report::terminating(pod, "", now)), ask: false, wake };
+        let progress = report::terminating(pod, "", now);
+        return NextStep {
+            is_leaving: progress.blocked.is_none(),
+            progress: Some(progress),
+            ask: false,
+            wake,
+        };
     }
-    match attempts.next(check, now) {
-        Some(next) if next > now && !attempts.has_opened(check) => {
-            NextStep { progress: progress_of(attempts, check), ask: false, wake: Some(next) }
-        }
-        _ => NextStep { progress: progress_of(attempts, check), ask: true, wake: None },
-    }
+    let is_leaving = attempts.last == Some(EvictionResult::Accepted);
+    let (ask, wake) = match attempts.next(check, now) {
+        Some(next) if next > now && !attempts.has_opened(check) => (false, Some(next)),
+        _ => (true, None),
+    };
+    NextStep { progress: progress_of(attempts, check), is_leaving, ask, wake }
+}
+
+/// When the first report is due on a request whose pod has been leaving since `since`; none if it is due now.
+pub(super) fn first_report_at(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    // A time in the future was recorded before the clock was set back. Its age is unknown, and it delays nothing.
+    let due = since.checked_add(FIRST_REPORT_DELAY).ok().filter(|_| since <= now)?;
+    (due > now).then_some(due)
 }
 
 fn say(message: String) -> NextStep {

@@ -324,3 +324,18 @@ fn eviction_that_does_not_show_is_sent_again() {
     assert!(!next_step(Some(&pod()), &open(), &attempts, at(29)).ask);
     assert!(next_step(Some(&pod()), &open(), &attempts, at(30)).ask);
 }
+
+/// A drain wrote three reports on each pod that left at once.
+#[test]
+fn a_first_report_waits_ten_seconds_for_a_pod_that_is_leaving() {
+    let terminating = |overdue| Pod { deletion_timestamp: Some(at(if overdue { -60 } else { 30 })), ..pod() };
+    let leaves = |pod: &Pod, attempts: &Attempts| next_step(Some(pod), &open(), attempts, at(0)).is_leaving;
+    let accepted = after(&[(EvictionResult::Accepted, open(), 0)]);
+    assert!(leaves(&pod(), &accepted) && leaves(&terminating(false), &Attempts::default()));
+    let blocked = after(&[(budget(), open(), 0)]);
+    assert!(!leaves(&pod(), &blocked) && !leaves(&terminating(true), &accepted));
+    assert!(!leaves(&pod(), &Attempts::default()), "it has not been asked for");
+    assert_eq!(first_report_at(at(0), at(9)), Some(at(10)));
+    assert_eq!(first_report_at(at(0), at(10)), None);
+    assert_eq!(first_report_at(at(5), at(0)), None, "the clock was set back");
+}

@@ -16,7 +16,7 @@ use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
 use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
-use super::next_step::{NextStep, next_step};
+use super::next_step::{NextStep, first_report_at, next_step};
 use super::pool::{BudgetLane, EvictionPool};
 use super::{NAME, is_ours};
 use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest};
@@ -98,7 +98,10 @@ impl ImperativeReconciler {
             self.queue.add(key.clone());
         }
         let mut wake = next_step.wake;
-        if let Some(progress) = next_step.progress {
+        let first_report_at = self.first_report_at(&key, &request, next_step.is_leaving, now);
+        if first_report_at.is_some() {
+            wake = earliest(wake, first_report_at);
+        } else if let Some(progress) = next_step.progress {
             let (words, last_eviction) = self.about(&key, &seen, &progress);
             let update = ProgressUpdate { progress, audience: Audience::Owner, words, last_eviction };
             let outcome = self.reporter.publish_and_report(&request, update, now).await?;
@@ -150,6 +153,21 @@ impl ImperativeReconciler {
         drop(waiters);
         self.wake_next(next);
         next_step
+    }
+
+    /// When the first report is due on a request whose pod is leaving; none if a report need not wait.
+    fn first_report_at(
+        &self,
+        key: &ObjectKey,
+        request: &EvictionRequest,
+        is_leaving: bool,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let has_reported = self.reporter.has_reported(request);
+        let mut waiters = self.waiters.lock();
+        let leaving_since = &mut waiters.track(key).leaving_since;
+        *leaving_since = leaving_since.or(Some(now)).filter(|_| is_leaving);
+        leaving_since.filter(|_| !has_reported).and_then(|since| first_report_at(since, now))
     }
 
     /// The attempts for a request that waited in the pool, if its eviction is still due.

@@ -9,7 +9,8 @@ use drydock_runtime::PodDisruptionBudget;
 use drydock_runtime::testing::{context, failure};
 
 use super::super::testing::{
-    HostCalls, RunningInterceptor, accepted, budget, denied, pod, request, several, withdrawn,
+    HostCalls, RunningInterceptor, accepted, budget, denied, pod, request, several, unreported_request,
+    withdrawn,
 };
 use super::*;
 
@@ -125,4 +126,41 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
         .budgets
         .apply(PodDisruptionBudget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
     assert!(has_evicted());
+}
+
+/// Three reports were written on each pod that left at once: most of what a drain wrote.
+#[tokio::test]
+async fn a_pod_that_leaves_at_once_has_no_report_and_one_that_is_kept_has_one() {
+    let reports = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = reports.clone();
+    let context = context(move |_, _, _| {
+        counted.fetch_add(1, SeqCst);
+        (200, serde_json::to_value(request("p")).unwrap())
+    });
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
+    let reconciler = ImperativeReconciler::new(context.clone(), queue);
+    let key = ObjectKey::new("ns", "p");
+    let step = async |result: EvictionResult| {
+        reconciler.answered(&key, Some((result, BudgetCheck::Allows(None))));
+        reconciler.reconcile(key.clone()).await.unwrap()
+    };
+    context.caches.pods.apply(pod("p"));
+    context.caches.requests.apply(unreported_request("p"));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    let looks_again = step(EvictionResult::Accepted).await;
+    assert!(
+        matches!(looks_again, Requeue::After(wait) if wait <= Duration::from_secs(10)),
+        "{looks_again:?}"
+    );
+    assert_eq!(reports.load(SeqCst), 0);
+    step(EvictionResult::Refused("not now".into())).await;
+    assert_eq!(reports.load(SeqCst), 1);
+    let uid = String::from("anew");
+    let mut anew = unreported_request("p");
+    anew.metadata.uid = uid;
+    context.caches.requests.apply(anew);
+    reconciler.waiters.lock().track(&key).leaving_since =
+        clock::now().checked_sub(Duration::from_secs(10)).ok();
+    step(EvictionResult::Accepted).await;
+    assert_eq!(reports.load(SeqCst), 2, "it takes longer");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
 use drydock_runtime::cache::PodPhase;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget};
+use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget, clock};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -119,7 +119,15 @@ pub(super) fn live(path: &str) -> (u16, Value) {
     (200, json!({"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}))
 }
 
+/// A request on which imperative eviction has reported before: a first report may be delayed.
 pub(super) fn request(pod: &str) -> EvictionRequest {
+    let mut request = unreported_request(pod);
+    let entry = &mut request.status.interceptors[0];
+    (entry.start_time, entry.heartbeat_time) = (Some(clock::now()), Some(clock::now()));
+    request
+}
+
+pub(super) fn unreported_request(pod: &str) -> EvictionRequest {
     let mut request = EvictionRequest::named("ns", pod);
     request.metadata.uid = format!("request-{pod}");
     request.spec.target.pod = Some(LocalPodReference { name: pod.into(), uid: pod.into() });

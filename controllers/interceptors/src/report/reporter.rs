@@ -92,6 +92,11 @@ impl Reporter {
         self.memories.lock().contains_key(key)
     }
 
+    /// Whether the interceptor has begun its turn with a report, as far as is known.
+    pub(crate) fn has_reported(&self, request: &EvictionRequest) -> bool {
+        self.entry(request).is_some_and(|entry| entry.start_time.is_some())
+    }
+
     /// Forgets a request, because the turn is over.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.memories.lock().remove(key);

@@ -135,9 +135,9 @@ impl Trial {
         self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet && is_frugal
     }
 
-    /// Writes of which there were more for each pod than [`BudgetForm::most_writes`], in words.
+    /// Writes of which there were more for each pod than [`BudgetForm::MOST_WRITES`], in words.
     fn excess_writes(&self) -> Vec<String> {
-        let found = self.form.most_writes().into_iter().filter_map(|(what, most)| {
+        let found = BudgetForm::MOST_WRITES.into_iter().filter_map(|(what, most)| {
             let count = self.figures.writes.get(what).copied().unwrap_or_default();
             let each = self.per_pod(count as f64);
             (each > most).then(|| format!("{what}: {each:.2} a pod, at most {most}"))
@@ -164,6 +164,10 @@ impl Trial {
             let events = self.figures.events_of_pods;
             line += &format!("; TOLD OWNERS: {events} events, {} requests left", self.requests_left);
         }
+        let writes = self.figures.writes.iter();
+        let writes: Vec<_> =
+            writes.map(|(what, count)| format!("{what} {:.2}", self.per_pod(*count as f64))).collect();
+        line += &format!("; writes a pod: {}", writes.join(", "));
         let excess = self.excess_writes();
         if !excess.is_empty() {
             line += &format!("; TOO MANY WRITES: {}", excess.join(", "));
@@ -183,7 +187,7 @@ mod tests {
             ("create pods/eviction", 200),
             ("delete evictionrequests", 200),
             ("patch evictionrequests", patches),
-            ("patch evictionrequests/status", 1018),
+            ("patch evictionrequests/status", 404),
         ];
         let writes = writes.map(|(what, count)| (what.to_owned(), count)).into();
         Trial {
