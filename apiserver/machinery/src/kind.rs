@@ -30,6 +30,17 @@ pub struct Names {
 }
 
 impl Names {
+    /// Names without short names and categories, of a kind whose objects live in namespaces.
+    pub const fn namespaced(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+        singular: &'static str,
+    ) -> Self {
+        Self { group, version, kind, plural, singular, short_names: &[], categories: &[], namespaced: true }
+    }
+
     /// `group/version`
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)

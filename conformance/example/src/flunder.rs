@@ -84,16 +84,7 @@ pub struct FlunderStatus {
 /// The rules of the kind.
 pub struct FlunderStrategy;
 
-const NAMES: Names = Names {
-    group: "wardle.example.com",
-    version: "v1alpha1",
-    kind: "Flunder",
-    plural: "flunders",
-    singular: "flunder",
-    short_names: &["fl"],
-    categories: &[],
-    namespaced: true,
-};
+const NAMES: Names = Names::namespaced("wardle.example.com", "v1alpha1", "Flunder", "flunders", "flunder");
 
 impl Strategy for FlunderStrategy {
     type Object = Flunder;

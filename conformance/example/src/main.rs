@@ -9,7 +9,7 @@ use clap::Parser;
 use drydock_machinery::strategy::Strategy;
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{HostFiles, Options, Server};
-use drydock_storage_sqlite::SqliteFile;
+use drydock_storage_sqlite::DataDirectory;
 
 /// Serves wardle.example.com/v1alpha1 to the cluster of a kubeconfig.
 #[derive(Parser)]
@@ -29,8 +29,9 @@ struct Flags {
 async fn main() -> anyhow::Result<()> {
     let flags = Flags::parse();
     let identity = Identity { title: "Wardle", version: env!("CARGO_PKG_VERSION") };
-    let storage = Arc::new(SqliteFile::new(flags.data_dir.join("wardle.db")));
-    let mut options = Options::new(identity, flags.secure_port, flags.data_dir, storage);
+    let storage = DataDirectory { folder: flags.data_dir.clone(), quota: None };
+    let mut options = Options::new(identity, flags.secure_port, flags.data_dir, Arc::new(storage));
+    options.serving.names = vec!["wardle.default.svc".to_owned()];
     options.host = HostFiles { kubeconfig: flags.kubeconfig, ..HostFiles::default() };
     let mut server = Server::build(options).await?;
     server.install(Arc::new(flunder::FlunderStrategy.into_kind()), Vec::new());

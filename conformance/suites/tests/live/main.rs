@@ -10,6 +10,7 @@ mod clients;
 
 mod documents;
 mod drains;
+mod example;
 mod filling;
 mod garbage;
 mod guide;
