@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use drydock_server::audit::{AuditDestination, AuditFormat, Mode, Options, file};
+use drydock_server::audit::{AuditDestination, Mode, Options, file};
 
 /// What is logged of requests, and where.
 #[derive(Clone, Debug, Args)]
@@ -28,9 +28,6 @@ pub struct AuditFlags {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_compress: bool,
-    /// Format of audit events: json, or legacy for one line of text each
-    #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = one_of(AuditFormat::NAMES))]
-    pub audit_log_format: AuditFormat,
     /// blocking: a response waits until its event is written; batch: an event is dropped if the buffer is full;
     /// blocking-strict: like blocking, and a request that cannot be logged is refused
     #[arg(long, value_name = "MODE", default_value = "blocking", value_parser = one_of(Mode::NAMES))]
@@ -63,7 +60,6 @@ impl AuditFlags {
         Options {
             policy_file: self.audit_policy_file.clone(),
             out,
-            format: self.audit_log_format,
             mode: self.audit_log_mode,
             buffer: self.audit_log_batch_buffer_size,
             longest: self.audit_log_truncate_enabled.then_some(self.audit_log_truncate_max_event_size),

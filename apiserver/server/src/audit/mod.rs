@@ -29,7 +29,6 @@ use http::Request;
 
 pub use context::AuditContext;
 pub use counts::AuditMetrics;
-pub use line::AuditFormat;
 pub use log::Mode;
 pub use policy::{AuditPolicy, AuditStage, Level};
 
@@ -44,8 +43,6 @@ pub struct Options {
     pub policy_file: Option<PathBuf>,
     /// Where the log goes; without it nothing is logged.
     pub out: Option<AuditDestination>,
-    /// How an event is written.
-    pub format: AuditFormat,
     /// Whether answers wait for it.
     pub mode: Mode,
     /// How many events may wait to be written.
@@ -57,14 +54,7 @@ pub struct Options {
 impl Default for Options {
     /// Nothing is logged; the other options have kube-apiserver's defaults.
     fn default() -> Self {
-        Self {
-            policy_file: None,
-            out: None,
-            format: AuditFormat::Json,
-            mode: Mode::Blocking,
-            buffer: 10_000,
-            longest: None,
-        }
+        Self { policy_file: None, out: None, mode: Mode::Blocking, buffer: 10_000, longest: None }
     }
 }
 
@@ -119,7 +109,7 @@ impl Audit {
         };
         let log = AuditLog::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
-        let lines = AuditLines { format: options.format, longest: options.longest, counts: counts.clone() };
+        let lines = AuditLines { longest: options.longest, counts: counts.clone() };
         Ok(Some(Arc::new(Self { policy, lines, log, counts })))
     }
 
