@@ -29,7 +29,7 @@ pub fn directives(level: u8) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
-/// The first [`MAX_BODY_SHOWN`] bytes of a body, as text.
+/// The first `MAX_BODY_SHOWN` bytes of a body, as text.
 pub fn shown_body(body: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&body[..body.len().min(MAX_BODY_SHOWN)])
 }

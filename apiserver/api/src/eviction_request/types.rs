@@ -4,6 +4,9 @@
 //! The KEP uses the protobuf numbers 2 and 4 twice in InterceptorStatus; here completionTime and message have the next
 //! free ones. Unset fields are not serialized, so that a server-side apply sends only the applier's fields.
 
+// The texts are published as they are: they are no Markdown.
+#![allow(rustdoc::bare_urls)]
+
 use drydock_machinery::schema::ApiType;
 use drydock_machinery::schema::common::{API_VERSION_TEXT, CONDITIONS_MAX, KIND_TEXT};
 use jiff::Timestamp;
@@ -396,7 +399,7 @@ pub struct InterceptorStatus {
     pub last_blocked: Option<Box<Blocked>>,
 }
 
-/// What keeps an interceptor from evicting the pod. For the values see [`super::blocked`].
+/// What keeps an interceptor from evicting the pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(package = "io.k8s.api.coordination.v1alpha1", struct_type = "atomic")]

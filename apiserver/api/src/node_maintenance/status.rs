@@ -121,8 +121,8 @@ pub struct NodeMaintenanceGoneNodes {
     pub undrained: i32,
 }
 
-/// Counts of how the EvictionRequests of a maintenance ended. Zeros are serialized: a merge patch that omits a field
-/// does not change it.
+/// Counts of how the EvictionRequests of a maintenance ended.
+// Zeros are serialized: a merge patch that omits a field does not change it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(package = "io.k8s.api.coordination.v1alpha1")]

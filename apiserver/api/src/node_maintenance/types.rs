@@ -4,6 +4,9 @@
 //! The KEP gives no protobuf numbers. They are assigned here, in the order of its structs; a new field takes the next
 //! free number, and never one that was used.
 
+// The texts are published as they are: they are no Markdown.
+#![allow(rustdoc::bare_urls)]
+
 use std::collections::BTreeMap;
 
 use drydock_machinery::schema::common::{API_VERSION_TEXT, KIND_TEXT, node_selector_schema};

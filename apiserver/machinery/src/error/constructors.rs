@@ -96,7 +96,7 @@ impl ApiError {
         Self::new(409, "Conflict", message, Some(StatusDetails { causes, ..StatusDetails::default() }))
     }
 
-    /// 422 with one cause for each error, up to [`CAUSES_MAX_BYTES`] and [`ERRORS_MAX`](crate::field::ERRORS_MAX);
+    /// 422 with one cause for each error, up to [`CAUSES_MAX_BYTES`] and [`ERRORS_MAX`];
     /// the message says if there are more.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: ErrorList) -> Self {
         let name = beginning(name, NAME_SHOWN);

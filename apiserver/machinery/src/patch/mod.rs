@@ -3,7 +3,7 @@
 //!
 //! The first two do not depend on a schema; their results are decoded and validated like an object from a client.
 //! Errors have the codes and messages of kube-apiserver (apiserver/pkg/endpoints/handlers/patch.go). A short JSON
-//! patch can cause much work, so [`json_patch`] spends from a [`budget::PatchBudget`]; the other patches use each part
+//! patch can cause much work, so [`json_patch`] spends from a budget; the other patches use each part
 //! of themselves once, and add no more than their own length.
 
 mod budget;

@@ -1,6 +1,6 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
-//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> [access] -> single health checks,
+//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> access -> single health checks,
 //! metrics, the API
 
 mod access;

@@ -2,7 +2,7 @@
 //!
 //! It stays responsible when it was passed over: imperative-eviction leaves these pods to it. During its turn
 //! it reports nothing while the pod is not covered, so that it is passed over: such requests are not to be
-//! encouraged (KEP-4212). A pod whose successor the [`taint`] would keep away is deleted once the taint is
+//! encouraged (KEP-4212). A pod whose successor the module `taint` would keep away is deleted once the taint is
 //! set. If a DaemonSet puts its pods back all the same, each deletion is delayed more than the last one.
 //!
 //! ```text

@@ -105,7 +105,7 @@ impl Authenticator {
         Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
     }
 
-    /// The user of a token; see [`TokenReviewer::owner`].
+    /// The user of a token; see `TokenReviewer::owner`.
     pub async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
         match &self.tokens {
             Some(reviewer) => reviewer.owner(token, origin).await,
