@@ -10,7 +10,7 @@ use drydock_api::eviction_request::EvictionRequestStrategy;
 use drydock_api::node_maintenance::NodeMaintenanceStrategy;
 use drydock_machinery::generate::{Tags, field_reference, proto_file};
 use drydock_machinery::kind::Kind;
-use drydock_machinery::openapi::{v2_document, v3_document};
+use drydock_machinery::openapi::{OpenApi, v2_document, v3_document};
 use drydock_machinery::strategy::Strategy;
 
 const PROTO: &str = "proto/k8s.io/api/coordination/v1alpha1/generated.proto";
@@ -82,4 +82,15 @@ fn the_openapi_documents_are_current() {
         check("apiserver/api/openapi/v2.json", &text(v2_document(kinds, title, version)));
         check("apiserver/api/openapi/v3.json", &text(v3_document(kinds, title, version)));
     });
+}
+
+#[test]
+fn the_openapi_documents_have_a_form_in_protobuf() {
+    let documents = with_kinds(|kinds| OpenApi::new(kinds, "Drydock", "v1alpha1"));
+    for document in [&documents.v2, &documents.v3[0].1] {
+        assert!(
+            document.protobuf.is_some(),
+            "a field of the document is in no table of machinery's openapi/gnostic"
+        );
+    }
 }

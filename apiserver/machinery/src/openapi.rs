@@ -1,10 +1,10 @@
 //! OpenAPI documents of the kinds: v2 for the aggregator's merged document, v3 for kubectl.
 //!
-//! They are made only as JSON: the aggregator asks for nothing else, and kubectl reads v3 as JSON and v2 from the
-//! aggregator, which encodes it again. The v3 document is converted from the v2 document, as the aggregator itself
-//! does for servers without v3.
+//! They are made as JSON, for which the aggregator and kubectl ask, and encoded as protobuf, which client-go prefers.
+//! The v3 document is converted from the v2 document, as the aggregator itself does for servers without v3.
 
 mod definitions;
+mod gnostic;
 mod operations;
 #[cfg(test)]
 mod tests;
@@ -12,6 +12,7 @@ mod v3;
 
 pub use operations::PATCH_TYPES;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::document::Document;
@@ -33,16 +34,23 @@ impl OpenApi {
     pub fn new(kinds: &[&dyn Kind], title: &str, version: &str) -> Self {
         let v3: Vec<_> = group_versions(kinds)
             .into_iter()
-            .map(|(key, kinds)| (key, Document::new(&v3_document(&kinds, title, version))))
+            .map(|(key, kinds)| (key, encoded(&v3_document(&kinds, title, version), &gnostic::v3::DOCUMENT)))
             .collect();
         let v3_index = Document::new(&v3_index(&v3));
-        Self { v2: Document::new(&v2_document(kinds, title, version)), v3_index, v3 }
+        let v2 = encoded(&v2_document(kinds, title, version), &gnostic::v2::DOCUMENT);
+        Self { v2, v3_index, v3 }
     }
 
     /// The document at `/openapi/v3/KEY`.
     pub fn v3_document(&self, key: &str) -> Option<&Document> {
         self.v3.iter().find(|(known, _)| known == key).map(|(_, document)| document)
     }
+}
+
+/// Encodes a document as JSON and as protobuf. It has no protobuf if the message lacks one of its fields.
+fn encoded(document: &Value, message: &gnostic::MessageTable) -> Document {
+    let protobuf = gnostic::encode(document, message).ok().map(Bytes::from);
+    Document { protobuf, ..Document::new(document) }
 }
 
 /// Returns the path and query of a v3 document. Clients may cache the response for ever.

@@ -13,7 +13,7 @@ mod decode;
 mod encode;
 mod envelope;
 mod scalar;
-mod wire;
+pub(crate) mod wire;
 
 pub use decode::{decode, decode_delete_options, decode_message};
 pub use encode::{encode, encode_message, encode_metadata};

@@ -66,17 +66,23 @@ fn eof() -> String {
 }
 
 /// Writes a length-delimited field.
-pub(super) fn write_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
+pub(crate) fn write_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     write_varint(out, u64::from(number) << 3 | 2);
     write_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }
 
 /// Writes an integer field.
-pub(super) fn write_integer(out: &mut Vec<u8>, number: u32, value: i64) {
+pub(crate) fn write_integer(out: &mut Vec<u8>, number: u32, value: i64) {
     write_varint(out, u64::from(number) << 3);
     // Negative numbers take ten bytes, also 32-bit ones.
     write_varint(out, value.cast_unsigned());
+}
+
+/// Writes a field of eight bytes.
+pub(crate) fn write_double(out: &mut Vec<u8>, number: u32, value: f64) {
+    write_varint(out, u64::from(number) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Writes seven bits in each byte, the lowest first.
