@@ -159,12 +159,12 @@ impl ApiGroup {
 
     /// Whether a request's URL names a resource that is served, whatever the object.
     pub fn is_mounted(&self, info: &RequestInfo) -> bool {
-        self.find(info).is_ok()
+        self.find(info).is_some()
     }
 
     /// Returns about how many bytes of objects a request reads that lists `listed`, counted no further than `enough`.
     pub fn listed_bytes(&self, info: &RequestInfo, listed: &Listed, enough: usize) -> usize {
-        let Ok(resource) = self.find(info) else { return 0 };
+        let Some(resource) = self.find(info) else { return 0 };
         let prefix = if info.namespace.is_empty() { String::new() } else { format!("{}/", info.namespace) };
         let scope = Scope { prefix, single: false, matches: None };
         let options = PageOptions { at: ReadAt::Latest, limit: listed.limit, start: listed.start.clone() };
@@ -174,14 +174,11 @@ impl ApiGroup {
     /// Answers a request; errors are answered too.
     pub async fn handle(&self, request: ApiRequest) -> Response<Body> {
         if !request.info.is_resource {
-            let answer = self.document(&request);
+            let answer = self.document(&request).unwrap_or_else(|| Ok(self.not_found(&request)));
             return answer
                 .unwrap_or_else(|error| refuse(&error, &request.headers, &request.info, &request.audit));
         }
-        let resource = match self.find(&request.info) {
-            Ok(resource) => resource.clone(),
-            Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
-        };
+        let Some(resource) = self.find(&request.info).cloned() else { return self.not_found(&request) };
         let ApiRequest { method, info, caller, user, level, headers, body, audit } = request;
         let mut request = RequestContext {
             resource,
@@ -258,35 +255,44 @@ impl ApiGroup {
         })
     }
 
-    /// A document that describes the API.
-    fn document(&self, request: &ApiRequest) -> Result<Response<Body>, ApiError> {
+    /// A document that describes the API; `None` if there is none at the path.
+    fn document(&self, request: &ApiRequest) -> Option<Result<Response<Body>, ApiError>> {
         let ApiRequest { method, info, headers, .. } = request;
         let path = info.path.as_str();
-        let answer = if path.starts_with("/openapi/") {
-            openapi::answer(&self.openapi, path, headers, &info.query).map(Ok)
-        } else if path == "/" || path == "/version" || path == "/version/" {
-            let document = if path == "/" {
-                self.discovery.root(self.openapi.v3.iter().map(|(key, _)| key))
-            } else {
-                self.version.clone()
-            };
-            Some(negotiate::plain(headers, &info.query).map(|o| response::value(&document, o, headers)))
+        // These two have no route of go-restful: they answer any method.
+        if path.starts_with("/openapi/") {
+            return openapi::answer(&self.openapi, path, headers, &info.query).map(Ok);
+        }
+        if path == "/" {
+            let paths = self.discovery.root(self.openapi.v3.iter().map(|(key, _)| key));
+            return Some(Ok(discovery::raw_json(&paths, headers)));
+        }
+        let answer = if path == "/version" || path == "/version/" {
+            negotiate::only_json(headers).map(|()| discovery::raw_json(&self.version, headers))
         } else {
-            self.discovery.answer(path, headers, &info.query)
+            self.discovery.answer(path, headers, &info.query)?
         };
-        let answer = answer.ok_or_else(ApiError::unknown_path)?;
-        if method == http::Method::GET { answer } else { Err(ApiError::method_not_allowed()) }
+        Some(if method == http::Method::GET { answer } else { Err(ApiError::method_not_allowed()) })
     }
 
-    /// The resource that a URL names; 404 if there is none.
-    fn find(&self, info: &RequestInfo) -> Result<&Arc<Resource>, ApiError> {
+    /// 404: a Status within what has a route of go-restful, elsewhere the text of Go's own handler, as from
+    /// kube-apiserver.
+    fn not_found(&self, request: &ApiRequest) -> Response<Body> {
+        let path = request.info.path.as_str();
+        if self.discovery.has_route(path) || path.starts_with("/version/") {
+            return refuse(&ApiError::unknown_path(), &request.headers, &request.info, &request.audit);
+        }
+        response::not_found(&request.headers)
+    }
+
+    /// The resource that a URL names; `None` if there is none.
+    fn find(&self, info: &RequestInfo) -> Option<&Arc<Resource>> {
         let asked = (&*info.group, &*info.version, &*info.resource);
         let serves = |resource: &Resource| {
             let names = resource.kind.names();
             asked == (names.group, names.version, names.plural)
         };
-        let resource = self.resources.iter().find(|resource| serves(resource));
-        let resource = resource.ok_or_else(ApiError::unknown_path)?;
+        let resource = self.resources.iter().find(|resource| serves(resource))?;
         let namespaced = resource.kind.names().namespaced;
         let named_in_path = !info.name.is_empty() && !matches!(info.verb, Verb::List | Verb::Watch);
         let misplaced =
@@ -297,7 +303,7 @@ impl ApiGroup {
             _ => false,
         };
         let unknown = !info.rest.is_empty() || !known;
-        if misplaced || unknown { Err(ApiError::unknown_path()) } else { Ok(resource) }
+        (!misplaced && !unknown).then_some(resource)
     }
 }
 

@@ -10,12 +10,10 @@ async fn what_is_not_mounted_is_404() {
     for uri in [
         "/apis/test.io/v1/namespaces/ns/things",
         "/apis/test.io/v2/namespaces/ns/gadgets",
-        "/apis/other.io/v1/gadgets",
         "/apis/test.io/v1/gadgets/a",
         "/apis/test.io/v1/namespaces/ns/widgets",
         "/apis/test.io/v1/namespaces/ns/gadgets/a/scale",
         "/apis/test.io/v1/namespaces/ns/gadgets/a/status/more",
-        "/nowhere",
     ] {
         let error = server.get(uri).await.expect(404);
         assert_eq!(error["message"], "the server could not find the requested resource", "{uri}");

@@ -2,6 +2,9 @@
 //! (k8s.io/apiserver/pkg/endpoints/handlers/negotiation, and the route matching of go-restful before it).
 
 mod accept;
+mod documents;
+
+pub use documents::{aggregated_discovery, only_json, plain, routed, subtype};
 
 use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusDetails;
@@ -78,38 +81,12 @@ pub struct Output {
 /// The form of an answer that is one document.
 pub fn document(headers: &HeaderMap, query: &Query, streams: bool) -> Result<Output, ApiError> {
     let header = accept_header(headers);
-    if !header.is_empty() && !route_accepts(&header, streams) {
-        return Err(route_refusal(streams));
+    let more: &[&str] = if streams { &STREAM_MEDIA_TYPES } else { &[] };
+    let produced = [&MEDIA_TYPES[..], more].concat();
+    if !header.is_empty() && !route_accepts(&header, &produced) {
+        return Err(route_refusal(&produced));
     }
     choose(&header, headers, query, true).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
-}
-
-/// The form of an answer that cannot be transformed.
-pub fn plain(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
-    let chosen = choose(&accept_header(headers), headers, query, false);
-    chosen.filter(|o| o.format != WireFormat::Protobuf).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
-}
-
-/// Whether the first clause that can be served asks for all of discovery in one document.
-pub fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
-    let header = accept_header(headers);
-    let clauses = accept::parse(&header);
-    let first = clauses.iter().filter(|c| c.matches("json")).find(|clause| {
-        let unversioned = !["as", "g", "v"].into_iter().any(|key| clause.has(key));
-        unversioned || is_aggregated(clause)
-    });
-    first.is_some_and(is_aggregated)
-}
-
-fn is_aggregated(clause: &Clause<'_>) -> bool {
-    (clause.param("g"), clause.param("v"), clause.param("as"))
-        == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
-}
-
-/// Whether the client takes JSON at all.
-pub fn accepts_json(headers: &HeaderMap) -> bool {
-    let header = accept_header(headers);
-    header.is_empty() || accept::parse(&header).iter().any(|clause| clause.matches("json"))
 }
 
 /// The form of a watch's events.
@@ -132,23 +109,17 @@ fn accept_header(headers: &HeaderMap) -> String {
     values.join(",")
 }
 
-/// go-restful matches a whole media type, or `*/*`, before Kubernetes negotiates.
-fn route_accepts(header: &str, streams: bool) -> bool {
+/// go-restful matches a whole media type, or `*/*`, before Kubernetes negotiates; only the media types of a stream are
+/// matched with their parameter.
+fn route_accepts(header: &str, produced: &[&str]) -> bool {
     header.split(',').any(|clause| {
         let media_type = clause.split(';').next().unwrap_or_default().trim();
-        let produced = FORMATS.iter().any(|f| f.media_type() == media_type);
-        media_type == "*/*" || produced || (streams && STREAM_MEDIA_TYPES.contains(&clause.trim()))
+        media_type == "*/*" || produced.contains(&media_type) || produced.contains(&clause.trim())
     })
 }
 
-fn route_refusal(streams: bool) -> ApiError {
-    let more: &[&str] = if streams { &STREAM_MEDIA_TYPES } else { &[] };
-    let available = [&MEDIA_TYPES[..], more].concat().join(", ");
-    let message = format!(
-        "406: Not Acceptable
-
-Available representations: {available}"
-    );
+fn route_refusal(produced: &[&str]) -> ApiError {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", produced.join(", "));
     ApiError::new(406, "NotAcceptable", message, Some(StatusDetails::default()))
 }
 

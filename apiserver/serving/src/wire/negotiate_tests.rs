@@ -82,3 +82,63 @@ fn errors_fall_back_to_indented_json_and_are_never_transformed() {
     );
     assert_eq!(error(&with_accept("application/yaml"), &Query::default()).format, WireFormat::Yaml);
 }
+
+const AGGREGATED: &str = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+#[test]
+fn the_first_clause_that_can_be_served_decides_whether_discovery_is_aggregated() {
+    let format = |accept: &str| {
+        aggregated_discovery(&with_accept(accept), &Query::default()).map(|output| output.format)
+    };
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    assert_eq!(format(&format!("{protobuf};{AGGREGATED},application/json")), Some(WireFormat::Protobuf));
+    assert_eq!(format(&format!("*/*;{AGGREGATED}")), Some(WireFormat::Json));
+    assert_eq!(format(&format!("application/yaml;{AGGREGATED}")), Some(WireFormat::Yaml));
+    assert_eq!(format(&format!("text/html,application/json;{AGGREGATED}")), Some(WireFormat::Json));
+    let beta = AGGREGATED.replace("v2", "v2beta1");
+    assert_eq!(
+        format(&format!("application/json;{beta},application/json;{AGGREGATED}")),
+        Some(WireFormat::Json)
+    );
+    assert_eq!(format(&format!("{protobuf},application/json;{AGGREGATED}")), None);
+    assert_eq!(format(&format!("application/json;{beta}")), None);
+    assert_eq!(aggregated_discovery(&HeaderMap::new(), &Query::default()), None);
+}
+
+#[test]
+fn a_document_of_a_version_is_matched_by_its_route_first() {
+    let (html, range) = (with_accept("text/html"), with_accept("application/*"));
+    assert_eq!(plain(&range, &Query::default()).unwrap().format, WireFormat::Json);
+    let refusal = plain(&html, &Query::default()).unwrap_err();
+    assert!(refusal.status.message.starts_with("only the following media types are accepted: "));
+    for headers in [html, range] {
+        let refusal = routed(&headers, &Query::default()).unwrap_err();
+        assert_eq!(
+            refusal.status.message,
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf"
+        );
+    }
+    let protobuf = with_accept("application/vnd.kubernetes.protobuf");
+    assert_eq!(routed(&protobuf, &Query::default()).unwrap().format, WireFormat::Protobuf);
+}
+
+#[test]
+fn what_is_only_json_is_406_in_other_formats() {
+    for accept in ["application/json;q=0.5", "text/html, */*"] {
+        only_json(&with_accept(accept)).unwrap();
+    }
+    only_json(&HeaderMap::new()).unwrap();
+    let refusal = only_json(&with_accept("application/yaml")).unwrap_err();
+    assert_eq!(refusal.status.message, "406: Not Acceptable\n\nAvailable representations: application/json");
+}
+
+#[test]
+fn the_best_clause_chooses_among_subtypes() {
+    let chosen = |accept: &str| subtype(&with_accept(accept), &["json", "x.v1+protobuf"]);
+    assert_eq!(chosen("application/x.v1+protobuf, application/json"), Some(1));
+    assert_eq!(chosen("application/x.v1+protobuf;q=0.5, application/json"), Some(0));
+    assert_eq!(chosen("text/html, application/*"), Some(0));
+    assert_eq!(chosen("application/yaml"), None);
+    assert_eq!(subtype(&HeaderMap::new(), &["json"]), Some(0));
+}

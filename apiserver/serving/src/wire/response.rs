@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::go_yaml;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
@@ -40,6 +40,14 @@ pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<
         body = with_newline(&body);
     }
     bytes(StatusCode::OK, output.format.media_type(), body, headers)
+}
+
+/// 404 as Go's `http.NotFound` answers it.
+pub fn not_found(headers: &HeaderMap) -> Response<Body> {
+    let text = Bytes::from_static(b"404 page not found\n");
+    let mut response = bytes(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text, headers);
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// Compact JSON in the format asked for (JSON or YAML).

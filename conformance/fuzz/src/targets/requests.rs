@@ -30,7 +30,10 @@ pub fn accept(data: &[u8]) {
     let _ = negotiate::document(&headers, &query, false);
     let _ = negotiate::plain(&headers, &query);
     let _ = negotiate::stream(&headers, &query);
-    let _ = negotiate::wants_aggregated_discovery(&headers);
+    let _ = negotiate::routed(&headers, &query);
+    let _ = negotiate::aggregated_discovery(&headers, &query);
+    let _ = negotiate::only_json(&headers);
+    let _ = negotiate::subtype(&headers, &["json"]);
     let error = negotiate::error(&headers, &query);
     assert_eq!(error.transform, negotiate::Transform::None, "errors are never transformed");
 }
