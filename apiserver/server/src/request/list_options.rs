@@ -1,5 +1,7 @@
 //! Options of list, watch and deletecollection (k8s.io/apimachinery/pkg/apis/meta/internalversion).
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_serving::request::query::Query;
@@ -195,9 +197,13 @@ pub fn malformed(error: &Error) -> ApiError {
 /// A number of the query, 0 where there is none.
 pub fn number(query: &Query, name: &str) -> Result<i64, ApiError> {
     let Some(text) = query.non_empty(name) else { return Ok(0) };
-    text.parse().map_err(|_| {
+    text.parse().map_err(|error: ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
         let quoted = drydock_machinery::quote::go_quote(text);
-        ApiError::bad_request(format!("strconv.ParseInt: parsing {quoted}: invalid syntax"))
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {quoted}: {why}"))
     })
 }
 

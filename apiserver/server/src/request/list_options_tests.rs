@@ -74,3 +74,14 @@ fn a_watch_from_nowhere_starts_with_what_is_there() {
     );
     assert_eq!(from("resourceVersion=x").unwrap_err().status.code, 500);
 }
+
+#[test]
+fn a_limit_that_is_too_large_is_told_from_one_that_is_no_number() {
+    let message =
+        |limit: &str| number(&Query::parse(&format!("limit={limit}")), "limit").unwrap_err().status.message;
+    let beyond = r#"strconv.ParseInt: parsing "9223372036854775808": value out of range"#;
+    assert_eq!(message("9223372036854775808"), beyond);
+    assert!(message("-9223372036854775809").ends_with("value out of range"));
+    assert!(message("1_000").ends_with("invalid syntax"));
+    assert_eq!(number(&Query::parse("limit=9223372036854775807"), "limit").unwrap(), i64::MAX);
+}

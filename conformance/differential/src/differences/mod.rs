@@ -28,6 +28,12 @@ pub static DIFFERENCES: LazyLock<Vec<Difference>> = LazyLock::new(|| {
         each("create: an amount of 1000.0", NUMBER, &[(0, "body.message")]),
         each("create: a list of objects", SCHEME, &[(0, "body.message")]),
         each("create: YAML with a key twice", YAML, &[(0, "headers.warning.0")]),
+        each("list: a token of bytes that are no text", TOKEN, &[(3, "body.message")]),
+        each("list: a token with a part of a byte", TOKEN, &[(3, "body.message")]),
+        each("list: a token with padding", TOKEN, &[(3, "body.message")]),
+        each("list: a token of null", TOKEN, &[(3, "body.message")]),
+        each("list: a token of a list", TOKEN, &[(3, "body.message")]),
+        each("list: a token of a wrong type", TOKEN, &[(3, "body.message")]),
         proxied("formats: a large object is compressed", 0),
         proxied("formats: a large object is not compressed unasked", 0),
         proxied("formats: a large object is not compressed unasked", 1),
@@ -52,5 +58,7 @@ const SCHEME: &str =
     "Go's scheme has the types of lists; ours are made from those of objects (machinery, kind.rs)";
 const YAML: &str =
     "of a key that stands twice we name the path, in YAML as in JSON; Kubernetes names the line";
+const TOKEN: &str =
+    "Go's decoders of base64 and JSON say in their words what is wrong with a token; ours, in theirs";
 const GZIP: &str =
     "the aggregator asks every aggregated server for gzip, and passes on that the answer varies by it";

@@ -11,6 +11,7 @@ use crate::target::{BUDGET, CONFIG_MAP};
 
 pub(super) fn all() -> Vec<Sequence> {
     let mut all = paths();
+    all.extend(outside());
     all.extend(methods());
     all.extend(options());
     all.extend(sizes());
@@ -36,6 +37,29 @@ fn paths() -> Vec<Sequence> {
         path("an object with a slash at the end", "$(collection)/x/"),
         path("a proxy", "$(root)/proxy/namespaces/$(namespace)/$(plural)/x"),
     ]
+}
+
+/// Paths of no group that is served.
+fn outside() -> Vec<Sequence> {
+    let path = |path: &str| of(&format!("the path {path}")).ask(SequenceRequest::get(path));
+    let mut all: Vec<Sequence> = [
+        "/apis/nothing.example",
+        "/apis/nothing.example/v1",
+        "/apis/nothing.example/v1/namespaces/$(namespace)/things/x",
+        "/nowhere",
+        "/openapi",
+        "/openapi/v2/",
+        "/openapi/v3/",
+        "/openapi/v3/apis/nothing.example/v1",
+        "/version/x",
+    ]
+    .map(path)
+    .into();
+    all.push(
+        of("a creation in a group that there is not")
+            .ask(SequenceRequest::new(Method::POST, "/apis/nothing.example/v1/things").object(budget("x"))),
+    );
+    all
 }
 
 fn methods() -> Vec<Sequence> {

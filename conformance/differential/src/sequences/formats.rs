@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{budget, map};
 use crate::area::Area::Formats;
+use crate::request::SequenceRequest;
 use crate::sequence::{Sequence, object};
 use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE, TargetKind};
 
@@ -15,6 +16,7 @@ pub(super) fn all() -> Vec<Sequence> {
     all.extend(tables());
     all.extend(bodies());
     all.extend(printing());
+    all.extend(discovery());
     all
 }
 
@@ -190,4 +192,15 @@ fn printing() -> Vec<Sequence> {
         Sequence::new(Formats, CONFIG_MAP, "a large object is not compressed unasked").post(large()).get("x"),
         of("a small object is not compressed").get("x").header("accept-encoding", "gzip"),
     ]
+}
+
+/// Documents of discovery differ as the servers' kinds do, but not their refusals.
+fn discovery() -> Vec<Sequence> {
+    let one = |accept: &str| {
+        of(&format!("discovery accepting {accept:?}"))
+            .ask(SequenceRequest::get("$(root)").header("accept", accept))
+            .ask(SequenceRequest::get("/version").header("accept", accept))
+            .ask(SequenceRequest::get("/openapi/v2").header("accept", accept))
+    };
+    ["text/html", "application/cbor", "application/json-seq;as=APIGroupDiscoveryList"].map(one).into()
 }

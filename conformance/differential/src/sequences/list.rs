@@ -117,6 +117,16 @@ fn pages() -> Vec<Sequence> {
             .list("continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIifQ"),
         three("a negative limit").list("limit=-1"),
         three("a limit that is none").list("limit=x"),
+        three("the largest limit").list("limit=9223372036854775807").list("limit=9223372036854775808"),
+        three("a limit below all").list("limit=-9223372036854775809").list("limit=1_000").list("limit=%2B2"),
+        three("a token of bytes that are no text").list("continue=xx"),
+        three("a token with a part of a byte").list("continue=a"),
+        three("a token with padding").list("continue=e30%3D"),
+        three("a token of an empty object").list("continue=e30"),
+        three("a token of null").list("continue=bnVsbA"),
+        three("a token of a list").list("continue=W10"),
+        three("a token of half an object").list("continue=eyJ2Ig"),
+        three("a token of a wrong type").list("continue=eyJ2IjoxfQ"),
         three("sendInitialEvents on a list").list("sendInitialEvents=true"),
     ]
 }

@@ -17,6 +17,11 @@ pub(super) fn lists() -> Vec<Sequence> {
         account("a list is replaced by an item that says so", json!({"secrets": [{"name": "s9"}, {"$patch": "replace"}]})),
         account("a list is emptied by an item that says so", json!({"secrets": [{"$patch": "replace"}]})),
         account("a list is removed by null", json!({"secrets": null, "imagePullSecrets": null})),
+        account("a list is removed by null, with an empty order", json!({"secrets": null, "$setElementOrder/secrets": []})),
+        account("null among items where lists merge", json!({"secrets": [null]})),
+        account("null beside an item where lists merge", json!({"secrets": [{"name": "s1"}, null]})),
+        account("null among items where lists are replaced", json!({"imagePullSecrets": [null]})),
+        account("a key of null where lists merge", json!({"secrets": [{"name": null}]})),
         account("an empty list changes nothing where lists merge", json!({"secrets": [], "imagePullSecrets": []})),
         account("an item that stands twice is merged twice", json!({"secrets": [{"name": "s4"}, {"name": "s4"}]})),
         metadata("an owner is added and another changed", json!({"ownerReferences": [owner("u4", "n"), {"uid": "u1", "name": "other"}]})),
@@ -25,6 +30,16 @@ pub(super) fn lists() -> Vec<Sequence> {
             "x",
             json!({"spec": {"selector": {"matchExpressions": [{"key": "n", "operator": "Exists"}]}}}),
         ),
+        Sequence::new(StrategicMergePatch, ACCOUNT, "null where there is no list")
+            .post(object("x", json!({})))
+            .strategic_patch("x", json!({"secrets": null}))
+            .strategic_patch("x", json!({"secrets": [null]}))
+            .strategic_patch("x", json!({"secrets": null})),
+        Sequence::new(StrategicMergePatch, ACCOUNT, "null for a list of an empty item and of a key that stands twice")
+            .post(object("x", json!({"secrets": [{}]})))
+            .strategic_patch("x", json!({"secrets": null}))
+            .post(object("y", json!({"secrets": [{"name": "a"}, {"name": "a"}, null]})))
+            .strategic_patch("y", json!({"secrets": null})),
         Sequence::new(StrategicMergePatch, ACCOUNT, "lists are added where there were none")
             .post(object("x", json!({})))
             .strategic_patch("x", json!({"secrets": [{"name": "s1"}, {"name": "s2", "$patch": "delete"}], "imagePullSecrets": [{"name": null}]})),
