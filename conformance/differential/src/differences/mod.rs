@@ -34,6 +34,12 @@ pub static DIFFERENCES: LazyLock<Vec<Difference>> = LazyLock::new(|| {
         each("list: a token of null", TOKEN, &[(3, "body.message")]),
         each("list: a token of a list", TOKEN, &[(3, "body.message")]),
         each("list: a token of a wrong type", TOKEN, &[(3, "body.message")]),
+        each("strategic-merge-patch: a key of null where lists merge", KEYLESS, &[(1, MANAGED_FIELDS)]),
+        each(
+            "strategic-merge-patch: null for a list of an empty item and of a key that stands twice",
+            KEYLESS,
+            &[(0, MANAGED_FIELDS), (2, MANAGED_FIELDS)],
+        ),
         proxied("formats: a large object is compressed", 0),
         proxied("formats: a large object is not compressed unasked", 0),
         proxied("formats: a large object is not compressed unasked", 1),
@@ -60,5 +66,8 @@ const YAML: &str =
     "of a key that stands twice we name the path, in YAML as in JSON; Kubernetes names the line";
 const TOKEN: &str =
     "Go's decoders of base64 and JSON say in their words what is wrong with a token; ours, in theirs";
+const MANAGED_FIELDS: &str = "body.metadata.managedFields";
+const KEYLESS: &str = "kube-apiserver fails to track an object with a list item that has no key, logs that this should \
+    not happen, and removes all managed fields (apimachinery/pkg/util/managedfields, UpdateNoErrors); ours tracks the rest";
 const GZIP: &str =
     "the aggregator asks every aggregated server for gzip, and passes on that the answer varies by it";
