@@ -39,7 +39,8 @@ pub fn api_group(kinds: &[&dyn Kind], group: &str) -> Option<Value> {
 
 /// `/apis/GROUP/VERSION`: APIResourceList; `None` for an unknown group or version.
 pub fn api_resource_list(kinds: &[&dyn Kind], group: &str, version: &str) -> Option<Value> {
-    let resources: Vec<_> = of_version(kinds, group, version).flat_map(|kind| api_resources(kinds, kind)).collect();
+    let resources: Vec<_> =
+        of_version(kinds, group, version).flat_map(|kind| api_resources(kinds, kind)).collect();
     let list = json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",

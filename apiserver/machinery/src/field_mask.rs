@@ -45,7 +45,8 @@ impl FieldMask {
 
     /// Whether `other` has all fields of this mask.
     pub fn is_within(&self, other: &Self) -> bool {
-        let has = |(name, below): (&String, &Self)| other.fields.get(name).is_some_and(|o| below.is_within(o));
+        let has =
+            |(name, below): (&String, &Self)| other.fields.get(name).is_some_and(|o| below.is_within(o));
         other.whole || (!self.whole && self.fields.iter().all(has))
     }
 

@@ -85,8 +85,23 @@ fn only_versions_of_the_same_kind_are_added() {
 fn versions_are_ordered_as_kubernetes_does() {
     // Names of another form come last, even if they look alike.
     let sorted = [
-        "v12", "v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v1beta1", "v12alpha1", "v11alpha2",
-        "+v1", "foo1", "foo10", "v", "v+1", "v1beta", "v1gamma2",
+        "v12",
+        "v10",
+        "v2",
+        "v1",
+        "v11beta2",
+        "v10beta3",
+        "v3beta1",
+        "v1beta1",
+        "v12alpha1",
+        "v11alpha2",
+        "+v1",
+        "foo1",
+        "foo10",
+        "v",
+        "v+1",
+        "v1beta",
+        "v1gamma2",
     ];
     let mut shuffled = sorted;
     shuffled.reverse();

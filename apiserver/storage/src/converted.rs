@@ -62,7 +62,10 @@ impl ConvertedStorage {
     /// Returns the scope below. A selection that reads what conversions leave as it is, is evaluated on stored
     /// objects; any other one converts each object that it looks at.
     fn stored_scope(&self, scope: &Scope) -> Scope {
-        Scope { matches: scope.matches.clone().map(|selection| self.stored_selection(selection)), ..scope.clone() }
+        Scope {
+            matches: scope.matches.clone().map(|selection| self.stored_selection(selection)),
+            ..scope.clone()
+        }
     }
 
     fn stored_selection(&self, selection: Selection) -> Selection {

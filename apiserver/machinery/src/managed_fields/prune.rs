@@ -65,11 +65,8 @@ impl ObjectVersions<'_> {
             let owned = owned.with_named_fields(schema);
             let left = named(&*self.convert(pruned, at, next)?, schema).union(&owned);
             let mut kept = self.convert(Cow::Borrowed(merged), version, next)?.into_owned();
-            let lost = if next == version {
-                has.difference(&left)
-            } else {
-                named(&kept, schema).difference(&left)
-            };
+            let lost =
+                if next == version { has.difference(&left) } else { named(&kept, schema).difference(&left) };
             remove_items(&mut kept, &lost, schema);
             (pruned, at) = (Cow::Owned(kept), next);
         }

@@ -16,9 +16,9 @@ const LARGE: usize = 64 * 1024;
 
 /// Recent conversions to one version, by the stored state.
 #[derive(Default)]
-pub(super) struct RecentConversions(Mutex<VecDeque<Conversion>>);
+pub(super) struct RecentConversions(Mutex<VecDeque<ConvertedState>>);
 
-struct Conversion {
+struct ConvertedState {
     /// Held, so that no other state can have its address.
     stored: Arc<Stored>,
     served: Arc<Stored>,
@@ -44,7 +44,7 @@ impl RecentConversions {
         }
         let mut kept = self.0.lock();
         let oldest = if kept.len() == KEPT { kept.pop_front() } else { None };
-        kept.push_back(Conversion { stored: stored.clone(), served: served.clone() });
+        kept.push_back(ConvertedState { stored: stored.clone(), served: served.clone() });
         drop(kept);
         drop(oldest);
         Ok(served)

@@ -103,7 +103,9 @@ impl Watcher for ConvertingWatcher {
 
 fn object_of(event: &WatchEvent) -> Option<&Arc<Stored>> {
     match event {
-        WatchEvent::Added(stored) | WatchEvent::Modified(stored) | WatchEvent::Deleted(stored) => Some(stored),
+        WatchEvent::Added(stored) | WatchEvent::Modified(stored) | WatchEvent::Deleted(stored) => {
+            Some(stored)
+        }
         WatchEvent::Bookmark { .. } | WatchEvent::Failed(_) => None,
     }
 }
