@@ -1,5 +1,5 @@
-#![allow(clippy::unwrap_used)]
 //! Versions of the crate's own test kind: `v2` has `spec.total` where the stored `v1` has `spec.count`.
+#![allow(clippy::unwrap_used)]
 
 use serde_json::json;
 

@@ -93,7 +93,7 @@ impl Converter {
     /// 500 if the object cannot be converted.
     fn read(&self, stored: &Stored) -> Result<Arc<Stored>, ApiError> {
         let object = Arc::unwrap_or_clone(stored.object_not_kept());
-        let served = self.to_served(object).map_err(|why| ApiError::internal(why))?;
+        let served = self.to_served(object).map_err(ApiError::internal)?;
         Ok(Arc::new(Stored::new(stored.key.to_string(), served, stored.revision)))
     }
 

@@ -57,7 +57,7 @@ impl<'a> ObjectVersions<'a> {
         let object = self.normalized(object.into_owned(), from)?;
         let unknown = || ConversionError::new(format!("the kind is not served in {to}"));
         let converted = self.all.ok_or_else(unknown).and_then(|all| all.convert(object, from, to));
-        let converted = converted.map_err(|why| ApiError::internal(why))?;
+        let converted = converted.map_err(ApiError::internal)?;
         self.normalized(converted, to).map(Cow::Owned)
     }
 
