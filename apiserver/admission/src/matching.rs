@@ -1,7 +1,8 @@
 //! Decides which requests a policy, a binding or a webhook applies to (k8s.io/apiserver
 //! pkg/admission/plugin/policy/matching, webhook/predicates).
 //!
-//! Our kinds are served in one version each and have no equivalent resources, so `matchPolicy` makes no difference.
+//! A rule matches requests in the versions that it names, as with `matchPolicy: Exact`. For a kind that is served in one
+//! version, which has no equivalent resources, `matchPolicy` makes no difference.
 
 use drydock_machinery::selector::{LabelRequirements, Operator, Requirement};
 use drydock_machinery::{ApiError, Object};

@@ -1,5 +1,7 @@
 //! Discovery documents: the groups, versions and resources that are served
 //! (k8s.io/apiserver/pkg/endpoints/discovery).
+//!
+//! If a resource is served in several versions, the first of its kinds is the version in which it is stored.
 
 mod protobuf;
 
@@ -11,6 +13,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::kind::{Kind, Names};
+use crate::versions::by_priority;
 
 /// The verbs of every resource.
 pub const VERBS: [&str; 8] =
@@ -36,7 +39,8 @@ pub fn api_group(kinds: &[&dyn Kind], group: &str) -> Option<Value> {
 
 /// `/apis/GROUP/VERSION`: APIResourceList; `None` for an unknown group or version.
 pub fn api_resource_list(kinds: &[&dyn Kind], group: &str, version: &str) -> Option<Value> {
-    let resources: Vec<_> = of_version(kinds, group, version).flat_map(api_resources).collect();
+    let resources: Vec<_> =
+        of_version(kinds, group, version).flat_map(|kind| api_resources(kinds, kind)).collect();
     let list = json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -57,7 +61,7 @@ pub fn api_group_discovery_list(kinds: &[&dyn Kind]) -> Value {
     })
 }
 
-/// Returns the hash of the version in which objects are stored; clients compare it.
+/// Returns the hash of `names`, which are those of the version in which objects are stored; clients compare it.
 pub fn storage_version_hash(names: &Names) -> String {
     let hash = Sha256::digest(format!("{}/{}/{}", names.group, names.version, names.kind));
     STANDARD.encode(&hash[..8])
@@ -77,7 +81,7 @@ fn group_fields(kinds: &[&dyn Kind], group: &str) -> Map<String, Value> {
 }
 
 /// Returns the resource, and its status subresource if it has one.
-fn api_resources(kind: &dyn Kind) -> Vec<Value> {
+fn api_resources(kinds: &[&dyn Kind], kind: &dyn Kind) -> Vec<Value> {
     let names = kind.names();
     let mut resource = json!({
         "name": names.plural,
@@ -85,7 +89,7 @@ fn api_resources(kind: &dyn Kind) -> Vec<Value> {
         "namespaced": names.namespaced,
         "kind": names.kind,
         "verbs": VERBS,
-        "storageVersionHash": storage_version_hash(names),
+        "storageVersionHash": storage_version_hash(stored_names(kinds, names)),
     });
     set_lists(&mut resource, names);
     if !kind.has_status() {
@@ -142,10 +146,18 @@ fn groups(kinds: &[&dyn Kind]) -> Vec<&'static str> {
     distinct(kinds.iter().map(|kind| kind.names().group))
 }
 
+/// Returns the versions of a group, the preferred one first.
 fn versions(kinds: &[&dyn Kind], group: &str) -> Vec<&'static str> {
-    distinct(
-        kinds.iter().map(|kind| kind.names()).filter(|names| names.group == group).map(|names| names.version),
-    )
+    let names = kinds.iter().map(|kind| kind.names()).filter(|names| names.group == group);
+    let mut versions = distinct(names.map(|names| names.version));
+    versions.sort_by(|a, b| by_priority(a, b));
+    versions
+}
+
+/// Returns the names of a resource in the version in which it is stored.
+fn stored_names<'k>(kinds: &[&'k dyn Kind], of: &'k Names) -> &'k Names {
+    let is_same = |names: &&Names| (names.group, names.plural) == (of.group, of.plural);
+    kinds.iter().map(|kind| kind.names()).find(is_same).unwrap_or(of)
 }
 
 fn of_version<'k>(
@@ -179,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_prefers_its_first_version() {
+    fn a_group_prefers_its_only_version() {
         let group = with_kinds(|kinds| api_group(kinds, "g.io")).unwrap();
         let version = json!({"groupVersion": "g.io/v1", "version": "v1"});
         assert_eq!(
@@ -188,6 +200,27 @@ mod tests {
         );
         assert_eq!(with_kinds(api_group_list)["groups"][0]["name"], "g.io");
         assert_eq!(with_kinds(|kinds| api_group(kinds, "x")), None);
+    }
+
+    #[test]
+    fn a_group_prefers_the_version_of_the_highest_priority() {
+        let stored = Thing::namespaced();
+        let kinds: [&dyn Kind; 3] = [&stored, &stored.in_version("v2beta1"), &stored.in_version("v2")];
+        let group = api_group(&kinds, "g.io").unwrap();
+        let versions: Vec<_> = group["versions"].as_array().unwrap().iter().map(|v| &v["version"]).collect();
+        assert_eq!(versions, ["v2", "v1", "v2beta1"]);
+        assert_eq!(group["preferredVersion"]["groupVersion"], "g.io/v2");
+        let document: Value = serde_json::from_slice(&api_group_discovery_list(&kinds).body).unwrap();
+        let versions = document["items"][0]["versions"].as_array().unwrap();
+        let versions: Vec<_> = versions.iter().map(|v| v["version"].as_str().unwrap()).collect();
+        assert_eq!(versions, ["v2", "v1", "v2beta1"]);
+        // Every version names the stored one, so that clients see when that changes.
+        let hash_in = |version| {
+            let list = api_resource_list(&kinds, "g.io", version).unwrap();
+            list["resources"][0]["storageVersionHash"].clone()
+        };
+        assert_eq!(hash_in("v1"), storage_version_hash(stored.names()));
+        assert_eq!([hash_in("v2"), hash_in("v2beta1")], [hash_in("v1"), hash_in("v1")]);
     }
 
     #[test]

@@ -38,6 +38,18 @@ impl FieldMask {
         *at = Self { whole: true, fields: BTreeMap::new() };
     }
 
+    /// All fields.
+    pub fn everything() -> Self {
+        Self { whole: true, fields: BTreeMap::new() }
+    }
+
+    /// Whether `other` has all fields of this mask.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let has =
+            |(name, below): (&String, &Self)| other.fields.get(name).is_some_and(|o| below.is_within(o));
+        other.whole || (!self.whole && self.fields.iter().all(has))
+    }
+
     /// Reads these fields from an object's JSON and skips the rest. Returns an empty object if the JSON is no object.
     pub fn read(&self, json: &[u8]) -> Object {
         let read =
@@ -121,6 +133,17 @@ mod tests {
         let whole = json!({"metadata": {"labels": {"a": "1", "b": "2"}}});
         reads(&["metadata.labels", "metadata.labels.a"], whole.clone());
         reads(&["metadata.labels.a", "metadata.labels"], whole);
+    }
+
+    #[test]
+    fn a_mask_is_within_another_one_that_has_all_its_fields() {
+        let of = |paths: &[&str]| FieldMask::of(paths.iter().copied());
+        let labels = of(&["metadata.labels", "metadata.name"]);
+        assert!(of(&[]).is_within(&labels) && of(&["metadata.labels.a"]).is_within(&labels));
+        assert!(labels.is_within(&labels) && labels.is_within(&FieldMask::everything()));
+        for wider in [of(&["metadata"]), of(&["metadata.name", "spec.node"]), FieldMask::everything()] {
+            assert!(!wider.is_within(&labels), "{wider:?}");
+        }
     }
 
     #[test]

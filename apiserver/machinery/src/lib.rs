@@ -37,6 +37,7 @@ pub mod table;
 mod testing;
 pub mod text;
 pub mod time;
+pub mod versions;
 
 pub use error::ApiError;
 pub use object::Object;

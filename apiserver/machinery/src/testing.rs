@@ -41,6 +41,10 @@ impl Thing {
         };
         Self { names, schema: schema() }
     }
+    /// The same kind in another version.
+    pub(crate) fn in_version(&self, version: &'static str) -> Self {
+        Self { names: Names { version, ..self.names.clone() }, schema: schema() }
+    }
 }
 
 fn schema() -> Schema {

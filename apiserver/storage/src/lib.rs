@@ -1,7 +1,7 @@
 //! Storage of an aggregated API server: a byte-level interface ([`backend`]), and the layers above it.
 //!
 //! ```text
-//!   server verbs
+//!   server verbs ── converted (a version that is not stored)
 //!        │  Storage (objects, selectors, preconditions)
 //!   ┌────┴─────┐
 //!   │  cache   │  snapshot, ring, one cursor per watcher   (reads, watches)
@@ -20,6 +20,7 @@ pub mod backend;
 pub mod storage;
 
 pub mod cache;
+pub mod converted;
 pub mod fence;
 mod scope;
 pub mod store;

@@ -12,11 +12,13 @@ use super::managed::{self, Managed, Manager, ManagerOperation, Owned};
 use super::path::PathElement;
 use super::set::Set;
 use super::typed::validate;
-use super::updater::FieldsUpdater;
+use super::updater::{FieldsUpdater, Refusal};
+use super::versioned::ObjectVersions;
 use crate::error::ApiError;
 use crate::kind::Now;
 use crate::object::Object;
 use crate::schema::Schema;
+use crate::versions::Versions;
 
 /// Maximum number of Update entries of an object; older ones are merged.
 const MAX_UPDATE_MANAGERS: usize = 10;
@@ -39,11 +41,14 @@ pub struct FieldManager<'a> {
     /// Fields that the endpoint ignores (Kubernetes: GetResetFields): `status` on the main resource, `spec` on the
     /// status.
     pub reset: &'a Set,
+    /// All versions of the kind; `None` if it has only this one.
+    pub versions: Option<&'a Versions>,
 }
 
 impl FieldManager<'_> {
     /// Tracks a create (`live` is `None`) or an update. Returns `new` with its managed fields, which take the
-    /// request's own `metadata.managedFields` into account.
+    /// request's own `metadata.managedFields` into account. If the object cannot be converted to the version of one
+    /// of their entries, it has none (managedfields/internal/fieldmanager.go, UpdateNoErrors).
     pub fn update(&self, live: Option<&Object>, mut new: Object, manager: &str, now: Now) -> Object {
         let mut managed = managed::of_update(live, &new, !self.subresource.is_empty());
         new.remove_managed_fields();
@@ -51,8 +56,10 @@ impl FieldManager<'_> {
         let untracked = managed.is_empty() && live.is_some_and(|live| !live.uid().is_empty());
         if !untracked {
             let empty = Object::default();
-            self.track(live.unwrap_or(&empty), &new, &mut managed, manager, now);
-            cap(&mut managed, self.api_version);
+            if self.track(live.unwrap_or(&empty), &new, &mut managed, manager, now).is_err() {
+                return new;
+            }
+            cap(&mut managed);
         }
         managed::encode(&mut new, &managed);
         new
@@ -64,7 +71,7 @@ impl FieldManager<'_> {
     ///
     /// # Errors
     /// 400 if the patch is of another kind or has managed fields; 409 with the conflicts unless `force`; 500 if it
-    /// does not fit the schema.
+    /// does not fit the schema, or cannot be converted to the version of an entry of the managed fields.
     pub fn apply(
         &self,
         live: &Object,
@@ -79,7 +86,7 @@ impl FieldManager<'_> {
         let mut old = live.clone();
         old.remove_managed_fields();
         if managed.is_empty() {
-            self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
+            self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now)?;
         }
         let who = Manager::new(manager, ManagerOperation::Apply, "", self.subresource);
         let config = (manager == last_applied::MANAGER).then(|| last_applied::text(&patch));
@@ -108,8 +115,12 @@ impl FieldManager<'_> {
         force: bool,
     ) -> Result<Object, ApiError> {
         let updater = self.updater();
+        let refused = |refusal| match refusal {
+            Refusal::Conflicts(all) => conflict_error(&all),
+            Refusal::Failed(error) => error,
+        };
         if force || who.name != last_applied::MANAGER {
-            return updater.apply(old, patch, managed, who, force).map_err(|all| conflict_error(&all));
+            return updater.apply(old, patch, managed, who, force).map_err(refused);
         }
         let mut tried = managed.clone();
         match updater.apply(old, patch.clone(), &mut tried, who, false) {
@@ -117,20 +128,28 @@ impl FieldManager<'_> {
                 *managed = tried;
                 return Ok(new);
             }
-            Err(all) => {
+            Err(Refusal::Conflicts(all)) => {
                 let left = last_applied::remaining(all, old, self.schema, self.api_version);
                 if !left.is_empty() {
                     return Err(conflict_error(&left));
                 }
             }
+            Err(Refusal::Failed(error)) => return Err(error),
         }
-        updater.apply(old, patch, managed, who, true).map_err(|all| conflict_error(&all))
+        updater.apply(old, patch, managed, who, true).map_err(refused)
     }
 
     /// Tracks `new` as an update by `manager`.
-    fn track(&self, live: &Object, new: &Object, managed: &mut Managed, manager: &str, now: Now) {
+    fn track(
+        &self,
+        live: &Object,
+        new: &Object,
+        managed: &mut Managed,
+        manager: &str,
+        now: Now,
+    ) -> Result<(), ApiError> {
         let who = Manager::new(manager, ManagerOperation::Update, self.api_version, self.subresource);
-        let compared = self.updater().update(live, new, managed, &who);
+        let compared = self.updater().update(live, new, managed, &who)?;
         let mut owned = managed.remove(&who).unwrap_or_else(|| Owned::empty(self.api_version));
         owned.remove(&compared.removed);
         let mut set = compared.modified.join(compared.added);
@@ -146,10 +165,13 @@ impl FieldManager<'_> {
         if !owned.set.is_empty() {
             managed.insert(who, owned);
         }
+        Ok(())
     }
 
     fn updater(&self) -> FieldsUpdater<'_> {
-        FieldsUpdater { schema: self.schema, api_version: self.api_version, reset: self.reset }
+        let versions =
+            ObjectVersions { schema: self.schema, api_version: self.api_version, all: self.versions };
+        FieldsUpdater { versions, reset: self.reset }
     }
 
     fn check(&self, patch: &Object) -> Result<(), ApiError> {
@@ -196,17 +218,38 @@ fn strip(managed: &mut Managed, manager: &Manager) {
     }
 }
 
-/// Merges the oldest Update entries into one if there are too many.
-fn cap(managed: &mut Managed, api_version: &str) {
+/// Merges the oldest Update entries into one for each version if there are too many
+/// (managedfields/internal/capmanagers.go).
+fn cap(managed: &mut Managed) {
     let mut updates: Vec<Manager> =
         managed.keys().filter(|m| m.operation == ManagerOperation::Update).cloned().collect();
-    let Some(excess) = updates.len().checked_sub(MAX_UPDATE_MANAGERS).filter(|n| *n > 0) else { return };
+    let Some(mut excess) = updates.len().checked_sub(MAX_UPDATE_MANAGERS).filter(|n| *n > 0) else { return };
     updates.sort_by_cached_key(|m| (managed.get(m).map(managed::seconds), m.clone()));
-    let bucket = Manager::new(OLD_UPDATES, ManagerOperation::Update, api_version, "");
-    // The oldest entry becomes the merged one; each further entry that is added to it reduces the number by one.
-    let mut oldest = updates.into_iter().take(excess + 1);
+    // The oldest entry of a version becomes the merged one; each further entry that is added to it reduces the number
+    // by one.
+    let mut groups: Vec<Vec<Manager>> = Vec::new();
+    for manager in updates {
+        if excess == 0 {
+            break;
+        }
+        match groups.iter_mut().find(|group| group[0].api_version == manager.api_version) {
+            Some(group) => {
+                group.push(manager);
+                excess -= 1;
+            }
+            None => groups.push(vec![manager]),
+        }
+    }
+    groups.into_iter().filter(|group| group.len() > 1).for_each(|group| merge_updates(managed, group));
+}
+
+/// Merges the entries of `group`, the oldest first, which have one version.
+fn merge_updates(managed: &mut Managed, group: Vec<Manager>) {
+    let version = group[0].api_version.clone();
+    let bucket = Manager::new(OLD_UPDATES, ManagerOperation::Update, &version, "");
+    let mut oldest = group.into_iter();
     let first = oldest.next().and_then(|m| managed.remove(&m));
-    let mut merged = first.unwrap_or_else(|| Owned::empty(api_version));
+    let mut merged = first.unwrap_or_else(|| Owned::empty(&version));
     let mut sets = vec![merged.set.clone()];
     sets.extend(managed.remove(&bucket).map(|old| old.set));
     for owned in oldest.filter_map(|m| managed.remove(&m)) {
@@ -219,11 +262,12 @@ fn cap(managed: &mut Managed, api_version: &str) {
     managed.insert(bucket, merged);
 }
 
-/// Whether the same managers own the same fields; times may differ.
+/// Whether the same managers own the same fields in the same versions; times may differ.
 fn same_owners(a: &Managed, b: &Managed) -> bool {
-    let sets =
-        |m: &Managed| m.iter().map(|(who, owned)| (who.clone(), owned.set.clone())).collect::<Vec<_>>();
-    a.len() == b.len() && sets(a) == sets(b)
+    let is_same = |(a, b): ((&Manager, &Owned), (&Manager, &Owned))| {
+        a.0 == b.0 && a.1.api_version == b.1.api_version && a.1.set == b.1.set
+    };
+    a.len() == b.len() && a.iter().zip(b).all(is_same)
 }
 
 /// An error without a Status of its own, as kube-apiserver answers it.

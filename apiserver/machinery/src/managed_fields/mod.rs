@@ -1,7 +1,7 @@
 //! Managed fields: who owns which field, and server-side apply.
 //!
 //! ```text
-//! FieldManager --> updater --> typed (to_set, compare, merge, remove) --> set --> path
+//! FieldManager --> updater --> versioned, prune --> typed (to_set, compare, merge, remove) --> set --> path
 //!      |
 //!   managed (metadata.managedFields, FieldsV1)
 //! ```
@@ -17,11 +17,13 @@ mod managed;
 mod manager;
 mod newly_applied;
 mod path;
+mod prune;
 mod set;
 mod set_operations;
 mod typed;
 mod updater;
 mod value;
+mod versioned;
 
 pub use managed::{check, ignore_timestamps};
 pub use manager::FieldManager;

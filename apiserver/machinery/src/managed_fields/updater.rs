@@ -1,37 +1,59 @@
 //! Updates the ownership of fields after a write (structured-merge-diff merge.Updater).
 
-use std::borrow::Cow;
-
 use super::conflict::Conflicts;
 use super::managed::{Managed, Manager, ManagerOperation, Owned};
 use super::set::{Set, step};
-use super::typed::{Comparison, compare_without, merge, remove_items, to_set};
+use super::typed::{Comparison, merge, to_set};
+use super::versioned::ObjectVersions;
+use crate::error::ApiError;
 use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
 
-/// The updater of one kind in one version.
+/// The updater of one kind in the version of a request.
 pub(super) struct FieldsUpdater<'a> {
-    pub schema: &'a Schema,
-    pub api_version: &'a str,
+    pub versions: ObjectVersions<'a>,
     /// Fields that this endpoint resets. No manager can become their owner through it.
     pub reset: &'a Set,
 }
 
+/// Why an apply failed.
+pub(super) enum Refusal {
+    /// Other managers own fields that it would change.
+    Conflicts(Conflicts),
+    /// An object cannot be converted to the version of an entry.
+    Failed(ApiError),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl FieldsUpdater<'_> {
-    /// Records that `writer` replaced `old` by `new`. Other managers lose the fields that differ. Returns the
-    /// differences.
-    pub fn update(&self, old: &Object, new: &Object, managed: &mut Managed, writer: &Manager) -> Comparison {
+    /// Records that `writer` replaced `old` by `new`. Other managers lose the fields that differ in the version of
+    /// their entry. Returns the differences.
+    ///
+    /// # Errors
+    /// 500 if an object cannot be converted to the version of an entry.
+    pub fn update(
+        &self,
+        old: &Object,
+        new: &Object,
+        managed: &mut Managed,
+        writer: &Manager,
+    ) -> Result<Comparison, ApiError> {
         self.reconcile(managed);
-        let compared = self.compare(old, new);
-        take_over(managed, &compared, writer);
-        compared
+        let differences = self.versions.differences(old, new, self.reset, managed, writer)?;
+        differences.take_over(managed, writer);
+        Ok(differences.own)
     }
 
     /// Merges `config` into `live` and returns the result. `manager` owns the fields of the configuration; those that
     /// it owned before and no other manager owns are removed. Fields that become empty by that become null.
     ///
     /// # Errors
-    /// The conflicts, unless `force`.
+    /// The conflicts, unless `force`; 500 if an object cannot be converted to the version of an entry.
     pub fn apply(
         &self,
         live: &Object,
@@ -39,82 +61,42 @@ impl FieldsUpdater<'_> {
         managed: &mut Managed,
         manager: &Manager,
         force: bool,
-    ) -> Result<Object, Conflicts> {
+    ) -> Result<Object, Refusal> {
         self.reconcile(managed);
-        let set = to_set(&config, self.schema).recursive_difference(self.reset);
+        let ObjectVersions { schema, api_version, .. } = self.versions;
+        let set = to_set(&config, schema).recursive_difference(self.reset);
         let mut new = live.clone();
-        merge(&mut new, config, self.schema);
+        merge(&mut new, config, schema);
         let last = managed.remove(manager);
-        let mut owned = Owned::new(set, self.api_version);
+        let mut owned = Owned::new(set, api_version);
         if let Some(last) = &last {
             owned.time.clone_from(&last.time);
         }
         managed.insert(manager.clone(), owned);
         if let Some(last) = last {
-            self.prune(&mut new, managed, manager, &last.set);
+            new = self.versions.prune(new, managed, manager, &last)?;
         }
-        let compared = self.compare(live, &new);
-        let conflicts = conflicts(managed, &compared, manager);
-        if !force && !conflicts.is_empty() {
-            return Err(conflicts);
+        let differences = self.versions.differences(live, &new, self.reset, managed, manager)?;
+        if !force {
+            let conflicts = differences.conflicts(managed, manager);
+            if !conflicts.is_empty() {
+                return Err(Refusal::Conflicts(conflicts));
+            }
         }
-        take_over(managed, &compared, manager);
+        differences.take_over(managed, manager);
         Ok(new)
     }
 
-    fn compare(&self, old: &Object, new: &Object) -> Comparison {
-        compare_without(old, new, self.schema, self.reset)
-    }
-
-    /// Drops entries of other versions, which are not served, and shortens paths into values that have become atomic.
+    /// Drops entries of versions that are not served, and shortens paths into values that have become atomic.
     fn reconcile(&self, managed: &mut Managed) {
-        managed.retain(|_, owned| owned.api_version == self.api_version);
-        for owned in managed.values_mut() {
-            if reaches_into_atomic(&owned.set, self.schema) {
-                owned.replace(cut_at_atomic(&owned.set, self.schema));
+        managed.retain(|_, owned| {
+            let Some(schema) = self.versions.schema(&owned.api_version) else { return false };
+            if reaches_into_atomic(&owned.set, schema) {
+                owned.replace(cut_at_atomic(&owned.set, schema));
             }
-        }
+            true
+        });
     }
-
-    /// Removes the fields that the applier owned (`last`) and no longer applies, except those that another manager
-    /// owns.
-    fn prune(&self, merged: &mut Object, managed: &Managed, manager: &Manager, last: &Set) {
-        let kept = managed.get(manager).is_some_and(|owned| last.difference(&owned.set).is_empty());
-        if kept {
-            return;
-        }
-        let last = last.with_named_fields(self.schema);
-        let has = to_set(merged, self.schema).with_named_fields(self.schema);
-        let mut pruned = merged.clone();
-        remove_items(&mut pruned, &last, self.schema);
-        let owned =
-            Set::union_of(managed.values().map(|o| Cow::Borrowed(&*o.set))).with_named_fields(self.schema);
-        let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
-        // Keep items that another manager owns...
-        let mut pruned = merged.clone();
-        remove_items(&mut pruned, &has.difference(&left.union(&owned)), self.schema);
-        // ...and everything that the applier never owned.
-        let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
-        remove_items(merged, &has.difference(&left).intersection(&last), self.schema);
-    }
-}
-
-/// Returns the changes in `compared` to fields of other managers.
-fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Conflicts {
-    let changed = compared.modified.union(&compared.added);
-    let others = managed.iter().filter(|(other, _)| *other != manager);
-    let sets = others.map(|(other, owned)| (other.clone(), owned.set.intersection(&changed)));
-    sets.filter(|(_, set)| !set.is_empty()).collect()
-}
-
-/// Other managers lose the fields that changed or were removed; a manager without fields has no entry.
-fn take_over(managed: &mut Managed, compared: &Comparison, writer: &Manager) {
-    for (_, owned) in managed.iter_mut().filter(|(other, _)| *other != writer) {
-        for lost in [&compared.removed, &compared.modified, &compared.added] {
-            owned.remove(lost);
-        }
-    }
-    managed.retain(|_, owned| !owned.set.is_empty());
 }
 
 fn is_atomic(schema: &Schema) -> bool {

@@ -47,7 +47,7 @@ fn a_live_item_with_a_long_key_under_a_long_patch() {
 fn manager_of(schema: &drydock_machinery::schema::Schema, act: impl FnOnce(&FieldManager<'_>)) {
     let reset = Set::default();
     let api_version = "g.io/v1";
-    act(&FieldManager { schema, api_version, kind: "Thing", subresource: "", reset: &reset });
+    act(&FieldManager { schema, api_version, kind: "Thing", subresource: "", reset: &reset, versions: None });
 }
 
 fn with_entries(entries: &[Value]) -> Object {

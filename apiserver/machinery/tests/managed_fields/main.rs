@@ -7,3 +7,4 @@ mod manager;
 mod schema;
 mod sequences;
 mod sets;
+mod versions;

@@ -16,6 +16,7 @@ pub fn fixture<T>(test: impl FnOnce(FieldManager<'_>, Now) -> T) -> T {
         kind: "Sample",
         subresource: "",
         reset: &reset,
+        versions: None,
     };
     test(manager, "2024-01-01T12:00:00.9Z".parse().unwrap())
 }

@@ -43,6 +43,7 @@ fn write(live: Option<&Object>, step: &Value) -> Result<Object, (u64, Vec<String
         kind: "Sample",
         subresource,
         reset: &reset,
+        versions: None,
     };
     let (name, body) = (step["manager"].as_str().unwrap(), object(&step["object"]));
     let now = "2021-01-01T00:00:00.5Z".parse().unwrap();

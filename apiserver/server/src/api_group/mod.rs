@@ -89,7 +89,7 @@ pub struct ApiGroup {
 }
 
 impl ApiGroup {
-    /// Mounts `resources`.
+    /// Mounts `resources`. Of a kind in several versions, the stored one comes first.
     pub fn new(resources: Vec<Resource>) -> Self {
         let identity = Identity { title: "API", version: env!("CARGO_PKG_VERSION") };
         let kinds: Vec<&dyn Kind> = resources.iter().map(|r| r.kind.as_ref()).collect();

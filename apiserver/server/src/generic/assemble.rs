@@ -33,8 +33,7 @@ impl Server {
         let options = self.options;
         let (mut metrics, responses) = (self.metrics, OpenResponses::default());
         responses.register(metrics.registry());
-        let kinds = self.resources.iter().map(|resource| resource.kind.names());
-        metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
+        metrics.show_caches(self.caches.iter().map(|(kind, cache)| (kind.names(), cache.metrics())));
         let levels = PriorityLevels::new(options.controller_users);
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
@@ -66,7 +65,7 @@ impl Server {
     fn health(&mut self) -> Health {
         let [written, read, backend] = [&self.backend; 3].map(Arc::clone);
         let caches = self.caches.clone();
-        let caches = move || match caches.iter().all(|cache| cache.is_alive()) {
+        let caches = move || match caches.iter().all(|(_, cache)| cache.is_alive()) {
             true => Ok(()),
             false => Err("a part of storage has ended by a fault of its own".to_owned()),
         };

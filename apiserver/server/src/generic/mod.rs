@@ -24,6 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drydock_machinery::kind::Kind;
+use drydock_machinery::versions::Versions;
 use drydock_serving::auth::authn::{HostConfigSource, TokenReviewer};
 use drydock_serving::auth::authz::Authorizer;
 use drydock_serving::auth::review::ReviewLimiter;
@@ -60,7 +61,8 @@ pub struct Server {
     namespaces: Arc<HostNamespaces>,
     backend: Arc<dyn Backend>,
     resources: Vec<Resource>,
-    caches: Vec<Arc<WatchCache>>,
+    /// The kinds in their stored versions, with their caches.
+    caches: Vec<(Arc<dyn Kind>, Arc<WatchCache>)>,
     of_all: Vec<Arc<dyn Admission>>,
     checks: Vec<(&'static str, HealthCheck)>,
     metrics: Metrics,
@@ -125,7 +127,7 @@ impl Server {
         &mut self.metrics
     }
 
-    /// Group, version and plural of each kind that has been installed.
+    /// Group, version and plural of each kind that has been installed, once for each version of it.
     pub fn served(&self) -> Vec<(String, String, String)> {
         let names = self.resources.iter().map(|resource| resource.kind.names());
         names.map(|it| (it.group.to_owned(), it.version.to_owned(), it.plural.to_owned())).collect()
@@ -139,22 +141,37 @@ impl Server {
     /// Serves a kind from a storage of its own. Objects of a namespaced kind can be created only in namespaces that
     /// exist and are not terminating; `admission` runs after that check.
     pub fn install(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) {
+        let resource = self.stored(kind, admission);
+        self.resources.push(resource);
+    }
+
+    /// As [`Self::install`], for a kind that is served in several versions. They share one storage, with the quota of
+    /// the stored version; `admission` sees objects in the version of the request.
+    pub fn install_versions(&mut self, versions: Versions, admission: Vec<Arc<dyn Admission>>) {
+        let stored = self.stored(versions.stored().clone(), admission);
+        self.resources.extend(stored.in_versions(Arc::new(versions)));
+    }
+
+    /// The resource of a kind, over a storage of its own.
+    fn stored(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) -> Resource {
         let cache = location::cached(&self.backend, kind.names(), kind.quota());
-        self.caches.push(cache.clone());
+        self.caches.push((kind.clone(), cache.clone()));
         let mut checks: Vec<Arc<dyn Admission>> = Vec::new();
         if kind.names().namespaced {
             checks.push(Arc::new(NamespaceLifecycle::new(self.namespaces.clone())));
         }
         checks.extend(admission);
-        self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
+        Resource { kind, usage: cache.usage(), storage: cache, admission: checks, versions: None }
     }
 
-    /// Returns the watch cache of an installed kind, for reads that do not go through the API.
+    /// Returns the watch cache of an installed kind, for reads that do not go through the API. Its objects are of the
+    /// stored version.
     pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
         let is_of = |resource: &&Resource| {
             let names = resource.kind.names();
             (names.group, names.plural) == (group, plural)
         };
+        // The stored version is the first.
         self.resources.iter().find(is_of).map(|resource| resource.storage.clone())
     }
 

@@ -48,7 +48,9 @@ impl Server {
     fn add_checks(&mut self, shutdown: &Shutdown) {
         let (trusted, namespaces) = (self.trusted.clone(), self.namespaces.clone());
         let (caches, shutdown) = (self.caches.clone(), shutdown.clone());
-        self.ready_when("storage", "a cache is not filled", move || caches.iter().all(|c| c.ready()));
+        self.ready_when("storage", "a cache is not filled", move || {
+            caches.iter().all(|(_, cache)| cache.ready())
+        });
         let unread = "not read from the host";
         self.ready_when("authentication-config", unread, move || trusted.is_ready());
         self.ready_when("namespaces", unread, move || namespaces.ready());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
+use drydock_machinery::versions::Versions;
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::auth::Caller;
 use drydock_serving::auth::authz::CreateAuthorizer;
@@ -13,6 +14,7 @@ use drydock_serving::request::user::User;
 use drydock_serving::wire::negotiate::{self, Output, Transform};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::cache::QuotaUsage;
+use drydock_storage::converted::ConvertedStorage;
 use drydock_storage::storage::{Storage, StorageError, Stored};
 use http::{HeaderMap, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +30,7 @@ use crate::watch::RecentFrames;
 use crate::wire::object::{self, ObjectView, include_object, object_bytes};
 use crate::wire::storage_error;
 
-/// One resource that is served, with its status subresource.
+/// One resource that is served in one version, with its status subresource.
 pub struct Resource {
     /// Names, schema and strategy.
     pub kind: Arc<dyn Kind>,
@@ -38,6 +40,25 @@ pub struct Resource {
     pub admission: Vec<Arc<dyn Admission>>,
     /// How much of the kind's quota is used; `None` for a kind without one.
     pub usage: Option<Arc<QuotaUsage>>,
+    /// All versions of the kind; `None` if it has only this one.
+    pub versions: Option<Arc<Versions>>,
+}
+
+impl Resource {
+    /// Returns the resource in each version in which it is served, the stored one first. `self` is the stored one.
+    /// Admission sees objects in the version of the request.
+    pub fn in_versions(self, versions: Arc<Versions>) -> Vec<Self> {
+        let other = |kind: &Arc<dyn Kind>| Self {
+            kind: kind.clone(),
+            storage: Arc::new(ConvertedStorage::new(self.storage.clone(), versions.clone(), &**kind)),
+            admission: self.admission.clone(),
+            usage: self.usage.clone(),
+            versions: Some(versions.clone()),
+        };
+        let others: Vec<_> = versions.others().map(other).collect();
+        let stored = Self { versions: Some(versions.clone()), ..self };
+        std::iter::once(stored).chain(others).collect()
+    }
 }
 
 /// A request on a resource.

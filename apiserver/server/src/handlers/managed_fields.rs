@@ -123,5 +123,6 @@ fn with_manager<T>(request: &RequestContext, act: impl FnOnce(FieldManager<'_>) 
             (true, true) => &ALL_BUT_STATUS,
             (true, false) => &SPEC,
         },
+        versions: request.resource.versions.as_deref(),
     })
 }

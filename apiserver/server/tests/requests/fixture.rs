@@ -61,7 +61,7 @@ impl Answer {
 }
 
 /// Lets everybody create but the user `reader`.
-struct NotTheReader;
+pub struct NotTheReader;
 
 #[async_trait]
 impl CreateAuthorizer for NotTheReader {
@@ -220,5 +220,5 @@ async fn resource(
     cache.wait_until_ready().await;
     let metrics = cache.metrics();
     let (kind, usage, admission) = (Arc::new(kind), cache.usage(), admission.to_vec());
-    (Resource { kind, storage: Arc::new(cache), admission, usage }, metrics)
+    (Resource { kind, storage: Arc::new(cache), admission, usage, versions: None }, metrics)
 }

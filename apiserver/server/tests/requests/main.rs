@@ -18,4 +18,5 @@ mod patch;
 mod port;
 mod protobuf;
 mod update;
+mod versions;
 mod watch;

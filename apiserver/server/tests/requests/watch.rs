@@ -7,15 +7,18 @@ use serde_json::{Value, json};
 use crate::fixture::{GADGETS, Server};
 
 /// Events of a watch, as they come.
-struct Watch {
+pub struct Watch {
     body: Body,
     buffer: Vec<u8>,
 }
 
 impl Watch {
     async fn open(server: &Server, query: &str, accept: &str) -> Self {
-        let uri = format!("{GADGETS}?watch=1&{query}");
-        let response = server.raw("GET", &uri, &[("accept", accept)], Body::empty()).await;
+        Self::of(server, &format!("{GADGETS}?watch=1&{query}"), accept).await
+    }
+
+    pub async fn of(server: &Server, uri: &str, accept: &str) -> Self {
+        let response = server.raw("GET", uri, &[("accept", accept)], Body::empty()).await;
         assert_eq!(response.status(), 200);
         Self { body: response.into_body(), buffer: Vec::new() }
     }
@@ -25,7 +28,7 @@ impl Watch {
     }
 
     /// The next event; `None` at the end of the stream.
-    async fn next(&mut self) -> Option<Value> {
+    pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.buffer.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();

@@ -34,6 +34,17 @@ mod cached_store {
     }
 }
 
+mod other_version {
+    use drydock_storage::testing::storage_suite::{Fixture, on_other_version};
+
+    drydock_storage::storage_behaviours!(crate::other_version::start);
+
+    pub async fn start() -> (Fixture, tempfile::TempDir) {
+        let (backend, directory) = crate::store::start().await;
+        (on_other_version(backend).await, directory)
+    }
+}
+
 mod cache {
     drydock_storage::cache_behaviours!(crate::store::start);
 }

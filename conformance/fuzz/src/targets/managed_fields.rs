@@ -32,6 +32,7 @@ pub fn entries(data: &[u8]) {
             kind: kind.names().kind,
             subresource: "",
             reset: &Set::of_fields(&[&["status"]]),
+            versions: None,
         };
         let tracked = manager.update(Some(&sample), new.clone(), "fuzz", kinds::now());
         let _ = manager.apply(&tracked, kinds::samples()[0].clone(), "fuzz", true, kinds::now());

@@ -112,5 +112,6 @@ fn with_manager(kind: &dyn Kind, act: impl FnOnce(FieldManager<'_>)) {
         kind: kind.names().kind,
         subresource: "",
         reset: &RESET,
+        versions: None,
     });
 }

@@ -135,5 +135,5 @@ async fn resource(kind: Arc<dyn Kind>, backend: &Arc<dyn Backend>) -> Resource {
     let names = kind.names();
     let cache = WatchCache::start(Store::new(backend.clone(), names.group, names.plural), Config::default());
     cache.wait_until_ready().await;
-    Resource { kind, usage: cache.usage(), storage: Arc::new(cache), admission: Vec::new() }
+    Resource { kind, usage: cache.usage(), storage: Arc::new(cache), admission: Vec::new(), versions: None }
 }

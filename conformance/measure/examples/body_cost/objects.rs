@@ -60,7 +60,14 @@ pub fn with_manager<T>(act: impl FnOnce(FieldManager<'_>) -> T) -> T {
     let (kind, reset) = (evictions(), Set::of_fields(&[&["status"]]));
     let api_version = kind.names().api_version();
     let (schema, kind) = (kind.schema(), kind.names().kind);
-    act(FieldManager { schema, api_version: &api_version, kind, subresource: "", reset: &reset })
+    act(FieldManager {
+        schema,
+        api_version: &api_version,
+        kind,
+        subresource: "",
+        reset: &reset,
+        versions: None,
+    })
 }
 
 pub fn updated(text: String) -> MeasuredCall {

@@ -1,13 +1,16 @@
-//! The behaviours of a [`Storage`](crate::storage::Storage), for the store and for the cache over each backend.
+//! The behaviours of a [`Storage`](crate::storage::Storage), for the store and for the cache over each backend,
+//! and for another version than the stored one.
 
 mod harness;
 pub mod lists;
+mod other_version;
 pub mod property;
 pub mod reads;
 pub mod watches;
 pub mod writes;
 
 pub use harness::{Fixture, Follower, all, even, object, read_value};
+pub use other_version::on_other_version;
 
 use std::sync::Arc;
 
