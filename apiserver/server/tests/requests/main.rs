@@ -17,5 +17,6 @@ mod mutation;
 mod patch;
 mod port;
 mod protobuf;
+mod races;
 mod update;
 mod watch;
