@@ -188,7 +188,8 @@ pub enum StorageError {
     /// The guard of the write has changed: the writer's fencing term is over.
     #[error("the writer's term is over")]
     GuardFailed,
-    /// The [`MemoryBudget`] of a list was exhausted: the error that it returned.
+    /// The [`MemoryBudget`] of a list was exhausted, or an object cannot be converted to another version: the error for
+    /// the client.
     #[error("{0}")]
     Refused(ApiError),
     /// The cache is not filled yet.

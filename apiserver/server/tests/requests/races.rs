@@ -147,6 +147,7 @@ impl Late {
             storage: storage.clone(),
             admission: vec![decisions.clone()],
             usage: None,
+            versions: None,
         };
         let (api, shutdown) = (ApiGroup::new(vec![resource]), CancellationToken::new());
         let server = Server { api, backend, shutdown, caches, _dir: dir };
