@@ -24,8 +24,8 @@ use drydock_machinery::{ApiError, Object};
 
 use crate::backend::{Revision, WriteContext};
 use crate::storage::{
-    MemoryBudget, Page, PageOptions, ReadAt, Scope, Selection, Storage, StorageError, Stored, UpdateDecision,
-    Updater, WatchFrom, Watcher,
+    MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Selection, Storage, StorageError,
+    Stored, WatchFrom, Watcher,
 };
 use crate::work_meter::WorkMeter;
 use recent::RecentConversions;
@@ -97,6 +97,17 @@ impl Converter {
         Ok(Arc::new(Stored::new(stored.key.to_string(), served, stored.revision)))
     }
 
+    /// Converts a state back. By the contract of conversions it is the stored one again.
+    ///
+    /// # Errors
+    /// 400 if the object cannot be converted.
+    fn stored(&self, served: &Stored) -> Result<Arc<Stored>, ApiError> {
+        let mut object = self.written(Arc::unwrap_or_clone(served.object_not_kept()))?;
+        // An equal object is found by the bytes that are stored, which have no resourceVersion.
+        object.set_resource_version("");
+        Ok(Arc::new(Stored::of_bytes(&served.key, &object.to_json(), served.revision)))
+    }
+
     /// Converts an object that is to be stored.
     ///
     /// # Errors
@@ -161,24 +172,26 @@ impl Storage for ConvertedStorage {
         Ok(Page { items: converted.into(), ..page })
     }
 
-    async fn update(
+    async fn replace(
         &self,
         key: &str,
+        present: &Arc<Stored>,
+        next: NextState,
         context: WriteContext<'_>,
-        updater: Updater<'_>,
-    ) -> Result<(Arc<Stored>, bool), StorageError> {
-        let mut converting = |present: Option<&Stored>| {
-            let present = present.map(|stored| self.converter.read(stored)).transpose()?;
-            Ok(match updater(present.as_deref())? {
-                UpdateDecision::Write(object) => UpdateDecision::Write(self.converter.written(object)?),
-                UpdateDecision::Delete(object) => UpdateDecision::Delete(self.converter.written(object)?),
-                UpdateDecision::Keep => UpdateDecision::Keep,
-            })
+    ) -> Result<Replaced, StorageError> {
+        let converter = &self.converter;
+        let present = converter.stored(present).map_err(StorageError::Refused)?;
+        let next = match next {
+            NextState::Write(object) => converter.written(object).map(NextState::Write),
+            NextState::Delete(object) => converter.written(object).map(NextState::Delete),
         };
-        let updated = self.inner.update(key, context, &mut converting).await;
-        let (stored, written) = updated.map_err(|error| self.converter.error(error))?;
-        let served = self.converter.read(&stored).map_err(StorageError::Refused)?;
-        Ok((served, written))
+        let next = next.map_err(StorageError::Refused)?;
+        let replaced = self.inner.replace(key, &present, next, context).await;
+        let served = |state: Arc<Stored>| converter.read(&state).map_err(StorageError::Refused);
+        Ok(match replaced.map_err(|error| converter.error(error))? {
+            Replaced::Updated(state) => Replaced::Updated(served(state)?),
+            Replaced::Conflict(newest) => Replaced::Conflict(newest.map(served).transpose()?),
+        })
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

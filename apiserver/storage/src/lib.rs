@@ -7,7 +7,7 @@
 //!   │  cache   │  snapshot, ring, one cursor per watcher   (reads, watches)
 //!   └────┬─────┘
 //!   ┌────┴─────┐
-//!   │  store   │  objects <-> bytes, compare-and-swap loops (writes)
+//!   │  store   │  objects <-> bytes, compare-and-swap (writes)
 //!   └────┬─────┘
 //!        │  Backend (keys, bytes, revisions)
 //!   ┌────┴────┬────────┐

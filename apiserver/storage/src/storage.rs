@@ -138,19 +138,24 @@ impl dyn Watcher + '_ {
     }
 }
 
-/// The decision of an updater.
-pub enum UpdateDecision {
+/// The state that replaces the present one.
+#[derive(Clone, Debug)]
+pub enum NextState {
     /// Store this object. If it encodes to the stored bytes, nothing is written.
     Write(Object),
-    /// Delete the key; watchers receive this object as the last state.
+    /// Delete the key. The writer gets this object as the last state.
     Delete(Object),
-    /// Leave the object unchanged.
-    Keep,
 }
 
-/// Computes the next state from the current one (`None` if the object does not exist). It is called again after a
-/// conflict.
-pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<UpdateDecision, ApiError> + Send);
+/// The outcome of [`Storage::replace`].
+#[derive(Clone, Debug)]
+pub enum Replaced {
+    /// The state that is stored now; after a deletion the last state, at the revision of the deletion. It has the
+    /// revision of the present state if nothing had to be written.
+    Updated(Arc<Stored>),
+    /// Another write came first, and nothing was written: the newest state, or `None` if the object is gone.
+    Conflict(Option<Arc<Stored>>),
+}
 
 /// Errors of storage; `server` translates them into Status at its edge.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -183,7 +188,8 @@ pub enum StorageError {
     /// The guard of the write has changed: the writer's fencing term is over.
     #[error("the writer's term is over")]
     GuardFailed,
-    /// An updater returned this error, or the [`MemoryBudget`] of a list was exhausted.
+    /// The [`MemoryBudget`] of a list was exhausted, or an object cannot be converted to another version: the error for
+    /// the client.
     #[error("{0}")]
     Refused(ApiError),
     /// The cache is not filled yet.
@@ -230,16 +236,17 @@ pub trait Storage: Send + Sync + 'static {
         options: &PageOptions,
         memory: &mut dyn MemoryBudget,
     ) -> Result<Page, StorageError>;
-    /// Runs a compare-and-swap loop: `updater` sees the current state and returns the change to make. The state is
-    /// from the cache at first, and is read from the backend after a conflict or before a refusal that was based on
-    /// cached state is returned. Returns the resulting state (for `Delete` the last state at the deletion's revision)
-    /// and whether something was written. Fails if the guard of `context` has changed.
-    async fn update(
+    /// Replaces the state of `key` by `next` if it is still `present`, in one transaction of the backend. Whether it
+    /// is, is checked in the backend even if nothing has to be written, so `present` may come from a cache
+    /// (Kubernetes: one turn of the loop in storage/etcd3/store.go, GuaranteedUpdate). Fails if the guard of `context`
+    /// has changed, unless nothing has to be written.
+    async fn replace(
         &self,
         key: &str,
+        present: &Arc<Stored>,
+        next: NextState,
         context: WriteContext<'_>,
-        updater: Updater<'_>,
-    ) -> Result<(Arc<Stored>, bool), StorageError>;
+    ) -> Result<Replaced, StorageError>;
     /// Opens a watch.
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError>;
     /// Returns the newest revision, read from the database itself.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use drydock_machinery::Object;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{Config as CacheConfig, WatchCache};
-use drydock_storage::storage::{Storage, Stored, UpdateDecision};
+use drydock_storage::storage::{NextState, ReadAt, Storage};
 use drydock_storage::store::Store;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_stream::{Config, StatusStream};
@@ -88,8 +88,14 @@ async fn write(storage: &dyn Storage, n: u64, version: u64) {
         },
     });
     let object = Object::from(object.as_object().unwrap().clone());
-    let mut change = |_: Option<&Stored>| Ok(UpdateDecision::Write(object.clone()));
-    storage.update(&format!("shop/uid-{n}"), Default::default(), &mut change).await.unwrap();
+    let key = format!("shop/uid-{n}");
+    match storage.get(&key, ReadAt::Latest).await {
+        Ok(present) => {
+            storage.replace(&key, &present, NextState::Write(object), Default::default()).await.map(drop)
+        }
+        Err(_) => storage.create(&key, object, Default::default()).await.map(drop),
+    }
+    .unwrap();
 }
 
 /// Processor time of this process.

@@ -7,13 +7,13 @@ use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::wire::status;
 use drydock_storage::backend::{Priority, Revision};
-use drydock_storage::storage::Stored;
+use drydock_storage::storage::{NextState, Stored};
 use futures::{TryStreamExt, stream};
 use http::{Response, StatusCode};
 
 use super::admit::AdmittedWrite;
 use super::context::RequestContext;
-use super::guaranteed_update::{self, NextState, Outcome, Step};
+use super::guaranteed_update::{self, Outcome, Step};
 use super::metadata::mark_deleting;
 use super::{get, selection};
 use crate::admission::Phase;

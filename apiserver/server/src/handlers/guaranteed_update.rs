@@ -1,31 +1,22 @@
 //! A guaranteed update: from the present state of an object to its next one, though others write meanwhile
 //! (k8s.io/apiserver pkg/storage, GuaranteedUpdate).
 //!
-//! Admission may ask other servers, so it cannot run within the store's own compare-and-swap loop. The loop here
-//! reads, decides, and commits only onto the very revision that the decision was made on. The first read may be a
-//! little old, as Kubernetes' is: a refusal counts only once the latest state has led to it. A dry run commits
-//! nothing that would show that its state is old, so it reads the latest state (k8s.io/apiserver
-//! pkg/registry/generic/registry/dryrun.go).
+//! The loop reads, decides, and replaces the very state that the decision was made on
+//! ([`drydock_storage::storage::Storage::replace`]). The first read may be a little old, as Kubernetes' is: a refusal
+//! counts only once the latest state has led to it. If another write comes first, the conflict carries the newest
+//! state, and the next decision is made on that. A dry run commits nothing that would show that its state is old, so
+//! it reads the latest state (k8s.io/apiserver pkg/registry/generic/registry/dryrun.go).
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::ApiError;
 use drydock_storage::backend::{Priority, Revision, WriteContext};
-use drydock_storage::storage::{ReadAt, StorageError, Stored, UpdateDecision};
+use drydock_storage::storage::{NextState, ReadAt, Replaced, StorageError, Stored};
 
 use super::context::RequestContext;
 use super::quota;
 use crate::request::spans;
-
-/// What is to become of an object.
-#[derive(Clone, Debug)]
-pub enum NextState {
-    /// This state.
-    Write(Object),
-    /// It is to be removed; watchers see this last state.
-    Delete(Object),
-}
 
 /// What became of an object.
 pub enum Outcome {
@@ -55,32 +46,24 @@ pub async fn run<S: Step + Sync>(
     dry_run: bool,
     step: &S,
 ) -> Result<Outcome, ApiError> {
+    let failed = |error| request.storage_error(error, operation);
     let context = request.write_context(S::PRIORITY);
-    let mut at = if dry_run { ReadAt::Latest } else { ReadAt::NotOlderThan(Revision(0)) };
-    let mut refused: Option<(Revision, ApiError)> = None;
+    let Some((mut present, mut is_latest)) = first_state(request, key, dry_run).await.map_err(failed)? else {
+        return Ok(Outcome::Missing);
+    };
     loop {
-        let latest = at == ReadAt::Latest;
-        let present = match request.storage().get(key, at).await {
-            Ok(present) => present,
-            Err(StorageError::NotFound) if latest => return Ok(Outcome::Missing),
-            Err(error) if latest => return Err(request.storage_error(error, operation)),
-            Err(_) => {
-                at = ReadAt::Latest;
-                continue;
-            }
-        };
-        // It was the latest state after all: admission is not asked twice about it.
-        if let Some((revision, refusal)) = refused.take()
-            && revision == present.revision
-        {
-            return Err(refusal);
-        }
         let next = match step.next(&present).await {
             Ok(next) => next,
-            Err(refusal) if latest => return Err(refusal),
+            Err(refusal) if is_latest => return Err(refusal),
             Err(refusal) => {
-                refused = Some((present.revision, refusal));
-                at = ReadAt::Latest;
+                let Some(latest) = latest_state(request, key).await.map_err(failed)? else {
+                    return Ok(Outcome::Missing);
+                };
+                // It was the latest state after all: admission is not asked twice about it.
+                if latest.revision == present.revision {
+                    return Err(refusal);
+                }
+                (present, is_latest) = (latest, true);
                 continue;
             }
         };
@@ -90,15 +73,40 @@ pub async fn run<S: Step + Sync>(
         if S::PRIORITY == Priority::Ordinary && matches!(next, NextState::Write(_)) {
             quota::check_history_share(request)?;
         }
-        let committed = commit(request, key, context, &present, next).await;
-        if let Some(outcome) = committed.map_err(|error| request.storage_error(error, operation))? {
-            return Ok(outcome);
+        // The client gets the version at which it was last stored; watchers get that of the removal.
+        let last = match &next {
+            NextState::Delete(object) => Some(request.unstored(object.clone(), present.revision)),
+            NextState::Write(_) => None,
+        };
+        match replace(request, key, &present, next, context).await.map_err(failed)? {
+            Replaced::Updated(stored) => return Ok(last.map_or(Outcome::Stored(stored), Outcome::Deleted)),
+            Replaced::Conflict(None) => return Ok(Outcome::Missing),
+            Replaced::Conflict(Some(newest)) => (present, is_latest) = (newest, true),
         }
         if Instant::now() >= request.caller.deadline() {
             let message = format!("the {operation} lost every race for the object within its time");
             return Err(ApiError::timeout(message, 1));
         }
-        at = ReadAt::Latest;
+    }
+}
+
+/// The state to decide on first, and whether it is the latest; `None` if the object does not exist.
+async fn first_state(
+    request: &RequestContext,
+    key: &str,
+    dry_run: bool,
+) -> Result<Option<(Arc<Stored>, bool)>, StorageError> {
+    let any = ReadAt::NotOlderThan(Revision(0));
+    if !dry_run && let Ok(present) = request.storage().get(key, any).await {
+        return Ok(Some((present, false)));
+    }
+    Ok(latest_state(request, key).await?.map(|latest| (latest, true)))
+}
+
+async fn latest_state(request: &RequestContext, key: &str) -> Result<Option<Arc<Stored>>, StorageError> {
+    match request.storage().get(key, ReadAt::Latest).await {
+        Err(StorageError::NotFound) => Ok(None),
+        read => read.map(Some),
     }
 }
 
@@ -109,70 +117,27 @@ fn would_be(request: &RequestContext, present: &Stored, next: NextState) -> Outc
     }
 }
 
-/// `None` if another write came first.
-async fn commit(
+/// Replaces the object. One that is too large is written without its managed fields.
+async fn replace(
     request: &RequestContext,
     key: &str,
-    context: WriteContext<'_>,
-    present: &Stored,
+    present: &Arc<Stored>,
     next: NextState,
-) -> Result<Option<Outcome>, StorageError> {
-    match next {
-        NextState::Write(object) => {
-            let stored = write(request, key, context, present, object).await;
-            stored.map(|stored| stored.map(Outcome::Stored))
-        }
-        NextState::Delete(object) => {
-            // The client gets the version at which it was last stored; watchers get that of the removal.
-            let last = request.unstored(object.clone(), present.revision);
-            let gone = swap(request, key, context, present, UpdateDecision::Delete(object)).await;
-            gone.map(|gone| gone.map(|_| Outcome::Deleted(last)))
-        }
-    }
-}
-
-/// Writes the object, without its managed fields if it is too large.
-async fn write(
-    request: &RequestContext,
-    key: &str,
     context: WriteContext<'_>,
-    present: &Stored,
-    object: Object,
-) -> Result<Option<Arc<Stored>>, StorageError> {
-    match swap(request, key, context, present, UpdateDecision::Write(object)).await {
+) -> Result<Replaced, StorageError> {
+    let storage = request.storage();
+    let replaced = match storage.replace(key, present, next, context).await {
         Err(StorageError::Oversized(mut object)) => {
             object.remove_managed_fields();
-            swap(request, key, context, present, UpdateDecision::Write(*object)).await
+            storage.replace(key, present, NextState::Write(*object), context).await?
         }
-        result => result,
-    }
-}
-
-/// `None` if the state is no longer `present`.
-async fn swap(
-    request: &RequestContext,
-    key: &str,
-    context: WriteContext<'_>,
-    present: &Stored,
-    change: UpdateDecision,
-) -> Result<Option<Arc<Stored>>, StorageError> {
-    let (mut change, mut raced) = (Some(change), false);
-    let mut updater = |live: Option<&Stored>| {
-        let due = live.is_some_and(|live| live.revision == present.revision).then(|| change.take()).flatten();
-        raced = due.is_none();
-        Ok(due.unwrap_or(UpdateDecision::Keep))
+        result => result?,
     };
-    let result = request.storage().update(key, context, &mut updater).await;
-    if raced {
-        return match result {
-            Err(error @ StorageError::Backend(_)) => Err(error),
-            _ => Ok(None),
-        };
-    }
-    let (stored, written) = result?;
-    if written {
+    if let Replaced::Updated(stored) = &replaced
+        && stored.revision != present.revision
+    {
         quota::note_replaced(request, present);
         spans::stored(&request.info, &request.user.name, key, stored.revision);
     }
-    Ok(Some(stored))
+    Ok(replaced)
 }

@@ -4,12 +4,12 @@ use axum::body::Body;
 use drydock_machinery::error::StatusDetails;
 use drydock_machinery::patch::{json_patch, json_patch_errors, merge_patch};
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::storage::Stored;
+use drydock_storage::storage::{NextState, Stored};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::context::RequestContext;
-use super::guaranteed_update::{self, NextState, Outcome, Step};
+use super::guaranteed_update::{self, Outcome, Step};
 use super::update::changed;
 use super::{create, managed_fields, metadata, patched};
 use crate::request::write_options::{FieldValidation, WriteKind, WriteOptions, write_options};

@@ -6,13 +6,13 @@ use axum::body::Body;
 use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::wire::negotiate::WireFormat;
-use drydock_storage::storage::Stored;
+use drydock_storage::storage::{NextState, Stored};
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 
 use super::admit::AdmittedWrite;
 use super::context::RequestContext;
-use super::guaranteed_update::{self, NextState, Outcome, Step};
+use super::guaranteed_update::{self, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{AdmissionOperation, Phase};
 use crate::handlers::managed_fields;

@@ -17,6 +17,7 @@ mod mutation;
 mod patch;
 mod port;
 mod protobuf;
+mod races;
 mod update;
 mod versions;
 mod watch;

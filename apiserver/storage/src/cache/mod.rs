@@ -45,8 +45,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::backend::{Revision, WriteContext};
 use crate::pinned::StateAge;
 use crate::storage::{
-    MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
-    Watcher,
+    MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
+    WatchFrom, Watcher,
 };
 use crate::store::{Store, everything};
 
@@ -211,18 +211,16 @@ impl Storage for WatchCache {
         }
     }
 
-    async fn update(
+    async fn replace(
         &self,
         key: &str,
+        present: &Arc<Stored>,
+        next: NextState,
         context: WriteContext<'_>,
-        updater: Updater<'_>,
-    ) -> Result<(Arc<Stored>, bool), StorageError> {
-        let state = self.shared.state.load_full();
-        let cached = state.snapshot.objects.get(key).ok().flatten().filter(|_| state.ready).cloned();
-        drop(state);
-        let updated = self.shared.store.update_from(key, cached, context, updater).await;
-        self.shared.metrics.written(&updated);
-        updated
+    ) -> Result<Replaced, StorageError> {
+        let replaced = self.shared.store.replace(key, present, next, context).await;
+        self.shared.metrics.written(&replaced);
+        replaced
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

@@ -6,22 +6,19 @@
 mod codec;
 mod list;
 mod own_writes;
-mod update;
 mod watch;
+mod write;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use drydock_machinery::Object;
 
-use crate::backend::{
-    Backend, BackendError, CompareAndSwap, KeyValue, Revision, WriteContext, WriteOutcome, prefix_range,
-};
+use crate::backend::{Backend, KeyValue, Revision, WriteContext, prefix_range};
 use crate::storage::{
-    MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom,
-    Watcher,
+    MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
+    WatchFrom, Watcher,
 };
 use crate::stored::Interner;
 
@@ -40,13 +37,6 @@ pub struct Store {
     prefix: Arc<str>,
     own_writes: Arc<OwnWrites>,
     interner: Arc<Interner>,
-}
-
-/// The outcome of one write.
-enum Put {
-    Committed(Arc<Stored>),
-    /// The comparison failed; the object that is stored now.
-    Conflict(Option<Arc<Stored>>),
 }
 
 impl Store {
@@ -90,42 +80,6 @@ impl Store {
         format!("{}{key}", self.prefix)
     }
 
-    fn write_of(
-        &self,
-        key: &str,
-        expected: Option<Revision>,
-        value: Option<Bytes>,
-        context: WriteContext<'_>,
-    ) -> CompareAndSwap {
-        let WriteContext { guard, priority } = context;
-        CompareAndSwap { key: self.absolute(key), expected, value, guard: guard.cloned(), priority }
-    }
-
-    /// Writes an object, given as its bytes, if the key's revision is still `expected`.
-    async fn put(
-        &self,
-        key: &str,
-        expected: Option<Revision>,
-        bytes: Bytes,
-        context: WriteContext<'_>,
-    ) -> Result<Put, StorageError> {
-        let write = self.write_of(key, expected, Some(bytes.clone()), context);
-        let own = self.own_writes.announce(key, bytes.clone());
-        let outcome = match self.backend.write(write).await {
-            Err(BackendError::TooLarge) => {
-                return Err(StorageError::Oversized(Box::new(codec::decode_own(&bytes))));
-            }
-            outcome => outcome?,
-        };
-        match outcome {
-            WriteOutcome::Committed(revision) => Ok(Put::Committed(own.committed(revision))),
-            WriteOutcome::Conflict(now, _) => {
-                Ok(Put::Conflict(now.as_ref().map(|pair| self.decode(pair)).transpose()?))
-            }
-            WriteOutcome::GuardFailed => Err(StorageError::GuardFailed),
-        }
-    }
-
     async fn read(
         &self,
         key: &str,
@@ -162,9 +116,9 @@ impl Storage for Store {
         object: Object,
         context: WriteContext<'_>,
     ) -> Result<Arc<Stored>, StorageError> {
-        match self.put(key, None, codec::encode(object), context).await? {
-            Put::Committed(stored) => Ok(stored),
-            Put::Conflict(_) => Err(StorageError::AlreadyExists),
+        match write::put(self, key, None, codec::encode(object), context).await? {
+            Replaced::Updated(stored) => Ok(stored),
+            Replaced::Conflict(_) => Err(StorageError::AlreadyExists),
         }
     }
 
@@ -183,13 +137,17 @@ impl Storage for Store {
         list::page(self, scope, options, memory).await
     }
 
-    async fn update(
+    async fn replace(
         &self,
         key: &str,
+        present: &Arc<Stored>,
+        next: NextState,
         context: WriteContext<'_>,
-        updater: Updater<'_>,
-    ) -> Result<(Arc<Stored>, bool), StorageError> {
-        self.update_from(key, None, context, updater).await
+    ) -> Result<Replaced, StorageError> {
+        match next {
+            NextState::Write(object) => write::overwrite(self, key, present, object, context).await,
+            NextState::Delete(last) => write::delete(self, key, present, last, context).await,
+        }
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

@@ -10,8 +10,8 @@ use drydock_machinery::Object;
 use drydock_storage::backend::{Revision, WriteContext};
 use drydock_storage::cache::WatchCache;
 use drydock_storage::storage::{
-    MemoryBudget, Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchEvent,
-    WatchFrom, Watcher,
+    MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
+    WatchEvent, WatchFrom, Watcher,
 };
 use tokio::sync::watch;
 
@@ -106,13 +106,14 @@ impl Storage for Shaky {
         self.cache.list(scope, options, room).await
     }
 
-    async fn update(
+    async fn replace(
         &self,
         key: &str,
+        present: &Arc<Stored>,
+        next: NextState,
         context: WriteContext<'_>,
-        updater: Updater<'_>,
-    ) -> Result<(Arc<Stored>, bool), StorageError> {
-        self.cache.update(key, context, updater).await
+    ) -> Result<Replaced, StorageError> {
+        self.cache.replace(key, present, next, context).await
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

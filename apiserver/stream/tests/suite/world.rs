@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::Object;
 use drydock_storage::backend::{Backend, Revision};
 use drydock_storage::cache::{Config as CacheConfig, WatchCache};
-use drydock_storage::storage::{Storage, Stored, UpdateDecision};
+use drydock_storage::storage::{NextState, ReadAt, Replaced, Storage, Stored};
 use drydock_storage::store::Store;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
 use drydock_stream::{Config, StatusStream};
@@ -102,19 +102,28 @@ async fn put(
     new: &Value,
     change: impl Fn(&mut Value) + Send + Sync,
 ) -> Revision {
-    let mut write = |seen: Option<&Stored>| {
-        let mut object = seen.map_or_else(|| new.clone(), |seen| seen.object().to_value());
-        change(&mut object);
-        Ok(UpdateDecision::Write(Object::from(object.as_object().unwrap().clone())))
-    };
-    storage.update(key, Default::default(), &mut write).await.unwrap().0.revision
+    let present = storage.get(key, ReadAt::Latest).await.ok();
+    let mut object = present.as_ref().map_or_else(|| new.clone(), |present| present.object().to_value());
+    change(&mut object);
+    let object = Object::from(object.as_object().unwrap().clone());
+    match present {
+        Some(present) => replace(storage, &present, NextState::Write(object)).await,
+        None => storage.create(key, object, Default::default()).await.unwrap().revision,
+    }
 }
 
 async fn delete(storage: &dyn Storage, key: &str) -> Option<Revision> {
-    let mut delete = |seen: Option<&Stored>| {
-        Ok(seen.map_or(UpdateDecision::Keep, |seen| UpdateDecision::Delete(Object::clone(&seen.object()))))
-    };
-    storage.update(key, Default::default(), &mut delete).await.ok().map(|(stored, _)| stored.revision)
+    let present = storage.get(key, ReadAt::Latest).await.ok()?;
+    let last = Object::clone(&present.object());
+    Some(replace(storage, &present, NextState::Delete(last)).await)
+}
+
+/// Nobody else writes the object.
+async fn replace(storage: &dyn Storage, present: &Arc<Stored>, next: NextState) -> Revision {
+    match storage.replace(&present.key, present, next, Default::default()).await.unwrap() {
+        Replaced::Updated(stored) => stored.revision,
+        Replaced::Conflict(newest) => panic!("another write came first: {newest:?}"),
+    }
 }
 
 /// Puts a request on a node, blocked or not.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::Object;
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
 use drydock_storage::storage::{
-    Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
+    NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored, UnlimitedMemory,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -25,7 +25,7 @@ pub async fn run(context: Arc<HistoryContext>, which: usize, layer: Layer, mut r
         let client = TypedClient { context: &context, server: &server, storage: storage(&server, layer), by };
         match rng.random_range(0..100) {
             0..15 => client.create(&mut rng).await,
-            15..60 => client.update(&mut rng).await,
+            15..60 => client.replace(&mut rng).await,
             60..82 => client.get(&mut rng).await,
             _ => client.list(&mut rng).await,
         }
@@ -53,15 +53,6 @@ struct TypedClient<'a> {
     by: &'static str,
 }
 
-/// What an update is to do.
-#[derive(Clone, Copy)]
-struct UpdatePlan {
-    /// The version that it insists on, if it insists.
-    insists: Option<Option<Rev>>,
-    /// What to write; none deletes.
-    value: Option<Value>,
-}
-
 impl TypedClient<'_> {
     async fn create(&self, rng: &mut StdRng) {
         let (name, value, guard) = (any_key(rng), self.context.recorder.value(), self.guard(rng));
@@ -70,34 +61,46 @@ impl TypedClient<'_> {
         let created = self.storage.create(&name, object(&name, value), context);
         let outcome = match self.server.ask(rng, created).await {
             Some(Ok(stored)) => RecordedOutcome::Committed(stored.revision.0),
-            Some(Err(error)) => self.failed(&error, None),
+            Some(Err(error)) => self.failed(&error),
             None => RecordedOutcome::Unknown,
         };
         self.note(called, &name, None, Some(value), guard, outcome);
     }
 
-    async fn update(&self, rng: &mut StdRng) {
+    async fn replace(&self, rng: &mut StdRng) {
         let (name, guard) = (any_key(rng), self.guard(rng));
-        let key = format!("{PREFIX}{name}");
-        let insists = rng.random_ratio(2, 3).then(|| expected(self.context, &key, rng));
-        let deletes = rng.random_ratio(1, 4);
-        let plan = UpdatePlan { insists, value: (!deletes).then(|| self.context.recorder.value()) };
-        let mut seen: Option<Rev> = None;
-        let called = self.context.recorder.stamp();
-        let mut decide = |stored: Option<&Stored>| {
-            seen = stored.map(|stored| stored.revision.0);
-            plan.decide(&name, stored)
+        let Some(present) = self.present(&name, rng).await else { return };
+        let value = rng.random_ratio(3, 4).then(|| self.context.recorder.value());
+        let next = match value {
+            Some(value) => NextState::Write(object(&name, value)),
+            None => NextState::Delete(Object::clone(&present.object())),
         };
+        let called = self.context.recorder.stamp();
         let context = WriteContext { guard: guard.as_ref(), ..WriteContext::default() };
-        let updated = self.storage.update(&name, context, &mut decide);
-        let outcome = match self.server.ask(rng, updated).await {
-            Some(Ok((stored, true))) => RecordedOutcome::Committed(stored.revision.0),
-            // Each decision changes something.
-            Some(Ok((_, false))) => RecordedOutcome::Refused,
-            Some(Err(error)) => self.failed(&error, seen),
+        let replaced = self.storage.replace(&name, &present, next, context);
+        let outcome = match self.server.ask(rng, replaced).await {
+            // Each next state differs from the present one.
+            Some(Ok(Replaced::Updated(stored))) if stored.revision == present.revision => {
+                RecordedOutcome::Refused
+            }
+            Some(Ok(Replaced::Updated(stored))) => RecordedOutcome::Committed(stored.revision.0),
+            Some(Ok(Replaced::Conflict(newest))) => {
+                RecordedOutcome::Conflict(Present::Version(newest.map(|newest| newest.revision.0)))
+            }
+            Some(Err(error)) => self.failed(&error),
             None => RecordedOutcome::Unknown,
         };
-        self.note(called, &name, seen, plan.value, guard, outcome);
+        self.note(called, &name, Some(present.revision.0), value, guard, outcome);
+    }
+
+    /// The state to replace: one that is read, or for two in three one that only has the version that is expected.
+    async fn present(&self, name: &str, rng: &mut StdRng) -> Option<Arc<Stored>> {
+        if rng.random_ratio(2, 3) {
+            let version = expected(self.context, &format!("{PREFIX}{name}"), rng)?;
+            return Some(Arc::new(Stored::new(name.to_owned(), object(name, Value::MAX), Revision(version))));
+        }
+        let any = self.storage.get(name, ReadAt::NotOlderThan(Revision(0)));
+        self.server.ask(rng, any).await?.ok()
     }
 
     fn guard(&self, rng: &mut StdRng) -> Option<Guard> {
@@ -105,11 +108,9 @@ impl TypedClient<'_> {
         Some(Guard { key: GUARD.to_owned(), revision: Revision(revision) })
     }
 
-    fn failed(&self, error: &StorageError, seen: Option<Rev>) -> RecordedOutcome {
+    fn failed(&self, error: &StorageError) -> RecordedOutcome {
         match error {
             StorageError::AlreadyExists => RecordedOutcome::Conflict(Present::Something),
-            StorageError::Refused(_) => RecordedOutcome::Conflict(Present::Version(seen)),
-            StorageError::NotFound => RecordedOutcome::Conflict(Present::Version(None)),
             StorageError::GuardFailed => RecordedOutcome::Guarded,
             _ => {
                 self.context.recorder.count("writes that failed");
@@ -216,19 +217,5 @@ impl TypedClient<'_> {
             }
             _ => self.context.recorder.unanswered(self.by, called, error),
         }
-    }
-}
-
-impl UpdatePlan {
-    fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<UpdateDecision, ApiError> {
-        let found = stored.map(|stored| stored.revision.0);
-        if self.insists.is_some_and(|expected| expected != found) {
-            return Err(ApiError::conflict("test.example", "widgets", name, "another version stands there"));
-        }
-        Ok(match (self.value, stored) {
-            (Some(value), _) => UpdateDecision::Write(object(name, value)),
-            (None, Some(stored)) => UpdateDecision::Delete(Object::clone(&stored.object())),
-            (None, None) => UpdateDecision::Keep,
-        })
     }
 }

@@ -12,7 +12,7 @@ use futures::task::{ArcWake, waker};
 use super::{Setup, setup, small};
 use crate::backend::{Backend, Revision};
 use crate::cache::Config;
-use crate::storage::{RequiredField, Scope, Selection, WatchFrom};
+use crate::storage::{NextState, RequiredField, Scope, Selection, WatchFrom};
 use crate::testing::storage_suite::{Follower, even, object};
 
 /// Counts how often a task was woken.
@@ -108,9 +108,13 @@ fn labelled(key: &str, value: u64) -> Object {
 }
 
 async fn put(setup: &Setup, key: &str, value: u64) -> Revision {
-    use crate::storage::UpdateDecision;
-    let mut put = |_: Option<&_>| Ok(UpdateDecision::Write(labelled(key, value)));
-    setup.fixture.storage.update(key, Default::default(), &mut put).await.unwrap().0.revision
+    match setup.fixture.replace(key, |_| NextState::Write(labelled(key, value))).await {
+        Some(stored) => stored.revision,
+        None => {
+            let created = setup.fixture.storage.create(key, labelled(key, value), Default::default());
+            created.await.unwrap().revision
+        }
+    }
 }
 
 /// Some watchers read after each write, some after many: they receive the same events as without an index.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::backend::{Backend, CompareAndSwap, Revision, WriteOutcome};
 use crate::storage::{
-    Page, PageOptions, ReadAt, Scope, Storage, StorageError, Stored, UnlimitedMemory, UpdateDecision,
+    NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored, UnlimitedMemory,
     WatchEvent, WatchFrom, Watcher,
 };
 
@@ -75,15 +75,32 @@ impl Fixture {
     }
 
     pub async fn set(&self, key: &str, value: u64) -> Revision {
-        let mut set =
-            |seen: Option<&Stored>| Ok(UpdateDecision::Write(set_value(&seen.unwrap().object(), value)));
-        self.storage.update(key, Default::default(), &mut set).await.unwrap().0.revision
+        let set = |seen: &Object| NextState::Write(set_value(seen, value));
+        self.replace(key, set).await.unwrap().revision
     }
 
     pub async fn delete(&self, key: &str) -> Revision {
-        let mut delete =
-            |seen: Option<&Stored>| Ok(UpdateDecision::Delete(Object::clone(&seen.unwrap().object())));
-        self.storage.update(key, Default::default(), &mut delete).await.unwrap().0.revision
+        self.replace(key, |seen| NextState::Delete(seen.clone())).await.unwrap().revision
+    }
+
+    /// Replaces an object by what `next` makes of it, until no other write comes first. Begins with any state, as a
+    /// server does. Returns what is stored, or `None` if the object does not exist.
+    pub async fn replace(&self, key: &str, next: impl Fn(&Object) -> NextState) -> Option<Arc<Stored>> {
+        let mut present = self.storage.get(key, ReadAt::NotOlderThan(Revision(0))).await.ok();
+        if present.is_none() {
+            present = self.storage.get(key, ReadAt::Latest).await.ok();
+        }
+        while let Some(state) = present {
+            match self.try_replace(&state, next(&state.object())).await {
+                Replaced::Updated(stored) => return Some(stored),
+                Replaced::Conflict(newest) => present = newest,
+            }
+        }
+        None
+    }
+
+    pub async fn try_replace(&self, present: &Arc<Stored>, next: NextState) -> Replaced {
+        self.storage.replace(&present.key, present, next, Default::default()).await.unwrap()
     }
 
     pub async fn list(&self, scope: &Scope, at: ReadAt) -> Listed {

@@ -24,9 +24,11 @@ macro_rules! storage_behaviours {
     ($start:path) => {
         $crate::storage_behaviours! { $start;
             writes: a_created_object_reads_back_with_its_revision, a_name_is_taken_once,
-                an_update_sees_the_present_state, an_equal_object_is_not_written, keep_writes_nothing,
-                an_update_of_nothing_may_create, keeping_nothing_is_not_found, a_refusal_is_returned,
-                a_delete_leaves_nothing_and_returns_the_last_state, racing_updates_lose_nothing,
+                what_was_never_written_is_not_found, the_present_state_is_replaced, an_equal_object_is_not_written,
+                a_conflict_carries_the_newest_state, an_equal_object_conflicts_with_a_newer_one,
+                a_conflict_with_a_deletion_carries_nothing, an_object_that_was_created_anew_is_a_conflict,
+                a_write_whose_guard_has_changed_is_not_made, an_object_that_is_too_large_is_given_back,
+                a_delete_leaves_nothing_and_returns_the_last_state, racing_writes_lose_nothing,
                 own_writes_are_read_back_at_once;
             reads: damaged_bytes_are_an_error_and_not_a_panic, exact_reads_show_the_past,
                 a_revision_from_the_future_is_too_large, not_older_than_sees_at_least_that_revision,

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drydock_machinery::Object;
+
 use super::harness::{Fixture, even, object, read_value, set_value};
 use crate::backend::Revision;
-use crate::storage::{ReadAt, Scope, Stored, UpdateDecision, WatchFrom};
+use crate::storage::{NextState, ReadAt, Scope, StorageError, WatchFrom};
 
 /// A small deterministic random generator (xorshift).
 struct Choices(u64);
@@ -63,11 +65,14 @@ async fn write(fixture: Arc<Fixture>, mut choices: Choices) {
         let namespace = ["a", "b"][choices.below(2) as usize];
         let key = format!("{namespace}/{}", choices.below(8));
         let (value, delete) = (choices.below(100), choices.below(4) == 0);
-        let mut change = |seen: Option<&Stored>| match seen {
-            None => Ok(UpdateDecision::Write(object(&key, value))),
-            Some(seen) if delete => Ok(UpdateDecision::Delete((*seen.object()).clone())),
-            Some(seen) => Ok(UpdateDecision::Write(set_value(&seen.object(), value))),
+        let next = |seen: &Object| match delete {
+            true => NextState::Delete(seen.clone()),
+            false => NextState::Write(set_value(seen, value)),
         };
-        fixture.storage.update(&key, Default::default(), &mut change).await.unwrap();
+        if fixture.replace(&key, next).await.is_none() {
+            let created = fixture.storage.create(&key, object(&key, value), Default::default()).await;
+            // Another writer may have created it first.
+            assert!(matches!(created, Ok(_) | Err(StorageError::AlreadyExists)), "{created:?}");
+        }
     }
 }
