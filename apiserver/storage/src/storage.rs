@@ -181,7 +181,7 @@ pub enum StorageError {
     #[error("the object is too large")]
     Oversized(Box<Object>),
     /// The guard of the write has changed: the writer's fencing term is over.
-    #[error("the writer's term is over")]
+    #[error("the fencing token is outdated")]
     GuardFailed,
     /// An updater returned this error, or the [`MemoryBudget`] of a list was exhausted.
     #[error("{0}")]
