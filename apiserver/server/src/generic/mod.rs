@@ -62,6 +62,9 @@ pub struct Server {
     resources: Vec<Resource>,
     caches: Vec<Arc<WatchCache>>,
     of_all: Vec<Arc<dyn Admission>>,
+    /// Checks of all three health endpoints.
+    live: Vec<(&'static str, HealthCheck)>,
+    /// Checks of /readyz.
     checks: Vec<(&'static str, HealthCheck)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
@@ -97,6 +100,7 @@ impl Server {
             resources: Vec::new(),
             caches: Vec::new(),
             of_all: Vec::new(),
+            live: Vec::new(),
             checks: Vec::new(),
             metrics,
             audit,
