@@ -13,6 +13,7 @@ use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
 use drydock_command::{FlagsRefusal, duration};
+use drydock_serving::serve::Bounds;
 
 use audit::AuditFlags;
 pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
@@ -122,7 +123,7 @@ pub struct Flags {
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     pub controller_users: Vec<String>,
     /// Most connections from one address, or one IPv6 /64, without an authenticated request; a new one beyond it closes one that is idle
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = Bounds::CONNECTIONS_PER_ADDRESS)]
     pub max_connections_per_address: usize,
     /// Longest time for a request that is not a stream
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]

@@ -19,7 +19,7 @@ thread_local! {
 /// Runs the streams of HTTP/2 connections as tasks that can be ended: the stream is then reset, and what HTTP has
 /// buffered for it is dropped.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StreamExecutor;
+pub(crate) struct StreamExecutor;
 
 impl<F> Executor<F> for StreamExecutor
 where
@@ -124,10 +124,18 @@ pub struct Connection {
 
 impl Connection {
     /// Marks a connection that forwards the requests of many users: it is never closed for one of them.
-    pub fn share(&self) {
+    pub(crate) fn share(&self) {
         if !self.shared.load(Ordering::Relaxed) {
             self.shared.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// A connection that forwards the requests of many users.
+    #[cfg(feature = "test-util")]
+    pub fn shared() -> Self {
+        let connection = Self::default();
+        connection.share();
+        connection
     }
 
     /// Waits until the connection has to be closed at once.

@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::body::Body;
 use http::{Method, Response, StatusCode, header};
 
+use crate::request::info::PROBE_PATHS;
 use crate::request::query::Query;
-
-/// The paths that need no authentication.
-const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// A check, which returns the reason if it fails.
 pub type HealthCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -61,7 +59,7 @@ impl Health {
 
     /// The answer to a GET of exactly /livez, /readyz or /healthz, which needs no authentication.
     pub fn probe(&self, method: &Method, path: &str, query: &Query) -> Option<Response<Body>> {
-        let is_probe = *method == Method::GET && PROBES.contains(&path);
+        let is_probe = *method == Method::GET && PROBE_PATHS.contains(&path);
         is_probe.then(|| self.answer(path, query)).flatten()
     }
 

@@ -53,7 +53,7 @@ pub(super) async fn compact_early(requests: &PrefixRequests) {
     loop {
         match requests.members().size().await {
             Ok(size) => space.set_size(size),
-            Err(error) => tracing::debug!(%error, "etcd does not tell its size"),
+            Err(error) => tracing::debug!(%error, "cannot read etcd's database size"),
         }
         let is_compacted = match space.due() {
             Some(sample) => compact_for_space(requests, sample).await,
@@ -74,7 +74,7 @@ async fn compact_for_space(requests: &PrefixRequests, sample: RevisionSample) ->
             true
         }
         Err(error) => {
-            tracing::warn!(%error, "history is not given up yet, though etcd runs short of space");
+            tracing::warn!(%error, "early compaction failed although etcd is low on space");
             false
         }
     }

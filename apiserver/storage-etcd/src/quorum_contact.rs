@@ -63,7 +63,7 @@ impl QuorumContact {
             Err(BackendError::Unavailable(why)) => {
                 state.silence = Some(why.clone());
                 if !std::mem::replace(&mut state.logged, true) {
-                    tracing::warn!(why, "etcd does not answer; it is told when it does");
+                    tracing::warn!(why, "etcd does not answer; its recovery will be logged");
                 }
             }
             Err(_) => {}
@@ -80,8 +80,8 @@ impl QuorumContact {
         };
         let mut state = self.0.lock();
         match (std::mem::replace(&mut state.full, full), outcome) {
-            (false, Err(why)) => tracing::error!(%why, "writes are refused, reads go on"),
-            (true, Ok(_)) => tracing::info!("etcd has space again: writes are taken"),
+            (false, Err(why)) => tracing::error!(%why, "etcd has no space: refusing writes, serving reads"),
+            (true, Ok(_)) => tracing::info!("etcd has space again: accepting writes"),
             _ => {}
         }
     }

@@ -60,7 +60,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
         (None, Some(place), _) => Err(BackendError::has_moved(place)),
         (None, None, Some(place)) => Err(BackendError::is_being_moved(place)),
         (None, None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
-            "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
+            "a migration into this prefix is running or was interrupted: wait for `migrate`, or run it again"
                 .to_owned(),
         )),
         (None, None, None) => Err(unreadable()),

@@ -61,8 +61,8 @@ impl WritePermission {
             return;
         }
         match &closed {
-            Some(why) => tracing::error!(why, "no writes are taken any more"),
-            None => tracing::info!("writes are taken again"),
+            Some(why) => tracing::error!(why, "refusing writes"),
+            None => tracing::info!("accepting writes again"),
         }
         state.closed = closed;
     }

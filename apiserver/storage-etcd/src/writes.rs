@@ -33,7 +33,7 @@ impl PrefixRequests {
                 }
             }
         }
-        let why = "the record of the prefix is older than it was: was etcd restored? Start the server again";
+        let why = "the prefix record went back to an older revision (was etcd restored?): restart the server";
         Err(BackendError::Closed(why.to_owned()))
     }
 

@@ -50,9 +50,9 @@ pub(super) fn start(
 fn failed(error: &rusqlite::Error, lock: &Lock, fault: &StoreFault) {
     if is_of_a_sync(error) {
         lock.set_unsynced();
-        fault.record(format!("the disk failed to sync ({error}): see to it, and start the server again"));
+        fault.record(format!("fsync failed ({error}): check the disk, then restart the server"));
     } else {
-        tracing::warn!(%error, "the log is not copied into the file; trying again");
+        tracing::warn!(%error, "WAL checkpoint failed; retrying");
     }
 }
 

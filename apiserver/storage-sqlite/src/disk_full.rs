@@ -46,13 +46,13 @@ impl DiskFull {
         match (made, full.as_ref().map(|found| found.bytes)) {
             (Err(BackendError::NoSpace(why)), known) => {
                 if known.is_none() {
-                    tracing::error!(why, "no space left: writes are refused, reads go on");
+                    tracing::error!(why, "no space left: refusing writes, serving reads");
                 }
                 *full =
                     Some(FailedTransaction { why: why.clone(), bytes: bytes.max(1), next: now + TRY_AGAIN });
             }
             (Ok(_), Some(needed)) if bytes >= needed => {
-                tracing::info!("there is space again: writes are taken");
+                tracing::info!("disk space is available again: accepting writes");
                 *full = None;
             }
             _ => {}

@@ -88,7 +88,7 @@ pub(super) struct StoreFault(Arc<OnceLock<String>>);
 impl StoreFault {
     /// Records a fault. The first one recorded is kept.
     pub fn record(&self, why: String) {
-        tracing::error!(why, "no write is taken until the store is opened again");
+        tracing::error!(why, "refusing writes until the store is reopened");
         let _ = self.0.set(why);
     }
 

@@ -42,8 +42,10 @@ pub(super) fn no_stray_log(path: &Path) -> Result<()> {
     let log = with_suffix(path, "-wal");
     match fs::exists(&log).map_err(|error| io(&log, &error))? {
         true => {
-            let why =
-                format!("it is missing, and {} belongs to it: put it back, or remove both", log.display());
+            let why = format!(
+                "the database file is missing but its write-ahead log {} exists: restore the file, or remove the log",
+                log.display()
+            );
             damaged(why).map_err(|error| named(path, error))
         }
         false => Ok(()),

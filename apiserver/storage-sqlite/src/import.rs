@@ -83,7 +83,7 @@ impl Drop for FileImport {
         if let Err(error) = fs::remove_file(&self.new)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(error = %io(&self.new, &error), "a file is left behind");
+            tracing::warn!(error = %io(&self.new, &error), "cannot remove the unfinished import file");
         }
     }
 }

@@ -46,7 +46,7 @@ impl Lock {
     /// Records that a sync has failed.
     pub fn set_unsynced(&self) {
         if let Err(error) = self.0.write_all_at(UNSYNCED, 0) {
-            tracing::warn!(%error, "it is not noted down that the disk failed to sync");
+            tracing::warn!(%error, "cannot record the failed fsync in the lock file");
         }
     }
 

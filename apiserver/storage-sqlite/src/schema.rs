@@ -127,10 +127,10 @@ impl StoreFormat {
         match () {
             () if self.application != APPLICATION_ID => damaged("it is a SQLite file of another application"),
             () if layout > ours => damaged(format!(
-                "it has layout {layout}, made by a newer version (ours: {ours}): use that one"
+                "schema version {layout} was made by a newer version (current: {ours}): use that version"
             )),
             () if layout < ours => damaged(format!(
-                "it has layout {layout}, which is no longer read (ours: {ours}): use a new --data-dir"
+                "schema version {layout} is no longer supported (current: {ours}): use a new --data-dir"
             )),
             () => Ok(()),
         }

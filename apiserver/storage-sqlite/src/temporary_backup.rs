@@ -58,7 +58,7 @@ fn remove_stale(folder: &Path, name: &OsStr) -> io::Result<()> {
             Err(error) => return Err(error),
         };
         if file.try_lock().is_ok() {
-            tracing::warn!(file = %entry.path().display(), "what a backup left that was killed is removed");
+            tracing::warn!(file = %entry.path().display(), "removing the temporary file of an interrupted backup");
             fs::remove_file(entry.path())?;
         }
     }

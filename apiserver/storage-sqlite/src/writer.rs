@@ -91,7 +91,7 @@ impl WriterHandle {
     /// Returns why the thread has stopped writing; `None` while it writes.
     pub fn ended(&self) -> Option<String> {
         let runs = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        let fault = || (!runs()).then(|| "the thread that writes has ended by a fault of its own".to_owned());
+        let fault = || (!runs()).then(|| "the writer thread panicked".to_owned());
         self.fault.why().or_else(fault)
     }
 
@@ -157,7 +157,7 @@ impl WriterThread {
         if let Some(sample) = self.early_compaction.due(now, Revision(self.revision)) {
             match self.compaction.move_to(&mut self.connection, &self.lock, sample.revision) {
                 Ok(()) => self.early_compaction.met(sample),
-                Err(error) => tracing::warn!(%error, "history is not given up yet, though space is short"),
+                Err(error) => tracing::warn!(%error, "early compaction failed although space is low"),
             }
         }
         if self.compaction.pending() {
@@ -202,7 +202,7 @@ impl WriterThread {
         let is_compaction = |command: &QueuedCommand| matches!(command.command, WriterCommand::Compact(_));
         let Some(lost) = self.files.replaced(batch.iter().any(is_compaction)) else { return Ok(()) };
         if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
-            tracing::error!(%error, "the log is not copied into the file");
+            tracing::error!(%error, "WAL checkpoint failed");
         }
         self.fault.record(format!(
             "{} was moved, removed or replaced while the server had it open: put it back if it was moved, restore a \
@@ -254,7 +254,7 @@ impl WriterThread {
     fn compact(&mut self) {
         let compacted = self.compaction.step(&mut self.connection, &self.lock, self.early_compaction.rows());
         if let Err(error) = compacted.and_then(|()| self.quota.recheck(&self.connection)) {
-            tracing::warn!(%error, "compaction is put off until the next one");
+            tracing::warn!(%error, "compaction failed; retrying at the next interval");
             self.compaction.put_off();
         }
     }

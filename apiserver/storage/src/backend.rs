@@ -161,7 +161,7 @@ pub enum BackendError {
     NoSpace(String),
     /// The store accepts no more writes: its objects are being moved or were moved to another store, or it cannot
     /// keep what is written to it. Nothing was written; reads still work.
-    #[error("this store takes no writes: {0}")]
+    #[error("the store refuses writes: {0}")]
     Closed(String),
     /// The backend cannot be reached or did not answer in time. A write may or may not have happened.
     #[error("storage is unavailable: {0}")]
@@ -175,15 +175,14 @@ impl BackendError {
     /// The error of a server that starts on a store whose objects were moved.
     pub fn has_moved(place: &str) -> Self {
         Self::Unavailable(format!(
-            "its objects were moved to {place}: start servers there, or `reclaim` this store to go on with it as it was left"
+            "the objects were migrated to {place}: start the servers there, or run `reclaim` to use this store as it was before"
         ))
     }
 
     /// The error of a server that starts on, or writes to, a store that is being moved.
     pub fn is_being_moved(place: &str) -> Self {
         Self::Unavailable(format!(
-            "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, \
-             or `reclaim` this store to go on with it"
+            "a migration to {place} is running or was interrupted: wait for `migrate`, run it again, or `reclaim` this store"
         ))
     }
 }

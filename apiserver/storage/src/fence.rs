@@ -22,7 +22,7 @@ const REMEMBERED: usize = 1024;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FenceError {
     /// A newer term has begun.
-    #[error("its term {term} is over: {newest} has begun")]
+    #[error("fencing token {term} is outdated; the newest is {newest}")]
     Over {
         /// The term of the request.
         term: u64,

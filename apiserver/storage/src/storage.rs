@@ -186,7 +186,7 @@ pub enum StorageError {
     #[error("the object is too large")]
     Oversized(Box<Object>),
     /// The guard of the write has changed: the writer's fencing term is over.
-    #[error("the writer's term is over")]
+    #[error("the fencing token is outdated")]
     GuardFailed,
     /// The [`MemoryBudget`] of a list was exhausted, or an object cannot be converted to another version: the error for
     /// the client.

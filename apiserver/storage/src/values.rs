@@ -17,8 +17,12 @@ const HIGHEST: Revision = Revision(1 << 53);
 /// If it would be above the highest revision.
 pub fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendError> {
     let raised = revision.0.checked_add(bump).filter(|raised| *raised <= HIGHEST.0);
-    let too_high =
-        || BackendError::Unavailable(format!("revisions end at {}: raise them by less", HIGHEST.0));
+    let too_high = || {
+        BackendError::Unavailable(format!(
+            "the highest possible revision is {}: use a smaller --bump-revision",
+            HIGHEST.0
+        ))
+    };
     raised.map(Revision).ok_or_else(too_high)
 }
 

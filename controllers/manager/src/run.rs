@@ -46,7 +46,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     if let Some(port) = port {
         let paths = ServedPaths {
             health: health(&context.caches),
-            auth: DelegatedAuth::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
+            auth: DelegatedAuth::new(connections.reviews).for_audiences(flags.api_audiences.clone()),
             metrics: router(context.metrics.clone()),
         };
         // Probes are answered until the process ends.
@@ -67,12 +67,14 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 
 /// Clients with a connection each. A host limits how many requests of one connection it serves at a time
 /// (100, kube-apiserver's `--http2-max-streams-per-connection`). With several connections, renewals and new
-/// watches do not wait for writes, nor writes for evictions or for a long list.
+/// watches do not wait for writes, nor writes for evictions, for a long list, or for reviews of the callers of our port.
 struct HostConnections {
+    /// Its requests carry the fencing token.
     writes: Client,
     evictions: Client,
     watches: Client,
     lease: Client,
+    reviews: Client,
 }
 
 impl HostConnections {
@@ -83,6 +85,7 @@ impl HostConnections {
             evictions: open().await?,
             watches: open().await?,
             lease: open().await?,
+            reviews: open().await?,
         })
     }
 }
@@ -215,9 +218,9 @@ mod tests {
         );
         std::fs::write(file.path(), text).unwrap();
         let (log, _guard) = log(&target::directives(0));
-        let HostConnections { writes, evictions, watches, lease } =
+        let HostConnections { writes, evictions, watches, lease, reviews } =
             HostConnections::open(Some(file.path())).await.unwrap();
-        for client in [writes, evictions, watches, lease] {
+        for client in [writes, evictions, watches, lease, reviews] {
             assert!(client.apiserver_version().await.is_err());
         }
         let lines = log.lines();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use drydock_serving::auth::authn::Peer;
+use drydock_serving::auth::authn::{Peer, Proof};
 use drydock_serving::auth::delegated::DelegatedAuth;
 use drydock_serving::health::Health;
 use drydock_serving::request::query::Query;
@@ -22,6 +22,7 @@ use tower::ServiceExt;
 const BOUNDS: Bounds = Bounds {
     connections: 256,
     connections_per_address: 64,
+    streams: 16,
     headers: Duration::from_secs(15),
     idle: Duration::from_secs(30),
     drain: Duration::from_secs(5),
@@ -65,10 +66,11 @@ impl RequestHandler for ServedPaths {
     async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         if let Some(answer) = self.health.probe(request.method(), request.uri().path(), &query) {
+            peer.proves(Proof::Unasked);
             return answer;
         }
-        let (parts, body) = request.into_parts();
-        if let Some(refusal) = self.auth.refusal(&parts, peer).await {
+        let (mut parts, body) = request.into_parts();
+        if let Some(refusal) = self.auth.refusal(&mut parts, peer).await {
             return refusal;
         }
         let request = Request::from_parts(parts, body);
@@ -85,9 +87,10 @@ mod tests {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, ServerName};
     use rustls::{ClientConfig, RootCertStore};
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
     use tokio_rustls::TlsConnector;
+    use tokio_rustls::client::TlsStream;
 
     use super::*;
 
@@ -122,10 +125,8 @@ mod tests {
         }
     }
 
-    /// A client that finished the TLS handshake and sent nothing kept its connection forever: with 256 of
-    /// them, no probe was answered any more.
-    #[tokio::test]
-    async fn a_client_that_says_nothing_is_not_waited_for() {
+    /// Connects with TLS to a port that waits for no client.
+    async fn connect(protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let folder = tempfile::tempdir().unwrap();
         let cert_dir = folder.path().to_owned();
         let serving = CertificateSource { files: None, cert_dir: cert_dir.clone(), names: Vec::new() };
@@ -140,11 +141,39 @@ mod tests {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let client =
             ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let client = client.with_root_certificates(roots).with_no_client_auth();
+        let mut client = client.with_root_certificates(roots).with_no_client_auth();
+        client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TcpStream::connect(address).await.unwrap();
-        let mut stream = TlsConnector::from(Arc::new(client)).connect(name, stream).await.unwrap();
+        TlsConnector::from(Arc::new(client)).connect(name, stream).await.unwrap()
+    }
+
+    /// A client that finished the TLS handshake and sent nothing kept its connection forever: with 256 of
+    /// them, no probe was answered any more.
+    #[tokio::test]
+    async fn a_client_that_says_nothing_is_not_waited_for() {
         // Ends when the server closes.
-        let _ = stream.read_to_end(&mut Vec::new()).await;
+        let _ = connect(&[]).await.read_to_end(&mut Vec::new()).await;
+    }
+
+    /// A client whose window is 0 bytes kept its connection, and a thousand answers on it, for ever.
+    #[tokio::test]
+    async fn a_client_without_a_user_that_reads_no_answer_is_not_waited_for() {
+        for path in ["/livez", "/metrics"] {
+            let mut stream = connect(&[b"h2"]).await;
+            let mut hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+            // SETTINGS with INITIAL_WINDOW_SIZE 0, then HEADERS: GET, https, the authority and the path.
+            hello.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
+            let length = u8::try_from(path.len()).unwrap();
+            let block = [&[0x82, 0x87, 0x01, 1, b'a', 0x04, length], path.as_bytes()].concat();
+            hello.extend([0, 0, u8::try_from(block.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
+            hello.extend(block);
+            stream.write_all(&hello).await.unwrap();
+            stream.flush().await.unwrap();
+            let mut answers = Vec::new();
+            let ended = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answers)).await;
+            let _ = ended.expect("ends when the server closes");
+            assert!(answers.len() > 100, "{path} was answered: {answers:?}");
+        }
     }
 }

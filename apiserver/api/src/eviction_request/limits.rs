@@ -5,7 +5,7 @@ use drydock_machinery::Object;
 use drydock_machinery::kind::{BytesQuota, Quota};
 use serde_json::Value;
 
-use super::types::{CANCELED, EVICTED};
+use super::conditions::{CANCELED, EVICTED};
 
 /// Maximum bytes of metadata and spec together, with the managed fields of the spec. (Elsewhere, annotations alone
 /// may have 256 KiB.) The rest of the maximum object size of the storage is for the status.

@@ -1,5 +1,6 @@
 //! EvictionRequest (KEP-4563): a request that should end in the graceful eviction of one pod.
 
+mod conditions;
 mod types;
 
 pub mod interceptor_annotations;
@@ -26,7 +27,8 @@ pub use types::{
     Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
     InterceptorStatus, LocalPodReference, PodInfo, Requester,
 };
-pub use types::{
+pub use conditions::{
     CANCELED, EVICTED, REASON_DELETED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED,
+    REASON_VALIDATION_FAILED,
 };
-pub use types::{REASON_VALIDATION_FAILED, RESOURCE};
+pub use types::RESOURCE;

@@ -24,7 +24,7 @@ use drydock_machinery::field::Path;
 use drydock_machinery::managed_fields::{PathElement, newly_applied};
 use serde_json::{Map, Value};
 
-use super::types::{CANCELED, EVICTED};
+use super::conditions::{CANCELED, EVICTED};
 
 /// Subresource of the permission to choose the active interceptor and to end a request.
 pub const ASSIGNMENT: &str = "assignment";

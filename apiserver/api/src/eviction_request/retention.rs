@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use super::interceptors::{KUBELET, is_default};
 use super::transitions::passed_over;
-use super::types::{EVICTED, EvictionRequest};
+use super::conditions::EVICTED;
+use super::types::EvictionRequest;
 use drydock_machinery::metav1::find_condition;
 
 /// How long an interceptor may be silent from the beginning of its turn before messages say that it has never

@@ -15,7 +15,8 @@ use super::limits::{MAX_CONDITION_BYTES, MAX_NAME, MAX_REASON};
 use super::transitions::{
     CLOCK_SKEW, gives_turns, index_of, may_advance, next_interceptor, saturating_add, saturating_sub,
 };
-use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
+use super::conditions::{CANCELED, EVICTED};
+use super::types::{EvictionRequest, Interceptor, PodInfo};
 use super::validation::fully_qualified_domain_name;
 use drydock_machinery::metav1::validation::validate_conditions;
 use drydock_machinery::metav1::{Condition, is_condition_true};

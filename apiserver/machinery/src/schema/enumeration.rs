@@ -8,24 +8,24 @@ use crate::object::Object;
 
 /// The enumerations below a value: a part of its schema.
 #[derive(Debug)]
-enum Node {
+enum EnumerationNode {
     /// The value itself is a string of these.
     OneOf(&'static [&'static str]),
     /// These fields of a struct have enumerations.
-    Fields(Vec<(&'static str, Node)>),
+    Fields(Vec<(&'static str, EnumerationNode)>),
     /// Items of a list have enumerations.
-    Items(Box<Node>),
+    Items(Box<EnumerationNode>),
 }
 
 /// The enumerations of a kind, by its top-level fields.
 #[derive(Debug)]
-pub(crate) struct Enumerations(Vec<(&'static str, Node)>);
+pub(crate) struct Enumerations(Vec<(&'static str, EnumerationNode)>);
 
 impl Enumerations {
     /// The enumerations of this schema.
     pub(crate) fn of(schema: &Schema) -> Self {
         match node(schema) {
-            Some(Node::Fields(fields)) => Self(fields),
+            Some(EnumerationNode::Fields(fields)) => Self(fields),
             _ => Self(Vec::new()),
         }
     }
@@ -35,7 +35,7 @@ impl Enumerations {
         let mut errors = ErrorList::new();
         for (name, node) in self.0.iter().filter(|(name, _)| *name == field) {
             if let Some(value) = object.0.get(*name) {
-                node.validate(value, &Place { parent: None, step: Step::Field(field) }, &mut errors);
+                node.validate(value, &Place { parent: None, step: PlaceStep::Field(field) }, &mut errors);
             }
         }
         errors
@@ -43,14 +43,14 @@ impl Enumerations {
 }
 
 /// `None` if the value has no enumerations. Maps have none: their values are strings of their authors.
-fn node(schema: &Schema) -> Option<Node> {
+fn node(schema: &Schema) -> Option<EnumerationNode> {
     match &schema.shape {
-        Shape::String if !schema.enumeration.is_empty() => Some(Node::OneOf(schema.enumeration)),
+        Shape::String if !schema.enumeration.is_empty() => Some(EnumerationNode::OneOf(schema.enumeration)),
         Shape::Object(shape) => {
             let fields = shape.fields.iter().filter_map(|field| Some((field.name, node(&field.schema)?)));
-            Some(fields.collect::<Vec<_>>()).filter(|fields| !fields.is_empty()).map(Node::Fields)
+            Some(fields.collect::<Vec<_>>()).filter(|fields| !fields.is_empty()).map(EnumerationNode::Fields)
         }
-        Shape::List(items, _) => node(items).map(|node| Node::Items(Box::new(node))),
+        Shape::List(items, _) => node(items).map(|node| EnumerationNode::Items(Box::new(node))),
         _ => None,
     }
 }
@@ -58,10 +58,10 @@ fn node(schema: &Schema) -> Option<Node> {
 /// Where a value stands. Most values are accepted, and need no path.
 struct Place<'a> {
     parent: Option<&'a Place<'a>>,
-    step: Step,
+    step: PlaceStep,
 }
 
-enum Step {
+enum PlaceStep {
     Field(&'static str),
     Index(usize),
 }
@@ -69,32 +69,40 @@ enum Step {
 impl Place<'_> {
     fn path(&self) -> Path {
         match (self.parent.map(Place::path), &self.step) {
-            (Some(parent), Step::Field(name)) => parent.child(name),
-            (Some(parent), Step::Index(index)) => parent.index(*index),
-            (None, Step::Field(name)) => Path::new(name),
-            (None, Step::Index(index)) => Path::new("").index(*index),
+            (Some(parent), PlaceStep::Field(name)) => parent.child(name),
+            (Some(parent), PlaceStep::Index(index)) => parent.index(*index),
+            (None, PlaceStep::Field(name)) => Path::new(name),
+            (None, PlaceStep::Index(index)) => Path::new("").index(*index),
         }
     }
 }
 
-impl Node {
+impl EnumerationNode {
     fn validate(&self, value: &Value, place: &Place<'_>, errors: &mut ErrorList) {
         match (self, value) {
-            (Self::OneOf(supported), Value::String(value)) => {
-                if !supported.contains(&value.as_str()) && errors.len() < ERRORS_MAX {
-                    errors.push(Error::not_supported(place.path(), value.as_str(), supported));
-                }
+            (Self::OneOf(supported), Value::String(value))
+                if !supported.contains(&value.as_str()) && errors.len() < ERRORS_MAX =>
+            {
+                errors.push(Error::not_supported(place.path(), value.as_str(), supported));
             }
             (Self::Fields(nodes), Value::Object(fields)) => {
                 for (name, node) in nodes {
                     if let Some(value) = fields.get(*name) {
-                        node.validate(value, &Place { parent: Some(place), step: Step::Field(name) }, errors);
+                        node.validate(
+                            value,
+                            &Place { parent: Some(place), step: PlaceStep::Field(name) },
+                            errors,
+                        );
                     }
                 }
             }
             (Self::Items(node), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    node.validate(item, &Place { parent: Some(place), step: Step::Index(index) }, errors);
+                    node.validate(
+                        item,
+                        &Place { parent: Some(place), step: PlaceStep::Index(index) },
+                        errors,
+                    );
                 }
             }
             _ => {}

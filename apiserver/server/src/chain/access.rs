@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
-use drydock_serving::auth::authn::Peer;
+use drydock_serving::auth::authn::{AuthenticationError, Peer};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Decision};
 use drydock_serving::auth::impersonation::{Impersonated, ImpersonationMode};
 use drydock_serving::auth::{Caller, ProvedBy};
@@ -48,14 +48,14 @@ impl Chain {
     /// Authenticates the sender of a request. Credentials are removed from the headers.
     ///
     /// # Errors
-    /// 401 for wrong credentials, 503 while it cannot be known whose they are.
+    /// Those of [`Authenticator::authenticate`](drydock_serving::auth::authn::Authenticator::authenticate).
     pub(crate) async fn authenticate(
         &self,
         headers: &mut HeaderMap,
         peer: &Peer,
         by: Instant,
         authenticated: &OnceLock<Arc<User>>,
-    ) -> Result<(Caller, ProvedBy), ApiError> {
+    ) -> Result<(Caller, ProvedBy), AuthenticationError> {
         let (caller, proved_by) = self.authenticator.authenticate(headers, peer, by).await?;
         let _ = authenticated.set(caller.user.clone());
         Ok((caller, proved_by))

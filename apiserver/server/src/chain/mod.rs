@@ -146,6 +146,7 @@ impl Chain {
         let deadline = match info.check_path().and(deadline) {
             Ok(time) => Instant::now() + time,
             Err(error) => {
+                asked.peer.proves(Proof::Unasked);
                 audit.status(&error.status);
                 return (status::error(&error, &parts.headers, &info.query), ResponseGuard::None);
             }

@@ -67,7 +67,7 @@ impl Server {
         let caches = self.caches.clone();
         let caches = move || match caches.iter().all(|(_, cache)| cache.is_alive()) {
             true => Ok(()),
-            false => Err("a part of storage has ended by a fault of its own".to_owned()),
+            false => Err("a storage background task panicked".to_owned()),
         };
         let alive = Health::default()
             .live("ping", Arc::new(|| Ok(())))
@@ -76,6 +76,8 @@ impl Server {
             .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
             // Refused writes do not make it unready: an unready server gets no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));
+        let live = std::mem::take(&mut self.live).into_iter();
+        let alive = live.fold(alive, |health, (name, check)| health.live(name, check));
         std::mem::take(&mut self.checks)
             .into_iter()
             .fold(alive, |health, (name, check)| health.ready(name, check))

@@ -64,6 +64,9 @@ pub struct Server {
     /// The kinds in their stored versions, with their caches.
     caches: Vec<(Arc<dyn Kind>, Arc<WatchCache>)>,
     of_all: Vec<Arc<dyn Admission>>,
+    /// Checks of all three health endpoints.
+    live: Vec<(&'static str, HealthCheck)>,
+    /// Checks of /readyz.
     checks: Vec<(&'static str, HealthCheck)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
@@ -99,6 +102,7 @@ impl Server {
             resources: Vec::new(),
             caches: Vec::new(),
             of_all: Vec::new(),
+            live: Vec::new(),
             checks: Vec::new(),
             metrics,
             audit,

@@ -39,7 +39,7 @@ impl RequestHandler for Mux {
         }
     }
 
-    fn is_front_proxy(&self, peer: &Peer) -> bool {
+    fn is_front_proxy(&self, peer: &Peer) -> Option<bool> {
         self.chain.authenticator.is_front_proxy(peer)
     }
 }

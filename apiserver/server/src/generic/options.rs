@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_serving::serve::Bounds;
 use drydock_serving::tls::CertificateSource;
 use drydock_storage::location::StorageLocation;
 
@@ -95,7 +96,7 @@ impl Options {
             max_mutating_requests_inflight: 200,
             controller_users: Vec::new(),
             api_audiences: Vec::new(),
-            max_connections_per_address: 256,
+            max_connections_per_address: Bounds::CONNECTIONS_PER_ADDRESS,
             request_timeout: Duration::from_secs(60),
             audit: audit::Options::default(),
             shutdown_delay: Duration::ZERO,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use drydock_serving::serve::{self, Bounds};
 use drydock_storage::retention::{self, COMPACTION_INTERVAL};
 use drydock_storage::storage::Storage;
+use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -23,8 +24,13 @@ impl Server {
         self.add_checks(&shutdown);
         let (backend, stop) = (self.backend.clone(), shutdown.now.clone());
         tokio::spawn(async move { retention::compact(backend.as_ref(), COMPACTION_INTERVAL, stop).await });
-        tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
-        tokio::spawn(self.trusted.clone().follow(self.client.clone()));
+        let tasks = Arc::new(Tasks::default());
+        tasks.spawn("CA files", trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
+        tasks.spawn("authentication-config", self.trusted.clone().follow(self.client.clone()));
+        // The tasks end with this function, and the check does not keep them.
+        let watched = Arc::downgrade(&tasks);
+        let ended = move || watched.upgrade().and_then(|tasks| tasks.ended());
+        self.live.push(("background-tasks", Arc::new(move || ended().map_or(Ok(()), Err))));
         tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));
         self.announce();
         let audit = self.audit.clone();
@@ -36,7 +42,9 @@ impl Server {
         let look_after = async move { responses.look_after().await };
         // These tasks run until the last connection has ended, which may be long after `shutdown.now`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
-        let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
+        if mux.grpc.is_some() {
+            tasks.spawn("reviews of streams", mux.clone().review_streams());
+        }
         serve::serve(listener, tls, mux, shutdown.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
@@ -60,6 +68,23 @@ impl Server {
     fn announce(&self) {
         let Options { identity, address, storage, .. } = &self.options;
         tracing::info!(%address, storage = storage.name(), version = identity.version, "{} serves", identity.title);
+    }
+}
+
+/// Tasks without which the server does not do what it should. They end when this is dropped.
+#[derive(Default)]
+struct Tasks(Mutex<Vec<(&'static str, AbortOnDropHandle<()>)>>);
+
+impl Tasks {
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.lock().push((name, AbortOnDropHandle::new(tokio::spawn(task))));
+    }
+
+    /// Which task has ended, if one has: none does but by a panic, and only a restart brings it back.
+    fn ended(&self) -> Option<String> {
+        let tasks = self.0.lock();
+        let ended = tasks.iter().find(|(_, task)| task.is_finished());
+        ended.map(|(name, _)| format!("a background task has ended: {name}"))
     }
 }
 
@@ -88,9 +113,33 @@ impl Shutdown {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("shutting down: unready, then no new connections, then what is in flight ends");
+        tracing::info!(
+            "shutting down: reporting unready, then refusing connections, then draining requests in flight"
+        );
         self.unready.store(true, Ordering::Relaxed);
         tokio::time::sleep(delay).await;
         self.now.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server went on for ever with the CAs that it had when the task that follows them panicked.
+    #[tokio::test]
+    async fn a_task_that_panics_is_named() {
+        let tasks = Tasks::default();
+        tasks.spawn("one that goes on", std::future::pending());
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        tasks.spawn("one that ends", async {
+            let _ = ended.await;
+        });
+        assert_eq!(tasks.ended(), None);
+        let _ = end.send(());
+        while tasks.ended().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(tasks.ended().as_deref(), Some("a background task has ended: one that ends"));
     }
 }

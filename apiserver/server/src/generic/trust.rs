@@ -38,7 +38,8 @@ fn ca(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<ClientCa>> {
 /// Applies changes of the CA files to `trusted` until the future is dropped. A bad file is logged, and the last good
 /// one stays in force.
 pub(super) async fn follow_files(trusted: HostConfigSource, options: Trust) {
-    let mut known = contents(&options);
+    // Nothing, not what the files hold now: they may have changed since the server was built.
+    let mut known = [None, None];
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let now = contents(&options);
@@ -49,7 +50,7 @@ pub(super) async fn follow_files(trusted: HostConfigSource, options: Trust) {
             Ok(config) => {
                 trusted.set_flags(config);
                 known = now;
-                tracing::info!("the CA files of the flags have been read again");
+                tracing::info!("CA files of the flags loaded");
             }
             Err(error) => tracing::error!(%error, "the last good CA files stay in force"),
         }

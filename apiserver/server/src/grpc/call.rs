@@ -126,8 +126,9 @@ impl Chain {
             call.peer.proves(Proof::Unasked);
             return check(grpc, parts, body).await.map(|answer| (answer, ResponseGuard::None));
         }
-        call.parsed.check_path()?;
-        if let Some(time) = client_timeout(&parts.headers)? {
+        let unasked = |_: &_| call.peer.proves(Proof::Unasked);
+        call.parsed.check_path().inspect_err(unasked)?;
+        if let Some(time) = client_timeout(&parts.headers).inspect_err(unasked)? {
             let end = Instant::now() + time;
             (call.client_deadline, call.by) = (Some(end), call.by.min(end));
         }

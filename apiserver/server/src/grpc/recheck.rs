@@ -205,7 +205,7 @@ impl HostRechecker<'_> {
                         refused("the token is another user's now, or the user's groups have changed")
                     }
                     Ok(None) => refused("the token has expired or was revoked"),
-                    Err(error) => not_made(&error),
+                    Err(error) => not_made(&error.into()),
                 }
             }
             StreamCondition::Access { caller, user, attributes } => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::auth::authn::AuthenticationError;
 use http::{HeaderMap, Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -33,6 +34,18 @@ impl From<ApiError> for CallRefusal {
             None => Status::new(code, message),
         };
         Self { status, error }
+    }
+}
+
+impl From<AuthenticationError> for CallRefusal {
+    /// A client that is told UNAUTHENTICATED gives up, so one whose token could not be reviewed gets UNAVAILABLE.
+    fn from(error: AuthenticationError) -> Self {
+        match error {
+            AuthenticationError::Refused(error) => error.into(),
+            AuthenticationError::NoAnswer => {
+                ApiError::service_unavailable("the host did not answer the review of the token").into()
+            }
+        }
     }
 }
 
@@ -153,6 +166,15 @@ mod tests {
             let answer = refused(error);
             assert_eq!(header(&answer, "grpc-status"), i32::from(code).to_string(), "{http}");
         }
+    }
+
+    /// A client of gRPC gave up, as if its token were wrong, when the host could not be asked.
+    #[test]
+    fn a_token_that_the_host_did_not_review_is_unavailable_and_not_unauthenticated() {
+        let code = |error: AuthenticationError| CallRefusal::from(error).status.code();
+        assert_eq!(code(AuthenticationError::NoAnswer), Code::Unavailable);
+        assert_eq!(code(ApiError::unauthorized().into()), Code::Unauthenticated);
+        assert_eq!(ApiError::from(AuthenticationError::NoAnswer).code(), 401, "as kube-apiserver over HTTP");
     }
 
     #[test]

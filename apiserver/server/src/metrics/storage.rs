@@ -52,12 +52,12 @@ const COUNTERS: [(&str, &str, CacheFigure); 4] = [
     ("apiserver_terminated_watchers", "Watches that were ended as their history was gone", |of| {
         &of.expired_watchers
     }),
-    ("drydock_watch_cache_revision_checks", "Times that etcd was asked how far it is", |of| {
-        &of.revision_checks
-    }),
-    ("drydock_watch_cache_reads_fallen_through", "Reads that the cache was too far behind for", |of| {
-        &of.answered_by_store
-    }),
+    ("drydock_watch_cache_revision_checks", "Progress requests sent to etcd", |of| &of.revision_checks),
+    (
+        "drydock_watch_cache_reads_fallen_through",
+        "Reads served by the backend because the watch cache was behind",
+        |of| &of.answered_by_store,
+    ),
 ];
 
 /// Reasons for which a write is refused before it has any effect.
@@ -89,7 +89,7 @@ impl Collector for Caches {
                 ConstCounter::new(figure(cache).load(Relaxed)).encode(metric.encode_family(of)?)?;
             }
         }
-        let what = "Writes of which nothing was made: too many were waiting (429), no space was left (507), or the store takes none any more (503)";
+        let what = "Writes refused, by reason: queue full (429), no space (507), store closed (503)";
         let mut metric =
             encoder.encode_descriptor("drydock_storage_refused_writes", what, None, MetricType::Counter)?;
         for (CacheLabels { group, resource }, cache) in &self.0 {

@@ -104,8 +104,7 @@ impl OpenResponses {
 
     /// Counts what open responses hold, and those that were ended.
     pub fn register(&self, registry: &mut Registry) {
-        let what =
-            "What answers hold that are being sent: those that are unread, and a little for each stream";
+        let what = "Bytes held by responses that are being sent";
         registry.register("drydock_open_answers_bytes", what, self.0.held.clone());
         let what = "Answers that were ended because nobody read them";
         registry.register("drydock_ended_answers", what, self.0.ended.clone());

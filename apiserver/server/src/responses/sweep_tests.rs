@@ -179,8 +179,7 @@ fn stream() -> Http2Stream {
 #[tokio::test]
 async fn a_connection_is_closed_for_its_only_user_alone() {
     let (responses, now) = (responses(4 * BASE), Instant::now());
-    let [own, mixed, proxy]: [Arc<Connection>; 3] = Default::default();
-    proxy.share();
+    let ([own, mixed], proxy) = (<[Arc<Connection>; 2]>::default(), Arc::new(Connection::shared()));
     let mut unread = Vec::new();
     for (name, connection) in
         [("mallory", &own), ("mallory", &own), ("mallory", &mixed), ("ann", &mixed), ("mallory", &proxy)]
@@ -200,8 +199,7 @@ async fn a_connection_is_closed_for_its_only_user_alone() {
 /// make room.
 #[tokio::test]
 async fn a_front_proxys_connection_stays_open_when_deadlines_pass_while_room_is_short() {
-    let (responses, proxy) = (responses(4 * BASE), Arc::<Connection>::default());
-    proxy.share();
+    let (responses, proxy) = (responses(4 * BASE), Arc::new(Connection::shared()));
     let mut unread = Vec::new();
     for _ in 0..8 {
         let send = || responses.send(whole(100), delivery("mallory", &proxy).0).into_body();

@@ -6,7 +6,7 @@ use drydock_storage::backend::BackendError;
 use drydock_storage::storage::StorageError;
 
 /// The message if another process has become the leader while the write was on its way.
-const OUTDATED_TOKEN: &str = "the writer's term is over: another one has begun meanwhile";
+const OUTDATED_TOKEN: &str = "the fencing token is outdated: a newer leader term has started";
 
 /// The error for the client when `operation` on the object `name` failed in storage.
 pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str) -> ApiError {

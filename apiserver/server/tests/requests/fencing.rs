@@ -30,7 +30,9 @@ async fn a_write_of_an_older_term_is_refused_and_changes_nothing() {
         (&refused["reason"], &refused["message"]),
         (
             &json!("Conflict"),
-            &json!("Operation cannot be fulfilled on gadgets.test.io \"a\": its term 7 is over: 8 has begun")
+            &json!(
+                "Operation cannot be fulfilled on gadgets.test.io \"a\": fencing token 7 is outdated; the newest is 8"
+            )
         )
     );
     assert_eq!(label(&server).await, "t8");
@@ -57,7 +59,7 @@ async fn a_term_that_ended_on_another_replica_is_over_here_too() {
     assert_eq!(late.status, 409);
     assert_eq!(label(&server).await, "t7");
     let told = patch(&server, "leader", "7", "").await.expect(409);
-    assert!(told["message"].as_str().unwrap().contains("8 has begun"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("the newest is 8"), "{told}");
     patch(&server, "leader", "8", "").await.expect(200);
 }
 

@@ -8,7 +8,10 @@ use crate::request::query::Query;
 
 /// Maximum bytes of a path that are read; Kubernetes serves none longer than about 900. The rest of a longer path
 /// appears in no review, log or metric.
-pub const PATH_MAX: usize = 2_048;
+pub(crate) const PATH_MAX: usize = 2_048;
+/// Paths that every client may get, without authentication; those below them show the reasons of failures
+/// (k8s.io/apiserver pkg/server/options, NewDelegatingAuthorizationOptions).
+pub(crate) const PROBE_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 /// Bytes of the longest selector that is sent to an authorizer. Without a selector the authorizer decides on a
 /// request for all objects, which is never granted more easily (KEP-4601).
 const TOLD_MAX: usize = 1_024;
@@ -74,7 +77,7 @@ impl fmt::Display for Verb {
 pub struct RequestInfo {
     /// Whether it is about a resource of an API group.
     pub is_resource: bool,
-    /// Decoded URL path, up to [`PATH_MAX`] bytes.
+    /// Decoded URL path, up to 2,048 bytes.
     pub path: String,
     /// Whether the path is longer than that.
     pub is_cut: bool,
@@ -129,7 +132,7 @@ impl RequestInfo {
         info
     }
 
-    /// Returns 404 if the path is longer than [`PATH_MAX`]. kube-apiserver has no such bound, and answers 404 when it
+    /// Returns 404 if the path is longer than 2,048 bytes. kube-apiserver has no such bound, and answers 404 when it
     /// has authorized the request and found nothing under that name.
     pub fn check_path(&self) -> Result<(), ApiError> {
         if self.is_cut { Err(ApiError::unknown_path()) } else { Ok(()) }

@@ -59,7 +59,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Whether every `%` is followed by two hexadecimal digits.
-pub fn escapes_are_whole(bytes: &[u8]) -> bool {
+pub(crate) fn escapes_are_whole(bytes: &[u8]) -> bool {
     let hex = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_hexdigit);
     bytes.iter().enumerate().all(|(i, b)| *b != b'%' || (hex(i + 1) && hex(i + 2)))
 }

@@ -26,6 +26,13 @@ impl<C, T> DeferredConnection<C, T> {
     }
 }
 
+impl<C, T: AsyncWrite + Unpin> DeferredConnection<C, T> {
+    /// Sends what waits, then the end of the stream.
+    pub(super) fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.outbox.poll_shutdown(context)
+    }
+}
+
 impl<C, T, E> Future for DeferredConnection<C, T>
 where
     C: Future<Output = Result<(), E>> + Unpin,

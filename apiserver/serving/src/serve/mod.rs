@@ -50,6 +50,9 @@ pub struct Bounds {
     /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated no
     /// user yet. One more closes one of them. The same number of handshakes may begin in a second.
     pub connections_per_address: usize,
+    /// Requests at one time on an HTTP/2 connection. A stream whose answer is not read holds memory as long as the
+    /// connection lasts.
+    pub streams: u32,
     /// Time for a handshake, for the first request, and for each request's headers.
     pub headers: Duration,
     /// Time for another request on a connection that has none.
@@ -58,12 +61,18 @@ pub struct Bounds {
     pub drain: Duration,
 }
 
+impl Bounds {
+    /// The default of `connections_per_address`.
+    pub const CONNECTIONS_PER_ADDRESS: usize = 256;
+}
+
 impl Default for Bounds {
-    /// Times as in k8s.io/apiserver pkg/server/secure_serving.go, and its request timeout. The connections are a bound
+    /// Streams and times as in k8s.io/apiserver pkg/server/secure_serving.go, and its request timeout. The connections are a bound
     /// on memory, far above what a cluster opens.
     fn default() -> Self {
         let [headers, idle, drain] = [32, 90, 60].map(Duration::from_secs);
-        Self { connections: 16_384, connections_per_address: 256, headers, idle, drain }
+        let connections_per_address = Self::CONNECTIONS_PER_ADDRESS;
+        Self { connections: 16_384, connections_per_address, streams: 1_000, headers, idle, drain }
     }
 }
 
@@ -73,15 +82,21 @@ pub trait RequestHandler: Send + Sync + 'static {
     type Body: HttpBody<Data: Send, Error: Into<axum::BoxError>> + Send + Unpin + 'static;
 
     /// The answer to a request; whatever goes wrong, there is one.
+    ///
+    /// Must call [`Peer::proves`] before it returns, with what the request proves about the client. Otherwise the
+    /// connection counts for its address as long as it lasts, and is never retired. Only where the host did not answer,
+    /// so that nothing is known, it reports nothing.
     fn handle(
         &self,
         request: Request<Body>,
         peer: &Peer,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// Whether a client is a front proxy, which sends the requests of many users. Asked once, after the handshake.
-    fn is_front_proxy(&self, _peer: &Peer) -> bool {
-        false
+    /// Whether a client is a front proxy, which sends the requests of many users; `None` if that is not known yet.
+    /// Asked once, after the handshake. A client of which it is not known has the limits of a front proxy until a
+    /// request proves that it is none.
+    fn is_front_proxy(&self, _peer: &Peer) -> Option<bool> {
+        Some(false)
     }
 }
 
@@ -228,6 +243,10 @@ impl<A: RequestHandler> SharedPort<A> {
             true => Some(self.handshakes.verification(permit.source, permit.id).await),
             false => None,
         };
-        Client { is_front_proxy: self.handler.is_front_proxy(&peer), peer: Arc::new(peer) }
+        let is_front_proxy = self.handler.is_front_proxy(&peer);
+        if is_front_proxy.is_none() {
+            permit.assume_front_proxy();
+        }
+        Client { is_front_proxy: is_front_proxy.unwrap_or(true), peer: Arc::new(peer) }
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct ConnectionPermit {
     table: Table,
     known: AtomicU8,
     is_nobodys: AtomicBool,
+    /// Whether it has the limits of a front proxy although it may be none.
+    is_assumed_front_proxy: AtomicBool,
     closed: CancellationToken,
     retired: CancellationToken,
     since: OnceLock<Instant>,
@@ -52,9 +54,17 @@ impl ConnectionPermits {
         let (source, closed) = (Network::from(address), CancellationToken::new());
         let (id, loses) = self.0.lock().take(source, closed.clone());
         close(loses);
-        let (known, is_nobodys) = (AtomicU8::new(STRANGER), AtomicBool::new(false));
-        let (retired, since) = (CancellationToken::new(), OnceLock::new());
-        ConnectionPermit { source, id, table: self.0.clone(), known, is_nobodys, closed, retired, since }
+        ConnectionPermit {
+            source,
+            id,
+            table: self.0.clone(),
+            known: AtomicU8::new(STRANGER),
+            is_nobodys: AtomicBool::new(false),
+            is_assumed_front_proxy: AtomicBool::new(false),
+            closed,
+            retired: CancellationToken::new(),
+            since: OnceLock::new(),
+        }
     }
 
     /// Closes a connection that has authenticated no user, if there is one.
@@ -75,6 +85,29 @@ impl ConnectionPermit {
         self.retired.cancelled().await;
     }
 
+    /// Ends when the connection was retired `grace` ago and may not stay until its answers have been read: no user has
+    /// been authenticated on it, whose unread answers would be counted, or it has the limits of a front proxy and is
+    /// none.
+    pub(super) async fn overstayed(&self, grace: Duration) {
+        self.retired().await;
+        tokio::time::sleep(grace).await;
+        if self.known.load(Ordering::Relaxed) != STRANGER && !self.is_assumed_front_proxy() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Records that the connection has the limits of a front proxy although it may be none. It is retired when a
+    /// request on it proves a user by other means, or nobody.
+    pub(super) fn assume_front_proxy(&self) {
+        self.is_assumed_front_proxy.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection has the limits of a front proxy, and has not proved to be one.
+    pub(super) fn is_assumed_front_proxy(&self) -> bool {
+        self.is_assumed_front_proxy.load(Ordering::Relaxed)
+            && self.known.load(Ordering::Relaxed) != FRONT_PROXY
+    }
+
     /// Records that the connection has come to a stage, or begins another request; this may close another connection.
     /// Does nothing once it has authenticated a user.
     pub(super) fn enter_stage(&self, stage: ConnectionStage) {
@@ -91,10 +124,11 @@ impl ConnectionPermit {
     }
 
     /// Retires the connection if a request on it was anonymous or refused, unless it has proved to be a front proxy's
-    /// since.
+    /// since; and if it was assumed to be a front proxy's, and is a user's.
     pub(super) fn retire_if_nobodys(&self) {
-        let is_proxied = self.known.load(Ordering::Relaxed) == FRONT_PROXY;
-        if self.is_nobodys.load(Ordering::Relaxed) && !is_proxied {
+        let known = self.known.load(Ordering::Relaxed);
+        let is_nobodys = self.is_nobodys.load(Ordering::Relaxed) && known != FRONT_PROXY;
+        if is_nobodys || (known == USER && self.is_assumed_front_proxy()) {
             self.since.get_or_init(Instant::now);
             self.retired.cancel();
         }
@@ -159,7 +193,69 @@ pub(super) fn allowed_connections(connections: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use futures::FutureExt;
+
     use super::*;
+    use crate::request::user::User;
+
+    const GRACE: Duration = Duration::from_secs(30);
+
+    fn permit() -> ConnectionPermit {
+        ConnectionPermits::new(10, 10).take(Ipv4Addr::LOCALHOST.into())
+    }
+
+    async fn overstays(permit: &ConnectionPermit) -> bool {
+        tokio::time::timeout(2 * GRACE, permit.overstayed(GRACE)).await.is_ok()
+    }
+
+    fn is_retired(permit: &ConnectionPermit) -> bool {
+        permit.retire_if_nobodys();
+        permit.retired().now_or_never().is_some()
+    }
+
+    /// A stranger that read none of its answers kept a connection, and all its streams, for as long as it liked.
+    #[tokio::test(start_paused = true)]
+    async fn a_retired_connection_of_nobody_ends_although_its_answers_are_not_read() {
+        let permit = permit();
+        permit.observe(Proof::Nobody);
+        assert!(is_retired(&permit));
+        assert!(overstays(&permit).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_retired_connection_of_a_user_goes_on_until_its_answers_are_read() {
+        let permit = permit();
+        permit.observe(Proof::User(&User::default()));
+        permit.observe(Proof::Nobody);
+        assert!(is_retired(&permit));
+        assert!(!overstays(&permit).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_not_retired_does_not_overstay() {
+        assert!(!overstays(&permit()).await);
+    }
+
+    /// Before the host had named its CAs, any certificate got the limits of a front proxy for as long as its
+    /// connection lasted.
+    #[tokio::test(start_paused = true)]
+    async fn a_user_who_has_the_limits_of_a_front_proxy_is_retired_and_ended() {
+        let permit = permit();
+        permit.assume_front_proxy();
+        assert!(!is_retired(&permit), "nothing is known of it yet");
+        permit.observe(Proof::User(&User::default()));
+        assert!(is_retired(&permit) && overstays(&permit).await);
+    }
+
+    #[test]
+    fn a_front_proxy_that_proves_to_be_one_stays() {
+        let permit = permit();
+        permit.assume_front_proxy();
+        permit.observe(Proof::FrontProxy);
+        assert!(!permit.is_assumed_front_proxy() && !is_retired(&permit));
+    }
 
     #[test]
     fn connections_leave_files_for_everything_else() {

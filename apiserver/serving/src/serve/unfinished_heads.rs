@@ -1,21 +1,22 @@
-//! Heads of HTTP/2 requests that have begun and not ended.
+//! Heads of requests that have begun and not ended.
 //!
-//! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection
+//! Over HTTP/2 nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, between which the connection
 //! takes no other frame (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by
-//! which its length is bounded, and a connection that has one may stay open for minutes. So there are at most
-//! [`UNFINISHED_HEADS_MAX`] of them: when there is another one, the owner with the most of them loses the connection
-//! that is open for longest.
+//! which its length is bounded, and a connection that has one may stay open for minutes. Over
+//! HTTP/1.1 a head is kept as it came, until the time for it is over. So there are at most [`UNFINISHED_HEADS_MAX`] of
+//! both together: when there is another one, the owner with the most of them loses the connection that is open for
+//! longest.
 
 use std::sync::Arc;
 
 use crate::request::user::Network;
 
 use super::groups::{Groups, Id};
+use super::windows::PREFACE;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
 const UNFINISHED_HEADS_MAX: usize = 256;
-/// Bytes of what a client says first (RFC 9113, section 3.4), and of the head of a frame.
-const PREFACE: usize = 24;
+/// Bytes of the head of a frame.
 const FRAME_HEAD: usize = 9;
 /// Types of frames that are parts of a head, and the flag of the last one.
 const HEADERS: u8 = 1;
@@ -51,8 +52,8 @@ impl UnfinishedHeads {
     }
 }
 
-/// Follows the frames that a client sends.
-pub(super) struct FrameScanner {
+/// Follows the frames that an HTTP/2 client sends.
+pub(super) struct Http2HeadScanner {
     /// Bytes before the head of the next frame.
     skip: usize,
     head: [u8; FRAME_HEAD],
@@ -61,13 +62,13 @@ pub(super) struct FrameScanner {
     is_unfinished: bool,
 }
 
-impl Default for FrameScanner {
+impl Default for Http2HeadScanner {
     fn default() -> Self {
-        Self { skip: PREFACE, head: [0; FRAME_HEAD], known: 0, is_unfinished: false }
+        Self { skip: PREFACE.len(), head: [0; FRAME_HEAD], known: 0, is_unfinished: false }
     }
 }
 
-impl FrameScanner {
+impl Http2HeadScanner {
     /// Scans the next bytes. Returns whether a head has begun and not ended by their end.
     pub(super) fn scan(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
@@ -95,6 +96,33 @@ impl FrameScanner {
     }
 }
 
+/// Follows the lines that an HTTP/1.1 client sends. A head ends with an empty line (RFC 9112, section 2.1).
+#[derive(Default)]
+pub(super) struct Http1HeadScanner {
+    has_begun: bool,
+    /// Whether nothing but the end of the last line has come of the present one.
+    is_line_empty: bool,
+}
+
+impl Http1HeadScanner {
+    /// Scans the next bytes. Returns whether a head has begun and not ended by their end. Empty lines before a head
+    /// are no part of it. What follows the end of a head in the same bytes is its body, or as short as one read.
+    pub(super) fn scan(&mut self, bytes: &[u8]) -> bool {
+        for byte in bytes {
+            match byte {
+                b'\r' => {}
+                b'\n' if self.is_line_empty => {
+                    *self = Self::default();
+                    return false;
+                }
+                b'\n' => self.is_line_empty = self.has_begun,
+                _ => (self.has_begun, self.is_line_empty) = (true, false),
+            }
+        }
+        self.has_begun
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +137,7 @@ mod tests {
     #[test]
     fn a_head_is_half_until_its_last_frame_however_the_bytes_come() {
         let parts = [
-            (vec![b'x'; PREFACE], false),
+            (PREFACE.to_vec(), false),
             (frame(4, 0, 18), false),
             (frame(HEADERS, END_HEADERS, 300), false),
             (frame(0, 0, 16_384), false),
@@ -119,10 +147,24 @@ mod tests {
             (frame(HEADERS, 1, 16_384), true),
         ];
         for size in [1, 7, 1_000, 100_000] {
-            let mut scanner = FrameScanner::default();
+            let mut scanner = Http2HeadScanner::default();
             for (part, expected) in &parts {
                 let half = part.chunks(size).map(|piece| scanner.scan(piece)).last();
                 assert_eq!(half, Some(*expected), "{} bytes in pieces of {size}", part.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_of_http1_ends_with_an_empty_line_however_the_bytes_come() {
+        let (whole, half) = ("GET / HTTP/1.1\r\nhost: x\r\n\r\n", "GET / HTTP/1.1\r\nhost: x\r\n");
+        for size in [1, 3, 100] {
+            let mut scanner = Http1HeadScanner::default();
+            for (text, expected) in
+                [("\r\n", false), (whole, false), (half, true), ("a: b\n", true), ("\n", false), ("G", true)]
+            {
+                let half = text.as_bytes().chunks(size).fold(false, |_, piece| scanner.scan(piece));
+                assert_eq!(half, expected, "{text:?} in pieces of {size}");
             }
         }
     }

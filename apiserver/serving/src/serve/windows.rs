@@ -26,7 +26,7 @@ const GO_STREAM_WINDOW: u32 = 4 << 20;
 /// Maximum bytes that are sent on a stream of Go's transport and not yet passed on.
 const PROXY_STREAM_WINDOW: u32 = 128 * 1024;
 /// What an HTTP/2 client says first (RFC 9113, section 3.4); its SETTINGS follow.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of a frame's head: length (3), type, flags, stream (4).
 const HEAD: usize = 9;
 const SETTINGS: u8 = 4;

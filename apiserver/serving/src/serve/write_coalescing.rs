@@ -67,9 +67,19 @@ impl<T: AsyncWrite + Unpin> Outbox<T> {
         state.may_read = READ;
         state.poll_send(context)
     }
+
+    /// Sends all that waits, then the end of the stream.
+    pub(super) fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.lock().poll_shutdown(context)
+    }
 }
 
 impl<T: AsyncWrite + Unpin> State<T> {
+    fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_empty(context))?;
         if !self.flushed {
@@ -174,9 +184,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for CoalescingStream<T> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.0.lock();
-        ready!(state.poll_send(context))?;
-        Pin::new(&mut state.inner).poll_shutdown(context)
+        self.0.lock().poll_shutdown(context)
     }
 }
 

@@ -92,7 +92,7 @@ pub fn uid(certificate: &CertificateDer<'_>) -> Result<Option<String>, &'static 
 }
 
 /// The moments at which a certificate becomes valid and stops being so; none for what is no certificate.
-pub fn validity_bounds(certificate: &CertificateDer<'_>) -> [Option<SystemTime>; 2] {
+pub(crate) fn validity_bounds(certificate: &CertificateDer<'_>) -> [Option<SystemTime>; 2] {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return [None; 2] };
     let at =
         |second: i64| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(second).ok()?));
@@ -109,7 +109,7 @@ impl std::error::Error for ChainTooLong {}
 
 impl fmt::Display for ChainTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a client may show {LONGEST_CHAIN} certificates of together {CHAIN_BYTES} bytes")
+        write!(f, "the client certificate chain exceeds {LONGEST_CHAIN} certificates or {CHAIN_BYTES} bytes")
     }
 }
 
@@ -117,13 +117,13 @@ impl fmt::Display for ChainTooLong {
 /// that it holds the private key. Only a chain that is too long ends the handshake: the cost of verifying it is bounded
 /// before anything of it is verified.
 #[derive(Debug)]
-pub struct RequestClientCert {
+pub(crate) struct RequestClientCert {
     provider: Arc<CryptoProvider>,
 }
 
 impl RequestClientCert {
     /// Checks signatures with the provider's algorithms.
-    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self { provider }
     }
 }

@@ -71,7 +71,7 @@ fn none_missing(snapshot: &Connection, bounds: &LogBounds) -> Result<()> {
     match held == given {
         true => Ok(()),
         false => damaged(format!(
-            "of the {given} revisions after {} it has {held}: writes are missing",
+            "expected {given} revisions after {}, found {held}: rows are missing",
             bounds.compacted
         )),
     }
@@ -122,8 +122,7 @@ impl LogEntry {
             }
         };
         let (prev, create) = (self.prev_revision, self.create_revision);
-        let why =
-            || format!("it says that it was created at {create} and replaced {prev}, which does not fit");
+        let why = || format!("create revision {create} and previous revision {prev} contradict each other");
         if fits { Ok(()) } else { Err(why()) }
     }
 
@@ -132,7 +131,7 @@ impl LogEntry {
         let row = LogRow { revision, key: &self.key, create_revision, prev_revision, value };
         match row.has(checksum) {
             true => Ok(()),
-            false => Err("it is not as it was written: its checksum is another".to_owned()),
+            false => Err("the checksum does not match".to_owned()),
         }
     }
 

@@ -114,9 +114,9 @@ async fn a_place_that_is_taken_is_not_restored_to() {
     assert!(refused(&path).contains("exists, and nothing is overwritten"));
     let other = directory.path().join("other.db");
     std::fs::write(directory.path().join("other.db-wal"), "of another file").unwrap();
-    assert!(refused(&other).contains("other.db-wal belongs to it"));
+    assert!(refused(&other).contains("other.db-wal exists"));
     let error = SqliteBackend::open(&other, SqliteOptions::default()).err().unwrap().to_string();
-    assert!(error.contains("other.db-wal belongs to it"), "{error}");
+    assert!(error.contains("other.db-wal exists"), "{error}");
     let none = directory.path().join("none.db");
     let error = sqlite::restore(&none, &directory.path().join("new.db"), 0, &Progress::silent()).unwrap_err();
     assert!(error.to_string().contains("none.db"), "{error}");
@@ -147,27 +147,27 @@ async fn a_check_says_what_is_wrong() {
     let whole = after("").await;
     assert!(whole.starts_with("revision 7, oldest 1, 3 keys, 6 rows, "), "{whole}");
     for (harm, said) in [
-        ("DELETE FROM log WHERE revision = 2", "replaced 2, which does not fit"),
+        ("DELETE FROM log WHERE revision = 2", "previous revision 2 contradict each other"),
         ("DELETE FROM log WHERE revision = 7", "3 keys"),
-        ("DELETE FROM log WHERE revision = 6", "it has 5: writes are missing"),
+        ("DELETE FROM log WHERE revision = 6", "found 5: rows are missing"),
         (
             "UPDATE log SET prev_revision = 0 WHERE revision = 3",
-            "/registry/g/plural/a at revision 3: it says",
+            "/registry/g/plural/a at revision 3: create revision",
         ),
-        ("UPDATE log SET create_revision = 1 WHERE revision = 3", "created at 1"),
+        ("UPDATE log SET create_revision = 1 WHERE revision = 3", "create revision 1 and"),
         ("UPDATE log SET deleted = 1 WHERE revision = 7", "/fences/me at revision 7"),
         ("UPDATE log SET value = NULL WHERE revision = 6", "it has no value"),
         ("UPDATE log SET value = x'7b' WHERE revision = 6", "/registry/g/plural/b at revision 6: "),
         ("UPDATE log SET value = x'7b' WHERE revision = 7", "it is not a term"),
-        ("UPDATE log SET value = CAST('8' AS BLOB) WHERE revision = 7", "it is not as it was written"),
+        ("UPDATE log SET value = CAST('8' AS BLOB) WHERE revision = 7", "the checksum does not match"),
         (
             "UPDATE log SET checksum = 1 WHERE revision = 2",
-            "/registry/g/plural/a at revision 2: it is not as",
+            "/registry/g/plural/a at revision 2: the checksum does not match",
         ),
         ("UPDATE meta SET number = 99 WHERE name = 'scrubbed'", "only 1 are forgotten"),
         ("DELETE FROM meta", "no rows"),
         ("PRAGMA user_version = 3", "newer version"),
-        ("PRAGMA user_version = 1", "layout 1, which is no longer read"),
+        ("PRAGMA user_version = 1", "schema version 1 is no longer supported"),
         ("PRAGMA application_id = 1", "another application"),
         ("DROP INDEX log_by_key", "its tables are not those"),
         ("CREATE TABLE mine (x)", "its tables are not those"),

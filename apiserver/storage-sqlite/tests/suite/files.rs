@@ -108,8 +108,8 @@ async fn a_database_of_another_application_is_refused() {
 async fn a_file_that_is_not_of_ours_is_refused_in_the_same_words_by_all() {
     for (stamp, words) in [
         ("application_id = 7", "another application"),
-        ("user_version = 1", "layout 1, which is no longer read"),
-        ("user_version = 3", "layout 3, made by a newer version"),
+        ("user_version = 1", "schema version 1 is no longer supported"),
+        ("user_version = 3", "schema version 3 was made by a newer version"),
     ] {
         let (directory, path) = place();
         filled(&path).await;

@@ -52,7 +52,7 @@ async fn a_store_whose_file_is_removed_takes_no_writes() {
     ended(&store, "store.db").await;
     drop(store);
     let error = sqlite::SqliteBackend::open(&path, sqlite::SqliteOptions::default()).err().unwrap();
-    assert!(error.to_string().contains("it is missing, and"), "no new one is begun: {error}");
+    assert!(error.to_string().contains("the database file is missing"), "no new one is begun: {error}");
 }
 
 /// A periodic compaction, every few minutes, detects it.

@@ -104,7 +104,7 @@ impl PastChangesCache {
 async fn run(shared: Weak<Shared>, store: Store, of: CacheFill) {
     let Some(config) = shared.upgrade().map(|shared| shared.config.clone()) else { return };
     let changes = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "changes from before the start cannot be read: watches that resume there are expired");
+        tracing::warn!(%error, "cannot read the history from before the start: watches that resume there get 410 Expired");
         PastChanges::after(of.revision)
     });
     drop(store);

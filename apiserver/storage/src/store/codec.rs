@@ -39,7 +39,7 @@ pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<
 
 /// Fails for the empty value that a backend returns in place of a damaged one.
 fn not_empty(key: &str, bytes: &[u8]) -> Result<(), StorageError> {
-    if bytes.is_empty() { Err(corrupt(key, "it is not as it was written")) } else { Ok(()) }
+    if bytes.is_empty() { Err(corrupt(key, "the stored value is damaged")) } else { Ok(()) }
 }
 
 /// The error for a value that this crate did not write, or that is damaged.

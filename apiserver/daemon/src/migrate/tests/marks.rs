@@ -39,16 +39,19 @@ async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaim
     assert_eq!(moved.unmarked, None);
     for _ in 0..2 {
         let error = refusal(&path);
-        assert!(error.contains("store.db: its objects were moved to /moved in etcd (http://127."), "{error}");
+        assert!(
+            error.contains("store.db: the objects were migrated to /moved in etcd (http://127."),
+            "{error}"
+        );
         assert!(error.contains("`reclaim`"), "{error}");
     }
     let again = migrate::to_etcd(&path, &etcd.config("/again"), &SILENT()).await.unwrap_err().to_string();
-    assert!(again.contains("were moved to /moved"), "{again}");
+    assert!(again.contains("were migrated to /moved"), "{again}");
     // The store is complete, and so is a copy of it; both are marked.
     let copy = directory.path().join("copy.db");
     sqlite::check(&path, &SILENT()).unwrap();
     sqlite::backup(&path, &copy, &SILENT()).unwrap();
-    assert!(refusal(&copy).contains("were moved to /moved"));
+    assert!(refusal(&copy).contains("were migrated to /moved"));
 
     let revision = sqlite::reclaim(&path, 1000).unwrap();
     assert_eq!(revision.0, last.0 + 1000);
@@ -75,13 +78,13 @@ async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_recla
     assert_eq!(moved.unmarked, None);
     let error = refusal_of(&config).await;
     assert!(
-        error.contains("prefix /left: its objects were moved to") && error.contains("store.db"),
+        error.contains("prefix /left: the objects were migrated to") && error.contains("store.db"),
         "{error}"
     );
     assert!(error.contains("`reclaim`"), "{error}");
     let other = path.with_extension("other");
     let again = migrate::to_embedded(&config, &other, &SILENT()).await.unwrap_err().to_string();
-    assert!(again.contains("its objects were moved to") && !other.exists(), "{again}");
+    assert!(again.contains("the objects were migrated to") && !other.exists(), "{again}");
     // What is left there is not taken for the rest of an aborted move, which the next move would remove.
     let back = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap_err().to_string();
     assert!(back.contains("/left is in use by an API server, or was"), "{back}");

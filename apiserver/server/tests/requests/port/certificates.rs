@@ -62,7 +62,8 @@ impl Identity {
     }
 }
 
-/// How a client connects that trusts `root`, shows `identity` and speaks `protocol`.
+/// How a client connects that trusts `root`, shows `identity` and speaks `protocol`, which it does not say if it is
+/// empty.
 pub fn client(root: CertificateDer<'static>, identity: Option<&Identity>, protocol: &str) -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(root).unwrap();
@@ -77,6 +78,8 @@ pub fn client(root: CertificateDer<'static>, identity: Option<&Identity>, protoc
         }
         None => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    if !protocol.is_empty() {
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    }
     config
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::fixture::{Port, Settings, code};
-use super::frames::Connection;
+use super::frames::{Connection, Kind};
 use crate::fixture::GADGETS;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -38,6 +38,36 @@ async fn a_client_that_says_nothing_or_little_is_not_waited_for() {
     }
 }
 
+/// HTTP/2 was served to whoever sent its preface. Without ALPN nobody followed its frames, and there was no bound on
+/// heads that had begun and not ended.
+#[tokio::test]
+async fn a_client_that_speaks_another_protocol_than_it_negotiated_gets_an_end() {
+    let port = Port::open(Settings::default()).await;
+    let http2 = [PREFACE, SETTINGS].concat();
+    for (negotiated, said) in
+        [("", &*http2), ("http/1.1", &http2), ("h2", b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n")]
+    {
+        let mut stream = port.connect(None, negotiated).await;
+        stream.write_all(said).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut answer = Vec::new();
+        let ended = tokio::time::timeout(TEST_DEADLINE, stream.read_to_end(&mut answer)).await;
+        ended.expect("an end").expect("TLS says that it is the end");
+        let is_served = answer.starts_with(b"HTTP/1.1 200") || (negotiated != "h2" && !answer.is_empty());
+        assert!(!is_served, "{negotiated}: {}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_negotiates_nothing_speaks_http1() {
+    let port = Port::open(Settings::default()).await;
+    let mut stream = port.connect(None, "").await;
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert_eq!(code(&answer), 200, "{answer}");
+}
+
 #[tokio::test]
 async fn a_client_that_does_not_shake_hands_is_not_waited_for() {
     let port = Port::open(impatient()).await;
@@ -64,6 +94,17 @@ async fn a_host_that_speaks_http2_is_asked_over_one_connection() {
     let _watch = host.request_stream(get("/apis/test.io/v1/namespaces/ns/gadgets?watch=true")).await.unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(30), host.request_text(get("/livez"))).await;
     assert_eq!(answer.expect("asked while the watch is open").unwrap(), "ok");
+}
+
+#[tokio::test]
+async fn a_client_is_told_how_many_streams_a_connection_may_have() {
+    let bounds = Bounds { streams: 7, ..Bounds::default() };
+    let port = Port::open(Settings { bounds, ..Settings::default() }).await;
+    let mut connection = Connection::open(port.connect(None, "h2").await).await;
+    let settings = connection.until("the settings", |frame| frame.kind == Kind::Settings).await;
+    // SETTINGS_MAX_CONCURRENT_STREAMS.
+    let most = settings.payload.chunks(6).find(|setting| setting[..2] == [0, 3]);
+    assert_eq!(most, Some(&[0, 3, 0, 0, 0, 7][..]));
 }
 
 const SHARED: [u8; 4] = [127, 0, 0, 2];

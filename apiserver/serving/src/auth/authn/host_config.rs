@@ -84,7 +84,7 @@ impl HostConfigSource {
     }
 
     /// Whether the CAs are known: the host's ConfigMap has been read, or the flags name both CAs.
-    pub fn knows_its_cas(&self) -> bool {
+    pub(crate) fn knows_its_cas(&self) -> bool {
         let now = self.current();
         self.is_ready() || (now.client_ca.is_some() && now.requestheader_ca.is_some())
     }
@@ -113,13 +113,17 @@ impl HostConfigSource {
         match parse(&sources.map, &flags) {
             Ok(config) => self.current.store(Arc::new(config)),
             // The map was read before: no flag can make it unreadable.
-            Err(error) => tracing::error!(error, "the CA files of the flags are not taken"),
+            Err(error) => tracing::error!(error, "cannot apply the changed CA files"),
         }
         sources.flags = flags;
     }
 
     fn apply(&self, data: BTreeMap<String, String>) {
         let mut sources = self.sources.lock();
+        if self.is_ready() && sources.map == data {
+            // A new configuration, though equal, would have the certificates of all connections verified again.
+            return;
+        }
         match parse(&data, &sources.flags) {
             Ok(config) => {
                 sources.map = data;
@@ -208,6 +212,25 @@ mod tests {
             (&now.allowed_names[..], &now.group_headers[..]),
             (&["new".into()][..], &["X-Group".into()][..])
         );
+    }
+
+    #[test]
+    fn a_map_that_comes_again_changes_nothing() {
+        let source = HostConfigSource::new(HostConfig::default());
+        let named = |name: &str| map(&[("requestheader-allowed-names", &format!("[\"{name}\"]"))]);
+        source.apply(named("a"));
+        let first = source.current();
+        source.apply(named("a"));
+        assert!(Arc::ptr_eq(&first, &source.current()));
+        source.apply(named("b"));
+        assert_eq!(source.current().allowed_names, ["b"]);
+    }
+
+    #[test]
+    fn an_empty_map_is_read_too() {
+        let source = HostConfigSource::new(HostConfig::default());
+        source.apply(BTreeMap::new());
+        assert!(source.is_ready());
     }
 
     #[test]

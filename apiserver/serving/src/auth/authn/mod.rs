@@ -20,7 +20,51 @@ pub use peer::{Certificates, Credential, Peer, Proof};
 pub use token::TokenReviewer;
 
 /// Group of all authenticated users.
-pub const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+
+/// Why the sender of a request is not known.
+#[derive(Debug)]
+pub enum AuthenticationError {
+    /// The request is refused, with 401 for wrong credentials.
+    Refused(ApiError),
+    /// The host gave no answer to the TokenReview, so nothing is known of the token.
+    NoAnswer,
+}
+
+impl AuthenticationError {
+    /// The code of its HTTP answer.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused(error) => error.code(),
+            Self::NoAnswer => ApiError::unauthorized().code(),
+        }
+    }
+
+    /// After how many seconds the client may try again, if the answer says so.
+    pub fn retry_after(&self) -> Option<u32> {
+        match self {
+            Self::Refused(error) => error.retry_after(),
+            Self::NoAnswer => None,
+        }
+    }
+}
+
+impl From<ApiError> for AuthenticationError {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<AuthenticationError> for ApiError {
+    /// The answer over HTTP. Without an answer of the host it is 401 too (k8s.io/apiserver pkg/endpoints/filters,
+    /// WithAuthentication).
+    fn from(error: AuthenticationError) -> Self {
+        match error {
+            AuthenticationError::Refused(error) => error,
+            AuthenticationError::NoAnswer => ApiError::unauthorized(),
+        }
+    }
+}
 
 /// Authenticates requests.
 pub struct Authenticator {
@@ -35,15 +79,18 @@ impl Authenticator {
         Self { config, tokens, anonymous }
     }
 
-    /// Returns the user behind a request and what proves it, and removes the credentials from the headers. Fails with
-    /// 401 for wrong credentials, even where anonymous requests are allowed. A request with a token may wait for the
-    /// host's review for a part of the time before `deadline`.
+    /// Returns the user behind a request and what proves it, and removes the credentials from the headers. A request
+    /// with a token may wait for the host's review for a part of the time before `deadline`.
+    ///
+    /// # Errors
+    /// 401 for wrong credentials, even where anonymous requests are allowed; 429 if too many tokens of the same origin
+    /// wait for reviews; 503 for a certificate while the CAs have not been read; or that the host gave no answer.
     pub async fn authenticate(
         &self,
         headers: &mut HeaderMap,
         peer: &Peer,
         deadline: Instant,
-    ) -> Result<(Caller, ProvedBy), ApiError> {
+    ) -> Result<(Caller, ProvedBy), AuthenticationError> {
         let (config, origin) = (self.config.current(), peer.origin(deadline));
         let verdict = peer.verdict(&config, SystemTime::now());
         let user = self.identify(headers, peer, &origin, (&config, &verdict)).await;
@@ -51,24 +98,23 @@ impl Authenticator {
             _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
             Ok((user, _)) if !user.is_anonymous() => peer.proves(Proof::User(user)),
             Ok(_) => peer.proves(Proof::Nobody),
-            Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
-            // The host has not answered, so it is not known whether the request proves a user.
-            Err(_) => {}
+            Err(error) => refused(error, peer),
         }
         let (user, proved_by) = user?;
         Ok((Caller::new(user, origin), proved_by))
     }
 
-    /// Verifies the certificates of a new connection. Returns whether they are a front proxy's, or may be, because
-    /// the host has not said yet which CAs to trust.
-    pub fn is_front_proxy(&self, peer: &Peer) -> bool {
+    /// Verifies the certificates of a new connection. Returns whether they are a front proxy's; `None` if they may be,
+    /// because the host has not said yet which CAs to trust.
+    pub fn is_front_proxy(&self, peer: &Peer) -> Option<bool> {
         let verdict = peer.verdict(&self.config.current(), SystemTime::now());
         match &verdict.user {
             _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
             Some(user) => peer.proves(Proof::User(user)),
             None => {}
         }
-        verdict.is_front_proxy || (peer.shows_certificates() && !self.config.knows_its_cas())
+        let may_be = peer.shows_certificates() && !self.config.knows_its_cas();
+        if verdict.is_front_proxy || !may_be { Some(verdict.is_front_proxy) } else { None }
     }
 
     async fn identify(
@@ -77,7 +123,7 @@ impl Authenticator {
         peer: &Peer,
         origin: &Origin,
         (config, verdict): (&HostConfig, &CertificateVerdict),
-    ) -> Result<(Arc<User>, ProvedBy), ApiError> {
+    ) -> Result<(Arc<User>, ProvedBy), AuthenticationError> {
         let proxied = verdict.is_front_proxy.then(|| request_header::user(config, headers)).flatten();
         request_header::strip(config, headers);
         let (user, proved_by) = match (proxied, &verdict.user) {
@@ -88,10 +134,12 @@ impl Authenticator {
         headers.remove(http::header::AUTHORIZATION);
         match user {
             Some(user) => Ok((user, proved_by)),
-            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(cas_are_unknown()),
-            None if verdict.is_unknown => Err(ApiError::unauthorized()),
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => {
+                Err(cas_are_unknown().into())
+            }
+            None if verdict.is_unknown => Err(ApiError::unauthorized().into()),
             None if self.anonymous => Ok((Arc::new(anonymous()), ProvedBy::Nothing)),
-            None => Err(ApiError::unauthorized()),
+            None => Err(ApiError::unauthorized().into()),
         }
     }
 
@@ -105,8 +153,15 @@ impl Authenticator {
         Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
     }
 
-    /// The user of a token; see `TokenReviewer::owner`.
-    pub async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+    /// The user of a token, `None` if the host knows of none.
+    ///
+    /// # Errors
+    /// The host gave no answer, or 429 if too many tokens of the same origin wait for reviews.
+    pub async fn owner(
+        &self,
+        token: &str,
+        origin: &Origin,
+    ) -> Result<Option<Arc<User>>, AuthenticationError> {
         match &self.tokens {
             Some(reviewer) => reviewer.owner(token, origin).await,
             None => Ok(None),
@@ -118,17 +173,29 @@ impl Authenticator {
         self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
     }
 
-    async fn by_token(&self, headers: &HeaderMap, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+    async fn by_token(
+        &self,
+        headers: &HeaderMap,
+        origin: &Origin,
+    ) -> Result<Option<Arc<User>>, AuthenticationError> {
         let Some(token) = token::bearer(headers) else { return Ok(None) };
-        let Some(reviewer) = &self.tokens else { return Err(ApiError::unauthorized()) };
+        let Some(reviewer) = &self.tokens else { return Err(ApiError::unauthorized().into()) };
         reviewer.review(token, origin).await.map(Some)
+    }
+}
+
+/// Reports that a request was refused. Where the host gave no answer, or was not asked, it is not known whether the
+/// request proves a user, and nothing is reported.
+pub(super) fn refused(error: &AuthenticationError, peer: &Peer) {
+    if matches!(error, AuthenticationError::Refused(error) if error.code() == 401) {
+        peer.proves(Proof::Nobody);
     }
 }
 
 /// The refusal of a client with a certificate while the host has not said which CAs to trust: clients would read a
 /// 401 or 403 as the host's decision.
 fn cas_are_unknown() -> ApiError {
-    let unread = "this server has not read yet from the host whose certificates it may believe; try again";
+    let unread = "the server has not yet read the trusted client CAs from the host; try again";
     ApiError::service_unavailable(unread).with_retry_after(1)
 }
 

@@ -3,7 +3,7 @@
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
 //! the trusted CAs change, and when one of the certificates becomes valid or expires.
 //!
-//! An [`Observer`] gets what its requests prove. By that the port decides whose share the connection counts for, and
+//! An `Observer` gets what its requests prove. By that the port decides whose share the connection counts for, and
 //! whether it stays open.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub enum Proof<'a> {
 }
 
 /// Receives what each request of a connection proves, before the request is answered.
-pub trait Observer: Send + Sync {
+pub(crate) trait Observer: Send + Sync {
     /// Records a proof. Must not block.
     fn observe(&self, proof: Proof<'_>);
 }
@@ -78,7 +78,7 @@ pub(super) struct CertificateVerdict {
 
 impl Peer {
     /// A client that showed these certificates, and proved that it holds the first one's key.
-    pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
+    pub(crate) fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         let id = CONNECTIONS.fetch_add(1, Relaxed);
         let certificates = Arc::new(Certificates { shown: certificates, ..Certificates::default() });
@@ -87,7 +87,7 @@ impl Peer {
 
     /// Reports to `observer` what its requests prove.
     #[must_use]
-    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub(crate) fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
@@ -125,7 +125,7 @@ impl Peer {
     }
 
     /// Whether it showed certificates.
-    pub fn shows_certificates(&self) -> bool {
+    pub(crate) fn shows_certificates(&self) -> bool {
         !self.certificates.shown.is_empty()
     }
 

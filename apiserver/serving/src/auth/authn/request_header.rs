@@ -12,13 +12,13 @@ use crate::request::user::User;
 use crate::tls::client_cert::subject;
 
 /// Whether a certificate under the front proxies' CA is a front proxy's, by its common name.
-pub fn is_front_proxy(config: &HostConfig, certificate: &CertificateDer<'static>) -> bool {
+pub(crate) fn is_front_proxy(config: &HostConfig, certificate: &CertificateDer<'static>) -> bool {
     let Some((common_name, _)) = subject(certificate) else { return false };
     config.allowed_names.is_empty() || config.allowed_names.contains(&common_name)
 }
 
 /// The user that a front proxy's headers name, if a name header is present.
-pub fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
+pub(crate) fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
     let named = |names: &[String]| names.iter().find_map(|name| first(headers, name));
     Some(User {
         name: named(&config.username_headers)?,
@@ -29,7 +29,7 @@ pub fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
 }
 
 /// Removes every header that a front proxy may set, trusted or not, so that no later step reads them.
-pub fn strip(config: &HostConfig, headers: &mut HeaderMap) {
+pub(crate) fn strip(config: &HostConfig, headers: &mut HeaderMap) {
     for name in config.username_headers.iter().chain(&config.uid_headers).chain(&config.group_headers) {
         headers.remove(name.as_str());
     }
@@ -62,7 +62,7 @@ pub fn all(headers: &HeaderMap, name: &str) -> Vec<String> {
 
 /// The headers whose names begin with `prefix` in any case, with the key that the rest of the name stands for:
 /// lower case, then percent-decoded.
-pub fn keys_under(headers: &HeaderMap, prefix: &str) -> Vec<(HeaderName, String)> {
+pub(crate) fn keys_under(headers: &HeaderMap, prefix: &str) -> Vec<(HeaderName, String)> {
     let keyed = headers.keys().filter_map(|name| Some((name.clone(), unescaped(after(name, prefix)?))));
     keyed.collect()
 }

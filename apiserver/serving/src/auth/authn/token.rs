@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drydock_machinery::ApiError;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo};
 use kube::Client;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
+use super::AuthenticationError;
 use crate::auth::caller::Origin;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, Payer, ReviewKey, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
@@ -77,15 +78,24 @@ impl TokenReviewer {
         Self { audiences: (!audiences.is_empty()).then_some(audiences), ..self }
     }
 
-    /// The token's user, who is in `system:authenticated`; 401 if the host does not know it or cannot be asked, 429 if
-    /// too many tokens of the same origin wait to be asked about.
-    pub async fn review(&self, token: &str, origin: &Origin) -> Result<Arc<User>, ApiError> {
-        self.owner(token, origin).await?.ok_or_else(ApiError::unauthorized)
+    /// The token's user, who is in `system:authenticated`.
+    ///
+    /// # Errors
+    /// 401 if the host does not know the token; that the host gave no answer; 429 if too many tokens of the same origin
+    /// wait to be asked about.
+    pub async fn review(&self, token: &str, origin: &Origin) -> Result<Arc<User>, AuthenticationError> {
+        self.owner(token, origin).await?.ok_or_else(|| ApiError::unauthorized().into())
     }
 
-    /// The token's user, `None` if the host knows of none; 401 if the host cannot be asked, 429 as for
-    /// [`review`](Self::review).
-    pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+    /// The token's user, `None` if the host knows of none.
+    ///
+    /// # Errors
+    /// Those of [`review`](Self::review) without the first.
+    pub(crate) async fn owner(
+        &self,
+        token: &str,
+        origin: &Origin,
+    ) -> Result<Option<Arc<User>>, AuthenticationError> {
         if token.len() > MAX_TOKEN_BYTES {
             return Ok(None);
         }
@@ -111,7 +121,7 @@ impl TokenReviewer {
             // An answer that is too long is none: no user has so many groups.
             let HostAnswer::Status(status) = answer else { return None };
             let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
-            let user = is_known.then(|| user(status.user.unwrap_or_default()));
+            let user = status.user.filter(|_| is_known).and_then(user);
             let payer = user.as_ref().map_or(stranger, |user| reviews.limiter().user(user));
             cache.put(put_key, user.clone(), payer);
             if user.is_some() {
@@ -121,7 +131,7 @@ impl TokenReviewer {
         };
         let question = ReviewRequest { key: key.clone(), payer, origin };
         let answer = self.reviews.answer(question, known, review, finish).await?;
-        answer.ok_or_else(ApiError::unauthorized)
+        answer.ok_or(AuthenticationError::NoAnswer)
     }
 
     /// Returns until when the user of the token is remembered. If it is not, returns the time for an answer that
@@ -162,7 +172,12 @@ impl RememberedTokens {
 
 /// The token of `Authorization: Bearer TOKEN`, if there is one.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?.trim();
+    of_header(headers.get(http::header::AUTHORIZATION)?)
+}
+
+/// The token of a header's value `Bearer TOKEN`, if it has one.
+pub(crate) fn of_header(value: &HeaderValue) -> Option<&str> {
+    let value = value.to_str().ok()?.trim();
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
@@ -179,13 +194,15 @@ fn key_of(token: &str) -> ReviewKey {
     Arc::from(Sha256::digest(token.as_bytes()).as_slice())
 }
 
-fn user(info: UserInfo) -> Arc<User> {
-    super::with_authenticated_group(User {
-        name: info.username.unwrap_or_default(),
+/// The user that the host names; `None` if it names none, as nothing can be granted to a user without a name.
+fn user(info: UserInfo) -> Option<Arc<User>> {
+    let name = info.username.filter(|name| !name.is_empty())?;
+    Some(super::with_authenticated_group(User {
+        name,
         uid: info.uid.unwrap_or_default(),
         groups: info.groups.unwrap_or_default(),
         extra: info.extra.unwrap_or_default(),
-    })
+    }))
 }
 
 #[cfg(test)]

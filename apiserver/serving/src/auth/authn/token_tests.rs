@@ -151,9 +151,49 @@ async fn a_host_that_cannot_be_asked_says_nothing_of_a_token() {
     });
     let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
     let patient = Origin::local(Duration::from_secs(600));
-    assert_eq!(reviewer.owner("token", &patient).await.unwrap_err().code(), 401);
+    let unanswered = reviewer.owner("token", &patient).await.unwrap_err();
+    assert_eq!(unanswered.code(), 401);
+    assert!(matches!(unanswered, AuthenticationError::NoAnswer));
     let reviewer = TokenReviewer::new(host(&["ann"]).0, Arc::default());
     assert!(reviewer.owner("junk", &patient).await.unwrap().is_none());
     assert!(reviewer.owner("token of ann", &patient).await.unwrap().is_some());
     assert!(reviewer.known_until("token of ann") > Instant::now());
+}
+
+/// A user without a name was in `system:authenticated`, with all that the group may do.
+#[tokio::test]
+async fn a_token_whose_user_the_host_does_not_name_is_nobodys() {
+    for user in [json!(null), json!({}), json!({"username": "", "groups": ["system:masters"]})] {
+        let status = json!({"status": {"authenticated": true, "user": user}}).to_string().into_bytes();
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let answer = Response::new(Body::from(status.clone()));
+            async { Ok::<_, Infallible>(answer) }
+        });
+        let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
+        let owner = reviewer.owner("token", &Origin::local(Duration::from_secs(600))).await;
+        assert!(owner.unwrap().is_none());
+    }
+}
+
+/// A webhook or a proxy in front of the host may repeat what it refuses.
+#[tokio::test(start_paused = true)]
+async fn the_log_shows_no_text_of_a_failed_review_of_a_token() {
+    let status =
+        json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no review of secret"});
+    for (code, body, expected) in [
+        (403, status.to_string(), "403 Forbidden"),
+        (403, "secret".to_owned(), "403 Unknown"),
+        (200, "\"secret\"".to_owned(), "the answer is not a TokenReview"),
+    ] {
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let answer = Response::builder().status(code).body(Body::from(body.clone().into_bytes()));
+            async { Ok::<_, Infallible>(answer.unwrap()) }
+        });
+        let (log, _guard) = drydock_logging::testing::log("debug");
+        let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
+        let origin = Origin::local(Duration::from_secs(600));
+        assert!(reviewer.owner("secret", &origin).await.is_err());
+        let text = log.lines().concat();
+        assert!(text.contains(expected) && !text.contains("secret"), "{text}");
+    }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 
 use super::Decision;
-use crate::request::info::RequestInfo;
+use crate::request::info::{PROBE_PATHS, RequestInfo};
 use crate::request::user::User;
 
 /// One question to the authorizer.
@@ -57,9 +57,10 @@ impl From<&RequestInfo> for AuthorizationAttributes {
 }
 
 impl AuthorizationAttributes {
-    /// Whether this is about exactly one of `paths`, whatever the verb (k8s.io/apiserver pkg/authorization/path).
-    pub fn is_health_path(&self, paths: &[&str]) -> bool {
-        self.resource.is_empty() && paths.contains(&self.path.as_str())
+    /// Whether this is about exactly one of the paths of probes, whatever the verb (k8s.io/apiserver
+    /// pkg/authorization/path).
+    pub(crate) fn is_probe_path(&self) -> bool {
+        self.resource.is_empty() && PROBE_PATHS.contains(&self.path.as_str())
     }
 
     /// The review to send.

@@ -55,7 +55,7 @@ pub(super) async fn ask<K, S>(
     is_awaited: impl Fn() -> bool,
 ) -> Option<HostAnswer<S>>
 where
-    K: kube::Resource + Clone + Serialize,
+    K: kube::Resource<DynamicType = ()> + Clone + Serialize,
     S: DeserializeOwned + Default,
 {
     let mut pause = FIRST_PAUSE;
@@ -69,7 +69,9 @@ where
             Err(error) => {
                 let is_last = attempt == ATTEMPTS || !is_awaited();
                 if is_last || error.as_ref().is_some_and(|error| !is_retryable(error)) {
-                    host.failed(error, api.resource_url());
+                    let error =
+                        error.map_or_else(|| "no answer in time".to_owned(), |error| logged::<K>(&error));
+                    host.failed(&error, api.resource_url());
                     return None;
                 }
             }
@@ -87,17 +89,26 @@ impl HostAnswers {
         }
     }
 
-    fn failed(&self, error: Option<kube::Error>, url: &str) {
-        let error = error.map_or_else(|| "no answer in time".to_owned(), |error| with_causes(&error));
+    fn failed(&self, error: &str, url: &str) {
         if self.0.swap(true, Relaxed) {
-            tracing::debug!(error, url, "the host did not answer a review");
+            tracing::debug!(error, url, "a review request to the host failed");
         } else {
             tracing::warn!(
                 error,
                 url,
-                "the host did not answer a review; the next line about it is when it does"
+                "a review request to the host failed; the next log line follows when one succeeds"
             );
         }
+    }
+}
+
+/// An error as the log shows it. The answer to a TokenReview may repeat the token, so nothing of its text is shown.
+fn logged<K: kube::Resource<DynamicType = ()>>(error: &kube::Error) -> String {
+    match error {
+        _ if K::kind(&()) != "TokenReview" => with_causes(error),
+        kube::Error::Api(status) => format!("{} {}", status.code, status.reason),
+        kube::Error::SerdeError(_) => "the answer is not a TokenReview".to_owned(),
+        _ => with_causes(error),
     }
 }
 

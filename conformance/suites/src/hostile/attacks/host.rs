@@ -1,18 +1,21 @@
 //! Attacks through the host, which is between tenants and Drydock, and attacks by maintainers of nodes.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::node_maintenance;
 use drydock_testkit::wait::retry;
+use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, create_requests, no_findings, request, uid};
 use crate::attack::Attack;
-use crate::client::{FlowWindows, UserConnection, UserRequest};
+use crate::client::{FlowWindows, RawFrames, UserConnection, UserRequest, fields};
 use crate::context::{ATTACKER_ADDRESS, AttackContext};
+use crate::setup::MemoryGauge;
 use crate::setup::cluster::maintenance;
 
 /// Requests at a time, by each of two ways: more than the seats of the host's priority level workload-low
@@ -20,6 +23,10 @@ use crate::setup::cluster::maintenance;
 const LANES: usize = 320;
 /// Requests at a time of a maintainer of nodes.
 const PLANNERS: usize = 8;
+/// Connections to the manager whose answers wait, and a number above those of the streams on each.
+const UNREAD: (usize, u32) = (60, 1_000);
+/// MiB that the manager may take.
+const MANAGER: u64 = 256;
 const LIMIT: Duration = Duration::from_secs(120);
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -34,6 +41,12 @@ pub fn all() -> Vec<Attack> {
         Attack::new("manager-metrics", "new tokens for the controller manager's metrics", |f| {
             Box::pin(manager_metrics(f))
         })
+        .by_strangers(),
+        Attack::new(
+            "manager-streams",
+            "answers of the controller manager that nobody reads, to strangers and to a tenant",
+            |f| Box::pin(manager_streams(f)),
+        )
         .by_strangers(),
         Attack::new(
             "many-maintenances",
@@ -111,6 +124,49 @@ async fn manager_metrics(context: AttackContext) -> Findings {
         .await;
     let read = context.setup.manager_series().await;
     Ok(vec![Finding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
+}
+
+/// The windows of all streams have 0 bytes.
+async fn manager_streams(context: AttackContext) -> Findings {
+    let endpoint = context.setup.manager(false)?;
+    let memory = MemoryGauge::of(context.setup.manager_pid()?)?;
+    let token = format!("Bearer {}", context.tenant.account().token);
+    let hold = async |from: Ipv4Addr, more: &[(&str, &str)]| {
+        let (block, mut held) = (fields(&endpoint.authority(), "/metrics", more), Vec::new());
+        for _ in 0..UNREAD.0 {
+            let opened = async {
+                // SETTINGS_INITIAL_WINDOW_SIZE.
+                let mut frames = RawFrames::open(&endpoint, from, &[(4, 0)]).await?;
+                for stream in (1..UNREAD.1).step_by(2) {
+                    frames.request(stream, &block).await?;
+                }
+                frames.flush().await?;
+                anyhow::Ok(frames)
+            };
+            match opened.await {
+                Ok(frames) => {
+                    context.count("unread");
+                    held.push(frames);
+                }
+                Err(_) => context.count("broken"),
+            }
+        }
+        held
+    };
+    let strangers = hold(ATTACKER_ADDRESS, &[]).await;
+    let users = hold(Ipv4Addr::new(127, 0, 1, 1), &[("authorization", token.as_str())]).await;
+    context.wait().await;
+    let ended = join_all(strangers.into_iter().map(async |mut frames| frames.pong_until_ended().await));
+    let ended = tokio::time::timeout(LIMIT, ended).await.is_ok();
+    drop(users);
+    let (peak, killed) = memory.peak();
+    context.say(format!("the manager's peak is {peak} MiB"));
+    let read = context.setup.manager_series().await;
+    Ok(vec![
+        Finding::new(ended, "connections without a user stay although they were retired".to_owned()),
+        Finding::new(peak <= MANAGER && !killed, format!("the manager took {peak} MiB, more than {MANAGER}")),
+        Finding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}")),
+    ])
 }
 
 async fn many_maintenances(context: AttackContext) -> Findings {

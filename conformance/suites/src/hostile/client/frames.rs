@@ -17,6 +17,7 @@ const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 /// RFC 9113, 7: CANCEL.
 const CANCEL: u32 = 8;
@@ -37,7 +38,12 @@ impl RawFrames {
         from: Ipv4Addr,
         settings: &[(u16, u32)],
     ) -> Result<RawFrames> {
-        let (read, write) = tokio::io::split(endpoint.http2(from).await?);
+        Self::begin(endpoint.http2(from).await?, settings).await
+    }
+
+    /// Begins on a connection, with the preface and these settings (identifier, value).
+    pub async fn begin(stream: TlsConnection, settings: &[(u16, u32)]) -> Result<RawFrames> {
+        let (read, write) = tokio::io::split(stream);
         let mut frames = RawFrames { write, read: Some(read), reader: None };
         frames.write.write_all(PREFACE).await?;
         let settings =
@@ -50,6 +56,33 @@ impl RawFrames {
     pub fn listen(mut self) -> RawFrames {
         self.reader = self.read.take().map(|read| tokio::spawn(read_all(read)));
         self
+    }
+
+    /// Waits until the server has ended a connection that is listened to.
+    pub async fn ended(&mut self) {
+        if let Some(reader) = &mut self.reader {
+            // It ends with what it reads.
+            let _ = reader.await;
+            self.reader = None;
+        }
+    }
+
+    /// Answers pings until the server has ended a connection that is not listened to.
+    pub async fn pong_until_ended(&mut self) {
+        while let Some(read) = &mut self.read {
+            let (mut head, mut payload) = ([0; 9], Vec::new());
+            let read = async {
+                read.read_exact(&mut head).await?;
+                payload.resize(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize, 0);
+                read.read_exact(&mut payload).await
+            };
+            if read.await.is_err() {
+                self.read = None;
+            } else if (head[3], head[4]) == (PING, 0) {
+                let _ = self.frame(PING, ACK, 0, &payload).await;
+                let _ = self.flush().await;
+            }
+        }
     }
 
     /// A request without a body.

@@ -37,6 +37,7 @@ pub struct ServerEndpoint {
     name: ServerName<'static>,
     http1: TlsConnector,
     http2: TlsConnector,
+    unnegotiated: TlsConnector,
 }
 
 impl ServerEndpoint {
@@ -50,12 +51,13 @@ impl ServerEndpoint {
     ) -> Result<ServerEndpoint> {
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         let config =
-            |protocol: &[u8]| anyhow::Ok(TlsConnector::from(Arc::new(config(ca, identity, protocol)?)));
+            |protocols: &[&[u8]]| anyhow::Ok(TlsConnector::from(Arc::new(config(ca, identity, protocols)?)));
         Ok(ServerEndpoint {
             port: port.with_context(|| format!("no port: {url}"))?,
             name: ServerName::try_from(name.to_owned())?,
-            http1: config(b"http/1.1")?,
-            http2: config(b"h2")?,
+            http1: config(&[b"http/1.1"])?,
+            http2: config(&[b"h2"])?,
+            unnegotiated: config(&[])?,
         })
     }
 
@@ -77,6 +79,11 @@ impl ServerEndpoint {
         Ok(self.http2.connect(self.name.clone(), self.connect_tcp(from).await?).await?)
     }
 
+    /// Opens a connection without saying for which protocol (ALPN).
+    pub async fn unnegotiated(&self, from: Ipv4Addr) -> Result<TlsConnection> {
+        Ok(self.unnegotiated.connect(self.name.clone(), self.connect_tcp(from).await?).await?)
+    }
+
     /// `127.0.0.1:PORT`.
     pub fn authority(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -84,7 +91,7 @@ impl ServerEndpoint {
 }
 
 /// Every connection pays for a handshake of its own: nothing is resumed.
-fn config(ca: &Path, identity: Option<&CertificateFiles>, protocol: &[u8]) -> Result<ClientConfig> {
+fn config(ca: &Path, identity: Option<&CertificateFiles>, protocols: &[&[u8]]) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(ca)? {
         roots.add(certificate?)?;
@@ -101,6 +108,6 @@ fn config(ca: &Path, identity: Option<&CertificateFiles>, protocol: &[u8]) -> Re
         }
     };
     config.resumption = Resumption::disabled();
-    config.alpn_protocols = vec![protocol.to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(config)
 }

@@ -68,7 +68,7 @@ async fn a_late_write_of_an_older_leader_is_refused_through_the_aggregator() -> 
     match leader.request_text(late()?).await {
         Err(kube::Error::Api(status)) => {
             assert_eq!(status.code, 409, "{status:?}");
-            assert!(status.message.contains("its term 1 is over"), "{status:?}");
+            assert!(status.message.contains("fencing token 1 is outdated"), "{status:?}");
         }
         other => bail!("not refused: {other:?}"),
     }

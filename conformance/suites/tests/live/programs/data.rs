@@ -164,8 +164,8 @@ async fn objects_move_to_etcd_and_back_under_kubectls_eyes() -> Result<()> {
     moving.create("third").await?;
     knows(&mut informer, &["first", "second", "third"]).await?;
     running.kill().await?;
-    moving.refused(&migrate, "its objects were moved to /moving in etcd").await?;
-    moving.starts_nowhere("--data-dir=data", "its objects were moved to /moving in etcd").await?;
+    moving.refused(&migrate, "the objects were migrated to /moving in etcd").await?;
+    moving.starts_nowhere("--data-dir=data", "the objects were migrated to /moving in etcd").await?;
 
     moving.migrate("embedded", "--data-dir=back").await?;
     let running = moving.start(&["--data-dir=back".into()]).await?;
@@ -176,7 +176,7 @@ async fn objects_move_to_etcd_and_back_under_kubectls_eyes() -> Result<()> {
     moving.create("fourth").await?;
     knows(&mut informer, &["first", "fourth", "second", "third"]).await?;
     running.kill().await?;
-    moving.starts_nowhere(&moving.prefix.join(" "), "its objects were moved to").await?;
+    moving.starts_nowhere(&moving.prefix.join(" "), "the objects were migrated to").await?;
 
     moving.works(&["reclaim", "--data-dir=data"]).await?;
     let reclaimed = moving.start(&["--data-dir=data".into()]).await?;
