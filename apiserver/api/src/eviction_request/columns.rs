@@ -7,10 +7,10 @@ use drydock_machinery::kind::Column;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::conditions::{CANCELED, EVICTED};
 use super::interceptors::{IMPERATIVE_EVICTION, is_default};
 use super::maintenances::{self, with_clause, without_clause};
 use super::transitions::{active_deadline, passed_over};
-use super::conditions::{CANCELED, EVICTED};
 use super::types::{EvictionRequest, InterceptorStatus};
 use drydock_machinery::cells::{NONE, age, names, until};
 use drydock_machinery::metav1::time::format_seconds;

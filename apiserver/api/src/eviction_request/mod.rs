@@ -21,14 +21,14 @@ pub mod retention;
 pub mod columns;
 mod strategy;
 
-pub use interceptor_status_validation::MAX_MESSAGE;
-pub use strategy::{EvictionRequestKind, EvictionRequestStrategy, NAMES};
-pub use types::{
-    Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
-    InterceptorStatus, LocalPodReference, PodInfo, Requester,
-};
 pub use conditions::{
     CANCELED, EVICTED, REASON_DELETED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED,
     REASON_VALIDATION_FAILED,
 };
+pub use interceptor_status_validation::MAX_MESSAGE;
+pub use strategy::{EvictionRequestKind, EvictionRequestStrategy, NAMES};
 pub use types::RESOURCE;
+pub use types::{
+    Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
+    InterceptorStatus, LocalPodReference, PodInfo, Requester,
+};

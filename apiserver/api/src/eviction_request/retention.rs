@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::conditions::EVICTED;
 use super::interceptors::{KUBELET, is_default};
 use super::transitions::passed_over;
-use super::conditions::EVICTED;
 use super::types::EvictionRequest;
 use drydock_machinery::metav1::find_condition;
 

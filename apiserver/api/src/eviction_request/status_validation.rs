@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::conditions::{CANCELED, EVICTED};
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEPTORS};
 use super::limits::{MAX_CONDITION_BYTES, MAX_NAME, MAX_REASON};
 use super::transitions::{
     CLOCK_SKEW, gives_turns, index_of, may_advance, next_interceptor, saturating_add, saturating_sub,
 };
-use super::conditions::{CANCELED, EVICTED};
 use super::types::{EvictionRequest, Interceptor, PodInfo};
 use super::validation::fully_qualified_domain_name;
 use drydock_machinery::metav1::validation::validate_conditions;

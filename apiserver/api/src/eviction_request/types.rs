@@ -14,13 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::interceptors::MAX_TARGET_INTERCEPTORS;
 use super::validation::MAX_REQUESTERS;
-use drydock_machinery::metav1::time;
-use drydock_machinery::metav1::{
-    Condition, ObjectMeta, find_condition, is_condition_true, is_default, is_zero,
-};
+use drydock_machinery::metav1::{Condition, ObjectMeta, is_default, is_zero, time};
 
 /// Resource name.
 pub const RESOURCE: &str = "evictionrequests";
+
 /// EvictionRequest defines a request that should ideally result in a graceful eviction of a .spec.target (e.g.
 /// termination of a pod).
 ///

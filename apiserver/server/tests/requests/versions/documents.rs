@@ -1,9 +1,11 @@
 //! Discovery and OpenAPI of two versions of one group.
 
-use drydock_machinery::discovery::{AGGREGATED_CONTENT_TYPE, storage_version_hash};
+use drydock_machinery::discovery::storage_version_hash;
 use serde_json::{Value, json};
 
 use super::{server, v1alpha1};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 #[tokio::test]
 async fn the_group_prefers_the_newer_version() {
@@ -34,7 +36,7 @@ async fn each_version_lists_the_resource_with_the_hash_of_the_stored_one() {
 #[tokio::test]
 async fn aggregated_discovery_has_the_versions_in_their_order() {
     let server = server().await;
-    let answer = server.send("GET", "/apis", &[("accept", AGGREGATED_CONTENT_TYPE)], "").await.expect(200);
+    let answer = server.send("GET", "/apis", &[("accept", AGGREGATED)], "").await.expect(200);
     let versions = answer["items"][0]["versions"].as_array().unwrap();
     let names: Vec<_> = versions.iter().map(|version| version["version"].as_str().unwrap()).collect();
     assert_eq!((answer["items"].as_array().unwrap().len(), names), (1, vec!["v1beta1", "v1alpha1"]));
