@@ -3,9 +3,7 @@
 //! Use it through `drydock_machinery::schema`, where the attributes are documented.
 
 mod attributes;
-mod enumeration;
-mod structure;
-mod text;
+mod implementation;
 
 use proc_macro::TokenStream;
 use syn::{Data, DeriveInput, Error, parse_macro_input};
@@ -15,8 +13,8 @@ use syn::{Data, DeriveInput, Error, parse_macro_input};
 pub fn derive_api_type(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     let implementation = match &input.data {
-        Data::Struct(data) => structure::implement(&input, &data.fields),
-        Data::Enum(data) => enumeration::implement(&input, data),
+        Data::Struct(data) => implementation::of_struct(&input, &data.fields),
+        Data::Enum(data) => implementation::of_enum(&input, data),
         Data::Union(_) => Err(Error::new_spanned(&input.ident, "an API type is a struct or an enum")),
     };
     implementation.unwrap_or_else(Error::into_compile_error).into()

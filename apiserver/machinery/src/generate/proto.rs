@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::{Tags, own_structs, package, split};
+use super::tags::{Tags, own_structs, package, split};
 use crate::kind::Kind;
 use crate::schema::{Field, ObjectShape, Schema, Shape};
 

@@ -1,6 +1,6 @@
 //! The reference of all fields of kinds, in Markdown.
 
-use super::{own_structs, package, split};
+use super::tags::{own_structs, package, split};
 use crate::kind::Kind;
 use crate::schema::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{own_structs, split};
 use crate::kind::Kind;
+use crate::schema::{ObjectShape, Schema, Shape};
 
 /// The name in the list of a tag whose field was removed: the tag is never used again.
 const RESERVED: &str = "reserved";
@@ -78,6 +78,41 @@ impl fmt::Display for Tags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|((name, tag), field)| writeln!(f, "{name} {tag} {field}"))
     }
+}
+
+/// The structs of these kinds that belong to the kinds' own packages, each once, in the order in which they are met.
+pub(super) fn own_structs<'k>(kinds: &[&'k dyn Kind]) -> Vec<&'k ObjectShape> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        collect(kind.schema(), package(kind.schema()), &mut found);
+    }
+    found
+}
+
+fn collect<'s>(schema: &'s Schema, own: &str, found: &mut Vec<&'s ObjectShape>) {
+    match &schema.shape {
+        Shape::Object(shape) if split(shape.definition).0 == own => {
+            if found.iter().all(|known| known.definition != shape.definition) {
+                found.push(shape);
+            }
+            shape.fields.iter().for_each(|field| collect(&field.schema, own, found));
+        }
+        Shape::List(items, _) | Shape::Map(items) => collect(items, own, found),
+        _ => {}
+    }
+}
+
+/// The package of a kind's definition.
+pub(super) fn package(schema: &Schema) -> &'static str {
+    match &schema.shape {
+        Shape::Object(shape) => split(shape.definition).0,
+        _ => "",
+    }
+}
+
+/// The package and the name of a definition.
+pub(super) fn split(definition: &'static str) -> (&'static str, &'static str) {
+    definition.rsplit_once('.').unwrap_or(("", definition))
 }
 
 #[cfg(test)]

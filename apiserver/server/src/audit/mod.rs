@@ -14,7 +14,6 @@ mod counts;
 mod event;
 pub mod file;
 pub(crate) mod headers;
-mod line;
 pub mod log;
 pub mod policy;
 pub mod policy_file;
@@ -33,7 +32,7 @@ pub use log::Mode;
 pub use policy::{AuditPolicy, AuditStage, Level};
 
 use drydock_serving::auth::authn::Peer;
-use line::AuditLines;
+use event::AuditLines;
 use log::AuditLog;
 
 /// What an operator asks for.
