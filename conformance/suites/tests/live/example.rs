@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::program;
 use drydock_testkit::host::audit::AUDITED;
 use drydock_testkit::host::{TestHost, free_ports};
@@ -35,7 +35,7 @@ async fn a_server_of_a_few_lines_serves_its_own_kind_to_every_client() -> Result
 
 async fn kubectl_uses_the_kind(kubectl: &Kubectl) -> Result<()> {
     let mut watch = kubectl.follow(&["get", "flunders", "--watch", "--output-watch-events"])?;
-    kubectl.apply(&flunder("a", json!({"reference": "b", "tools": [{"name": "saw"}]}))).await?;
+    apply(kubectl, "kubectl", json!({"reference": "b", "tools": [{"name": "saw"}]})).await?;
     watch.line_with(&["ADDED", "a"]).await?;
     let made = kubectl.object("flunder", "a").await?;
     // Both defaults: that of the strategy and that of the schema.
@@ -46,9 +46,7 @@ async fn kubectl_uses_the_kind(kubectl: &Kubectl) -> Result<()> {
     editor.ok(&["edit", "flunder", "a"]).await?;
     watch.line_with(&["MODIFIED", "a"]).await?;
     // Another applier adds a tool: the list is merged by its key.
-    let more = flunder("a", json!({"tools": [{"name": "axe", "count": 3}]})).to_string();
-    let applied = ["apply", "--server-side", "--field-manager=other", "-f", "-"];
-    assert_eq!(kubectl.run(&applied, &more).await?.code, 0);
+    apply(kubectl, "other", json!({"tools": [{"name": "axe", "count": 3}]})).await?;
     let changed = kubectl.object("flunder", "a").await?;
     assert_eq!(changed["spec"]["reference"], "c");
     assert_eq!(changed["spec"]["tools"], json!([{"name": "saw", "count": 1}, {"name": "axe", "count": 3}]));
@@ -63,6 +61,15 @@ async fn kubectl_uses_the_kind(kubectl: &Kubectl) -> Result<()> {
     }
     kubectl.ok(&["delete", "flunder", "a"]).await?;
     watch.line_with(&["DELETED", "a"]).await?;
+    Ok(())
+}
+
+/// Applies the Flunder `a` on the server's side. (kubectl hands over what it applied on its own side.)
+async fn apply(kubectl: &Kubectl, manager: &str, spec: Value) -> Result<()> {
+    let manager = format!("--field-manager={manager}");
+    let applied = ["apply", "--server-side", &manager, "-f", "-"];
+    let said = kubectl.run(&applied, &flunder("a", spec).to_string()).await?;
+    ensure!(said.code == 0, "{said:?}");
     Ok(())
 }
 
