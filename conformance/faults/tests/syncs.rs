@@ -132,7 +132,7 @@ async fn a_failed_sync_behind_a_part_of_the_log_ends_writes_and_loses_none() {
     drop(reader);
     setup.lose_power(store).await;
     let why = ended.expect("/livez fails at once");
-    assert!(why.contains("the disk failed to sync") && why.contains("start the server again"), "{why}");
+    assert!(why.contains("fsync failed") && why.contains("restart the server"), "{why}");
     assert_eq!(refuses.as_ref(), Some(&why));
     assert!(matches!(&refusal, Some(BackendError::Closed(told)) if *told == why), "{refusal:?}");
 }
