@@ -1,5 +1,7 @@
 //! A kind: names, schema and strategy (Kubernetes: registry/rest strategies). All methods are pure.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::field::ErrorList;
@@ -121,9 +123,10 @@ pub trait Kind: Send + Sync + 'static {
     fn validate_update(&self, new: &Object, _old: &Object, now: Now) -> ErrorList {
         self.validate_create(new, now)
     }
-    /// Called before a status update is validated: restores the old spec (the server resets the metadata).
+    /// Called before a status update is validated: restores everything but the status (the server resets the
+    /// metadata).
     fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
-        keep(new, old, "spec");
+        keep_all_but_status(new, old);
     }
     /// Returns the errors of a status update.
     fn validate_status_update(&self, _new: &Object, _old: &Object, _now: Now) -> ErrorList {
@@ -225,6 +228,15 @@ pub const NAME_AND_AGE: [Column; 2] = [
 /// fields then finds the parent.
 pub fn reset_status(object: &mut Object) {
     object.0.insert("status".to_owned(), Value::Object(Map::new()));
+}
+
+/// Sets all fields but the status and the metadata to their values in the old object.
+fn keep_all_but_status(new: &mut Object, old: &Object) {
+    const OWN: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+    let fields: BTreeSet<String> = new.0.keys().chain(old.0.keys()).cloned().collect();
+    for field in fields.iter().filter(|field| !OWN.contains(&field.as_str())) {
+        keep(new, old, field);
+    }
 }
 
 /// Sets a top-level field to its value in the old object, or removes it if it is absent there.

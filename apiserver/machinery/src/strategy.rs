@@ -117,13 +117,13 @@ impl<S> Debug for TypedKind<S> {
 
 impl<S: Strategy> TypedKind<S> {
     fn create_errors(&self, object: &Object, new: &S::Object, now: Now) -> ErrorList {
-        let mut errors = self.enumerations.validate(object, "spec");
+        let mut errors = self.enumerations.validate(object, false);
         errors.extend(self.strategy.validate(new, now));
         object.number_as_sent(errors)
     }
 
     fn update_errors(&self, object: &Object, new: &S::Object, old: &S::Object, now: Now) -> ErrorList {
-        let mut errors = self.enumerations.validate(object, "spec");
+        let mut errors = self.enumerations.validate(object, false);
         errors.extend(self.strategy.validate_update(new, old, now));
         object.number_as_sent(errors)
     }
@@ -198,7 +198,7 @@ impl<S: Strategy> Kind for TypedKind<S> {
     fn validate_status_update(&self, new: &Object, old: &Object, now: Now) -> ErrorList {
         let decode = if S::STATUS_DEPENDS_ON_SPEC { view::decode } else { view::decode_status };
         let (view, old) = (decoded!(decode(new)), decoded!(decode(old)));
-        let mut errors = self.enumerations.validate(new, "status");
+        let mut errors = self.enumerations.validate(new, true);
         errors.extend(self.strategy.validate_status_update(&view, &old, now));
         errors
     }
@@ -251,6 +251,7 @@ impl<S: Strategy> Kind for TypedKind<S> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::cell::Cell;
+    use std::collections::BTreeMap;
 
     use serde::{Deserialize, Deserializer};
     use serde_json::json;
@@ -278,6 +279,9 @@ mod tests {
         /// Status.
         #[schema(tag = 3)]
         status: WidgetStatus,
+        /// Base color.
+        #[schema(tag = 4)]
+        base: Color,
     }
 
     /// The spec of a Widget.
@@ -291,6 +295,9 @@ mod tests {
         /// Number of changes.
         #[schema(tag = 2)]
         changes: i32,
+        /// Colors of the rooms.
+        #[schema(tag = 3)]
+        rooms: BTreeMap<String, Color>,
     }
 
     /// Colors.
@@ -376,5 +383,18 @@ mod tests {
         let spec = errors(kind.before_create(&mut new, Now::UNIX_EPOCH));
         assert_eq!(spec, ["spec.color: Unsupported value: \"green\": supported values: \"Red\", \"Blue\""]);
         assert_eq!(new.0["status"], json!({}), "a new object has no status");
+        let elsewhere = object(&json!({"spec": {"rooms": {"hall": "gray"}}, "base": "pink"}));
+        let all = errors(kind.validate_create(&elsewhere, Now::UNIX_EPOCH)).join("\n");
+        assert!(all.contains("spec.rooms[hall]: Unsupported") && all.contains("base: Unsupported"), "{all}");
+    }
+
+    #[test]
+    fn a_write_of_the_status_changes_the_status_alone() {
+        let kind = WidgetStrategy.into_kind();
+        let old = object(&json!({"spec": {"color": "Red"}, "base": "Blue", "status": {}}));
+        let mut new = object(&json!({"base": "Red", "status": {"shade": "Blue"}, "more": 1}));
+        assert_eq!(kind.before_status_update(&mut new, &old, Now::UNIX_EPOCH), ErrorList::new());
+        let wanted = json!({"spec": {"color": "Red"}, "base": "Blue", "status": {"shade": "Blue"}});
+        assert_eq!(Value::Object(new.0), wanted);
     }
 }

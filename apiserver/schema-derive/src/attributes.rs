@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Error, Expr, ExprLit, Field, Lit, LitInt, LitStr, Meta, Result};
 
@@ -150,21 +151,54 @@ fn each(attributes: &[Attribute], read: impl FnMut(ParseNestedMeta<'_>) -> Resul
         .try_for_each(|attribute| attribute.parse_nested_meta(&mut read))
 }
 
+/// The attributes of serde by which what it reads would differ from the schema.
+const UNSUPPORTED: [&str; 5] = ["flatten", "skip", "skip_deserializing", "skip_serializing", "alias"];
+
 /// Returns the JSON name of a field: that of `#[serde(rename = "...")]`, or its Rust name in camelCase.
 pub fn json_name(field: &Field) -> Result<String> {
     let mut renamed = None;
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde")) {
-        attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("rename") {
-                renamed = Some(meta.value()?.parse::<LitStr>()?.value());
-            } else if meta.input.peek(syn::Token![=]) {
-                meta.value()?.parse::<Expr>()?;
-            }
-            Ok(())
-        })?;
-    }
-    let name = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+    each_of_serde(&field.attrs, |meta| {
+        if meta.path.is_ident("rename") {
+            renamed = Some(meta.value()?.parse::<LitStr>()?.value());
+            return Ok(());
+        }
+        match UNSUPPORTED.iter().find(|name| meta.path.is_ident(name)) {
+            Some(name) => Err(meta.error(format!("the schema would not have what serde makes of {name}"))),
+            None => skip_value(&meta),
+        }
+    })?;
+    let name = field.ident.as_ref().map(|ident| ident.unraw().to_string()).unwrap_or_default();
     Ok(renamed.unwrap_or_else(|| camel_case(&name)))
+}
+
+/// Whether serde writes the fields of this struct in camelCase, as the schema does.
+pub fn is_camel_case(attributes: &[Attribute]) -> Result<bool> {
+    let mut is_camel_case = false;
+    each_of_serde(attributes, |meta| {
+        if meta.path.is_ident("rename_all") {
+            is_camel_case = meta.value()?.parse::<LitStr>()?.value() == "camelCase";
+            return Ok(());
+        }
+        skip_value(&meta)
+    })?;
+    Ok(is_camel_case)
+}
+
+/// Calls `read` for each of serde's attributes.
+pub fn each_of_serde(
+    attributes: &[Attribute],
+    mut read: impl FnMut(ParseNestedMeta<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut of_serde = attributes.iter().filter(|attribute| attribute.path().is_ident("serde"));
+    of_serde.try_for_each(|attribute| attribute.parse_nested_meta(&mut read))
+}
+
+/// Passes over the value of an attribute, if it has one.
+pub fn skip_value(meta: &ParseNestedMeta<'_>) -> Result<()> {
+    if meta.input.peek(syn::Token![=]) {
+        meta.value()?.parse::<Expr>()?;
+    }
+    Ok(())
 }
 
 fn camel_case(name: &str) -> String {

@@ -180,14 +180,28 @@ impl Storage for ConvertedStorage {
         context: WriteContext<'_>,
     ) -> Result<Replaced, StorageError> {
         let converter = &self.converter;
-        let present = converter.stored(present).map_err(StorageError::Refused)?;
-        let next = match next {
-            NextState::Write(object) => converter.written(object).map(NextState::Write),
-            NextState::Delete(object) => converter.written(object).map(NextState::Delete),
-        };
-        let next = next.map_err(StorageError::Refused)?;
-        let replaced = self.inner.replace(key, &present, next, context).await;
         let served = |state: Arc<Stored>| converter.read(&state).map_err(StorageError::Refused);
+        let (stored, next) = match next {
+            NextState::Write(object) => {
+                let stored = converter.stored(present).map_err(StorageError::Refused)?;
+                let object = converter.written(object).map_err(StorageError::Refused)?;
+                (stored, NextState::Write(object))
+            }
+            NextState::Delete(object) => match (converter.stored(present), converter.written(object)) {
+                (Ok(stored), Ok(last)) => (stored, NextState::Delete(last)),
+                // An object that cannot be converted back can still be removed: its last state is the stored one.
+                _ => match self.inner.get(key, ReadAt::Latest).await {
+                    Ok(newest) if newest.revision == present.revision => {
+                        let last = Arc::unwrap_or_clone(newest.object_not_kept());
+                        (newest, NextState::Delete(last))
+                    }
+                    Ok(newest) => return Ok(Replaced::Conflict(Some(served(newest)?))),
+                    Err(StorageError::NotFound) => return Ok(Replaced::Conflict(None)),
+                    Err(error) => return Err(error),
+                },
+            },
+        };
+        let replaced = self.inner.replace(key, &stored, next, context).await;
         Ok(match replaced.map_err(|error| converter.error(error))? {
             Replaced::Updated(state) => Replaced::Updated(served(state)?),
             Replaced::Conflict(newest) => Replaced::Conflict(newest.map(served).transpose()?),

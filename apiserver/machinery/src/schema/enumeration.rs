@@ -15,6 +15,8 @@ enum EnumerationNode {
     Fields(Vec<(&'static str, EnumerationNode)>),
     /// Items of a list have enumerations.
     Items(Box<EnumerationNode>),
+    /// Values of a map have enumerations.
+    Values(Box<EnumerationNode>),
 }
 
 /// The enumerations of a kind, by its top-level fields.
@@ -30,19 +32,19 @@ impl Enumerations {
         }
     }
 
-    /// Returns the errors for unsupported values in a top-level field of the object.
-    pub(crate) fn validate(&self, object: &Object, field: &'static str) -> ErrorList {
+    /// Returns the errors for unsupported values in the status, or in everything else.
+    pub(crate) fn validate(&self, object: &Object, in_status: bool) -> ErrorList {
         let mut errors = ErrorList::new();
-        for (name, node) in self.0.iter().filter(|(name, _)| *name == field) {
+        for (name, node) in self.0.iter().filter(|(name, _)| (*name == "status") == in_status) {
             if let Some(value) = object.0.get(*name) {
-                node.validate(value, &Place { parent: None, step: PlaceStep::Field(field) }, &mut errors);
+                node.validate(value, &Place { parent: None, step: PlaceStep::Field(name) }, &mut errors);
             }
         }
         errors
     }
 }
 
-/// `None` if the value has no enumerations. Maps have none: their values are strings of their authors.
+/// `None` if the value has no enumerations.
 fn node(schema: &Schema) -> Option<EnumerationNode> {
     match &schema.shape {
         Shape::String if !schema.enumeration.is_empty() => Some(EnumerationNode::OneOf(schema.enumeration)),
@@ -51,6 +53,7 @@ fn node(schema: &Schema) -> Option<EnumerationNode> {
             Some(fields.collect::<Vec<_>>()).filter(|fields| !fields.is_empty()).map(EnumerationNode::Fields)
         }
         Shape::List(items, _) => node(items).map(|node| EnumerationNode::Items(Box::new(node))),
+        Shape::Map(values) => node(values).map(|node| EnumerationNode::Values(Box::new(node))),
         _ => None,
     }
 }
@@ -58,11 +61,12 @@ fn node(schema: &Schema) -> Option<EnumerationNode> {
 /// Where a value stands. Most values are accepted, and need no path.
 struct Place<'a> {
     parent: Option<&'a Place<'a>>,
-    step: PlaceStep,
+    step: PlaceStep<'a>,
 }
 
-enum PlaceStep {
-    Field(&'static str),
+enum PlaceStep<'a> {
+    Field(&'a str),
+    Key(&'a str),
     Index(usize),
 }
 
@@ -70,8 +74,9 @@ impl Place<'_> {
     fn path(&self) -> Path {
         match (self.parent.map(Place::path), &self.step) {
             (Some(parent), PlaceStep::Field(name)) => parent.child(name),
+            (Some(parent), PlaceStep::Key(key)) => parent.key(key),
             (Some(parent), PlaceStep::Index(index)) => parent.index(*index),
-            (None, PlaceStep::Field(name)) => Path::new(name),
+            (None, PlaceStep::Field(name) | PlaceStep::Key(name)) => Path::new(name),
             (None, PlaceStep::Index(index)) => Path::new("").index(*index),
         }
     }
@@ -103,6 +108,11 @@ impl EnumerationNode {
                         &Place { parent: Some(place), step: PlaceStep::Index(index) },
                         errors,
                     );
+                }
+            }
+            (Self::Values(node), Value::Object(values)) => {
+                for (key, value) in values {
+                    node.validate(value, &Place { parent: Some(place), step: PlaceStep::Key(key) }, errors);
                 }
             }
             _ => {}

@@ -18,7 +18,10 @@ pub(super) struct ConvertingWatcher {
     converter: Arc<Converter>,
     /// Events that are not converted yet.
     waiting: VecDeque<WatchEvent>,
-    /// What `inner` had sent before it sent these.
+    /// Converted events of the same batch. A batch is handed on as a whole: [`Watcher::progress`] knows no revision
+    /// in the middle of one.
+    converted: VecDeque<WatchEvent>,
+    /// What `inner` had sent before it sent this batch.
     sent: Revision,
     work: WorkMeter,
     /// Whether other tasks run before the next events are converted.
@@ -32,6 +35,7 @@ impl ConvertingWatcher {
             inner,
             converter,
             waiting: VecDeque::new(),
+            converted: VecDeque::new(),
             sent: Revision(0),
             work: WorkMeter::default(),
             yields: false,
@@ -40,17 +44,17 @@ impl ConvertingWatcher {
     }
 
     /// Converts what waits, up to a step of work, so that other tasks of the thread run in between.
-    fn convert(&mut self, events: &mut VecDeque<WatchEvent>) {
+    fn convert(&mut self) {
         // Watchers that are further behind send several events at once, and no two send the same.
-        let is_newest = self.waiting.len() == 1;
+        let is_newest = self.waiting.len() == 1 && self.converted.is_empty();
         while let Some(event) = self.waiting.pop_front() {
             let bytes = object_of(&event).map_or(0, |stored| stored.json_len());
-            let event = self.converted(event, is_newest).unwrap_or_else(|error| {
+            let event = self.convert_event(event, is_newest).unwrap_or_else(|error| {
                 self.has_failed = true;
                 self.waiting.clear();
                 WatchEvent::Failed(StorageError::Refused(error))
             });
-            events.push_back(event);
+            self.converted.push_back(event);
             self.yields = self.work.count(bytes);
             if self.yields {
                 break;
@@ -58,7 +62,7 @@ impl ConvertingWatcher {
         }
     }
 
-    fn converted(&self, event: WatchEvent, is_newest: bool) -> Result<WatchEvent, ApiError> {
+    fn convert_event(&self, event: WatchEvent, is_newest: bool) -> Result<WatchEvent, ApiError> {
         let converter = &self.converter;
         let convert = |stored: &Arc<Stored>| {
             let make = || converter.read(stored);
@@ -88,7 +92,13 @@ impl Watcher for ConvertingWatcher {
                 return Poll::Ready(false);
             }
         }
-        self.convert(events);
+        self.convert();
+        if !self.waiting.is_empty() {
+            self.yields = false;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        events.append(&mut self.converted);
         Poll::Ready(true)
     }
 

@@ -142,3 +142,17 @@ async fn an_update_takes_fields_over_from_managers_of_the_other_version() {
     let expected = [format!("tester/Update v1alpha1: {kept}"), format!("merger/Update v1beta1: {taken}")];
     assert_eq!(sorted(owners(&changed)), sorted(expected.to_vec()));
 }
+
+/// An object whose conversion back failed could not be deleted in the other version, and kept its namespace for ever.
+#[tokio::test]
+async fn an_object_that_cannot_be_converted_back_is_deleted_in_either_version() {
+    let server = server().await;
+    let (in_alpha, in_beta) = (format!("{ALPHA}/f"), format!("{BETA}/f"));
+    let object = alpha(json!({"spec": {"reference": "unconvertible"}}));
+    server.post(ALPHA, &object).await.expect(201);
+    let object = server.get(&in_beta).await.expect(200);
+    assert_eq!(object["spec"]["flunderReference"], "unconvertible");
+    assert_eq!(server.put(&in_beta, &object).await.status, 400);
+    server.delete(&in_beta).await.expect(200);
+    assert_eq!(server.get(&in_alpha).await.status, 404);
+}

@@ -42,6 +42,7 @@ macro_rules! storage_behaviours {
                 initial_events_end_with_a_bookmark, entering_and_leaving_the_selection,
                 a_watch_of_one_namespace_sees_nothing_else, a_watch_of_one_object_sees_nothing_else,
                 a_deletion_carries_the_last_state_at_its_revision, progress_is_never_ahead,
+                progress_is_not_behind_what_was_delivered,
                 a_watch_from_the_future_waits, other_resources_move_progress_but_send_nothing,
                 a_change_whose_state_before_is_compacted_ends_a_watch, a_compacted_start_is_expired,
                 many_initial_events_come_whole;

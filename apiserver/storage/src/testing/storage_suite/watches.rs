@@ -1,8 +1,10 @@
 //! Watches: ordered, unique, reliable, resumable, bookmarkable (Kubernetes and etcd: the watch guarantees).
 
-use super::harness::{Fixture, all, even};
+use serde_json::json;
+
+use super::harness::{Fixture, all, even, object};
 use crate::backend::Revision;
-use crate::storage::{ReadAt, Scope, StorageError, UnlimitedMemory, WatchFrom};
+use crate::storage::{ReadAt, Scope, StorageError, UnlimitedMemory, WatchEvent, WatchFrom};
 
 async fn now(fixture: &Fixture) -> Revision {
     fixture.backend.current_revision().await.unwrap()
@@ -119,6 +121,28 @@ pub async fn progress_is_never_ahead(fixture: Fixture) {
             // Events of one delivery count as sent, as far as the watcher is concerned.
             seen = written;
         }
+    }
+}
+
+/// A watcher that had delivered a part of what it read reported the progress from before that: a bookmark went back
+/// behind events that the client had.
+pub async fn progress_is_not_behind_what_was_delivered(fixture: Fixture) {
+    let start = now(&fixture).await;
+    let mut last = start;
+    for value in 0..60 {
+        let mut object = object(&format!("a/{value}"), value);
+        object.set_meta("annotations", Some(json!({"filler": "x".repeat(8 << 10)})));
+        let created = fixture.storage.create(&format!("a/{value}"), object, Default::default()).await;
+        last = created.unwrap().revision;
+    }
+    let mut watcher = fixture.storage.watch(Scope::all(), WatchFrom::After(start)).await.unwrap();
+    let mut delivered = start;
+    while delivered < last {
+        for event in watcher.next().await.unwrap() {
+            let WatchEvent::Added(stored) = event else { panic!("{event:?}") };
+            delivered = stored.revision;
+        }
+        assert!(watcher.progress() >= delivered, "{:?} is behind {delivered:?}", watcher.progress());
     }
 }
 
