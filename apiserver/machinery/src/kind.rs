@@ -1,7 +1,5 @@
 //! A kind: names, schema and strategy (Kubernetes: registry/rest strategies). All methods are pure.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use crate::field::ErrorList;
@@ -233,8 +231,9 @@ pub fn reset_status(object: &mut Object) {
 /// Sets all fields but the status and the metadata to their values in the old object.
 fn keep_all_but_status(new: &mut Object, old: &Object) {
     const OWN: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
-    let fields: BTreeSet<String> = new.0.keys().chain(old.0.keys()).cloned().collect();
-    for field in fields.iter().filter(|field| !OWN.contains(&field.as_str())) {
+    let is_own = |field: &str| OWN.contains(&field);
+    new.0.retain(|field, _| is_own(field) || old.0.contains_key(field));
+    for field in old.0.keys().filter(|field| !is_own(field)) {
         keep(new, old, field);
     }
 }
