@@ -36,7 +36,6 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod text;
-pub mod time;
 pub mod versions;
 
 pub use error::ApiError;

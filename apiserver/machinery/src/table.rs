@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::kind::{Column, Kind, Now};
+use crate::metav1::time::parse_time;
 use crate::object::Object;
-use crate::time::parse_time;
 
 /// What a row contains besides its cells (`includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

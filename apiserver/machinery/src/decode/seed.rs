@@ -9,10 +9,11 @@ use super::context::Context;
 use super::go_values::{base64_text, complete_field, zero};
 use crate::go_time;
 use crate::memory;
+use crate::metav1::time::parse_time;
+use crate::metav1::time::{format_micros, format_seconds};
 use crate::object::canonical::{self, NodeBudget};
 use crate::schema::common::MANAGED_FIELDS_ENTRY;
 use crate::schema::{ObjectShape, Schema, Shape};
-use crate::time::{format_micro_time, format_time, parse_time};
 
 /// Deserializes one value with its schema; null is `None`, as if the field were absent. The fields that an entry of
 /// managed fields owns become a string, the text of a [`FieldsV1`](crate::object::FieldsV1), because nothing needs
@@ -62,7 +63,7 @@ impl<'c, 's> SchemaSeed<'c, 's> {
             let text = crate::quote::go_quote(text);
             return Err(self.context.fail(format!("parsing time {text}: out of range")));
         };
-        Ok(Some(if micro { format_micro_time(time) } else { format_time(time) }.into()))
+        Ok(Some(if micro { format_micros(time) } else { format_seconds(time) }.into()))
     }
 }
 

@@ -23,7 +23,7 @@ pub fn wipe_system_fields(object: &mut Object) {
 pub fn fill_system_fields(object: &mut Object, uid: &str, now: Now) {
     wipe_system_fields(object);
     object.set_meta("uid", Some(uid.into()));
-    object.set_meta("creationTimestamp", Some(crate::time::format_time(now).into()));
+    object.set_meta("creationTimestamp", Some(crate::metav1::time::format_seconds(now).into()));
 }
 
 /// Before an update, restores generation, creation and deletion from the stored object, whatever the client sent

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::wire::{self, WireReader, WireValue};
 use crate::kind::Now;
-use crate::time::{format_micro_time, format_time, parse_time};
+use crate::metav1::time::{format_micros, format_seconds, parse_time};
 
 /// Writes Timestamp{seconds = 1, nanos = 2}; no time is the zero of both.
 pub(super) fn write_time(out: &mut Vec<u8>, number: u32, value: Option<&Value>, micro: bool) {
@@ -40,7 +40,7 @@ pub(super) fn read_time(message: &[u8], micro: bool) -> Result<Option<Value>, St
     }
     let nanos = i32::try_from(nanos).ok().filter(|n| (0..1_000_000_000).contains(n)).ok_or(OUT_OF_RANGE)?;
     let time = Now::new(seconds, nanos).map_err(|_| OUT_OF_RANGE)?;
-    let text = if micro { format_micro_time(time) } else { format_time(time) };
+    let text = if micro { format_micros(time) } else { format_seconds(time) };
     Ok(Some(Value::from(text)))
 }
 

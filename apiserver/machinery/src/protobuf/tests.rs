@@ -122,7 +122,7 @@ proptest! {
         generation in any::<i64>(),
         micros in 1_i64..4_000_000_000_000_000,
     ) {
-        let time = crate::time::format_micro_time(crate::kind::Now::from_microsecond(micros).unwrap());
+        let time = crate::metav1::time::format_micros(crate::kind::Now::from_microsecond(micros).unwrap());
         let object = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": name, "labels": labels, "finalizers": finalizers, "generation": generation},

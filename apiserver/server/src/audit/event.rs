@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drydock_machinery::error::{Status, StatusDetails};
-use drydock_machinery::time::format_micro_time;
+use drydock_machinery::metav1::time::format_micros;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use jiff::Timestamp;
@@ -225,7 +225,7 @@ fn user_agent(headers: &http::HeaderMap) -> String {
 }
 
 fn micro_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&format_micro_time(*time))
+    serializer.serialize_str(&format_micros(*time))
 }
 
 /// Annotation of an event whose bodies were left out because it was too long.

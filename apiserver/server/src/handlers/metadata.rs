@@ -105,7 +105,8 @@ pub fn mark_deleting(object: &mut Object, now: Now) {
         if object.generation() > 0 {
             object.set_meta("generation", Some((object.generation() + 1).into()));
         }
-        object.set_meta("deletionTimestamp", Some(drydock_machinery::time::format_time(now).into()));
+        object
+            .set_meta("deletionTimestamp", Some(drydock_machinery::metav1::time::format_seconds(now).into()));
     }
     object.set_meta("deletionGracePeriodSeconds", Some(0.into()));
 }
