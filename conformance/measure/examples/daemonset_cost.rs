@@ -29,7 +29,7 @@ async fn main() {
         let caches = stored.get().unwrap();
         let name = path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         match method {
-            "DELETE" => caches.pods.remove(&ObjectKey::new("ns", name)),
+            "DELETE" => caches.pods.delete(&ObjectKey::new("ns", name)),
             _ if path.contains("/nodes/") => {
                 let taints = serde_json::from_value(body["spec"]["taints"].clone()).unwrap();
                 caches.nodes.apply(Node { taints, ..node(name) });

@@ -6,9 +6,11 @@
 //! apply them with force, since the controller initialised them). A stale decision is refused by its
 //! resourceVersion, and made again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_api::eviction_request::pod_labels::LABEL_SYNC;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
@@ -23,7 +25,7 @@ use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::decision::{Config, RequestDecision, TargetPod, Warning};
-use crate::labels;
+use crate::deleted_pods::DeletedPods;
 use crate::machine::step;
 use crate::metrics::RequestMetrics;
 use crate::removal::{Removals, STALE_RETRY_AFTER};
@@ -56,11 +58,16 @@ pub async fn run(context: ControllerContext, options: Options) {
     context.caches.pods.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
     let removals = Removals::new(&context, &options.config, &queue);
-    subscribe(&context, &queue, &removals);
+    let deleted_pods = DeletedPods::default();
+    subscribe(&context, &queue, &removals, &deleted_pods);
     let stop = context.shutdown.clone();
     let parallel = options.parallel;
-    let reconciler =
-        Arc::new(RequestReconciler { context, config: options.config, removals: removals.clone() });
+    let reconciler = Arc::new(RequestReconciler {
+        context,
+        config: options.config,
+        deleted_pods,
+        removals: removals.clone(),
+    });
     let work = move |key| {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
@@ -69,20 +76,30 @@ pub async fn run(context: ControllerContext, options: Options) {
 }
 
 /// Queues a request when it changes, and when its pod does: its name is the pod's UID.
-fn subscribe(context: &ControllerContext, queue: &WorkQueue<ObjectKey>, removals: &Removals) {
+fn subscribe(
+    context: &ControllerContext,
+    queue: &WorkQueue<ObjectKey>,
+    removals: &Removals,
+    deleted_pods: &DeletedPods,
+) {
     let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
+    let deleted = deleted_pods.clone();
     context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
         removals.note(change);
+        deleted.forget_pod_of(change);
         publish_start(&teller, change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }
     });
-    let (pods, known) = (queue.clone(), context.caches.requests.clone());
+    let (pods, known, deleted) = (queue.clone(), context.caches.requests.clone(), deleted_pods.clone());
     context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
         for pod in change.both() {
             let key = ObjectKey::new(&pod.namespace, &pod.uid);
             if known.get(&key).is_some() {
+                if change.is_deleted {
+                    deleted.add(&key);
+                }
                 pods.add(key);
             }
         }
@@ -92,6 +109,7 @@ fn subscribe(context: &ControllerContext, queue: &WorkQueue<ObjectKey>, removals
 struct RequestReconciler {
     context: ControllerContext,
     config: Config,
+    deleted_pods: DeletedPods,
     removals: Removals,
 }
 
@@ -108,8 +126,8 @@ impl RequestReconciler {
             // Labels and the next wake-up are decided again when the watch delivers the changed object.
             return self.write_status(&request, status, decision.warnings).await;
         }
-        if let Some(of_pod) = &decision.labels {
-            return self.apply_labels(&request, of_pod, decision.wake).await;
+        if !decision.labels.is_empty() {
+            return self.change_labels(&request, &decision.labels, decision.wake).await;
         }
         Ok(come_back(decision.wake))
     }
@@ -121,7 +139,11 @@ impl RequestReconciler {
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
         let cached = cached.filter(|pod| pod.uid == target.uid);
-        let seen = cached.as_deref().map_or(TargetPod::NotCached, TargetPod::Present);
+        let seen = match &cached {
+            Some(pod) => TargetPod::Present(pod),
+            None if self.deleted_pods.contains(&request.key()) => TargetPod::Absent,
+            None => TargetPod::NotCached,
+        };
         let decision = step(request, seen, clock::now(), &self.config);
         // A request that was taken up is never held back, nor one that a finalizer keeps: somebody waits for
         // its end.
@@ -170,26 +192,22 @@ impl RequestReconciler {
         }
     }
 
-    async fn apply_labels(
+    /// A merge patch, because an apply could not remove the labels that a requester applied.
+    async fn change_labels(
         &self,
         request: &EvictionRequest,
-        of_pod: &std::collections::BTreeMap<String, String>,
+        changes: &BTreeMap<String, Option<String>>,
         wake: Option<Timestamp>,
     ) -> Result<Requeue, CallError> {
-        let key = request.key();
-        // The UID keeps the apply from making a request that was deleted meanwhile.
-        let body = json!({
-            "apiVersion": drydock_api::API_VERSION,
-            "kind": EvictionRequest::KIND,
-            "metadata": {
-                "name": &*key.name, "namespace": &*key.namespace, "uid": request.metadata.uid, "labels": of_pod,
-            },
+        let (key, meta) = (request.key(), &request.metadata);
+        let patch = json!({
+            "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version, "labels": changes },
         });
-        let params = PatchParams::apply(labels::MANAGER).force();
+        let params = PatchParams { field_manager: Some(LABEL_SYNC.to_owned()), ..Default::default() };
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
-        match api.patch(&key.name, &params, &Patch::Apply(body)).await {
+        match api.patch(&key.name, &params, &Patch::Merge(patch)).await {
             Ok(_) => Ok(come_back(wake)),
-            Err(error) => after_failed_write("applying labels", error, STALE_RETRY_AFTER),
+            Err(error) => after_failed_write("changing labels", error, STALE_RETRY_AFTER),
         }
     }
 }

@@ -70,7 +70,8 @@ fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
     context.caches.requests.apply(fresh);
     let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let removals = Removals::new(&context, &Config::default(), &turns);
-    (RequestReconciler { context, config: Config::default(), removals }, key)
+    let deleted_pods = DeletedPods::default();
+    (RequestReconciler { context, config: Config::default(), deleted_pods, removals }, key)
 }
 
 /// The clock was read before the pod: if the host took more than ten seconds to answer, each first turn was
@@ -126,7 +127,7 @@ async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_req
         _ => failure(404, "NotFound"),
     }));
     assert!(reconciler.reconcile(key.clone()).await.is_err());
-    reconciler.context.caches.requests.remove(&key);
+    reconciler.context.caches.requests.delete(&key);
     assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
 }
 
@@ -141,6 +142,37 @@ async fn a_pod_is_gone_only_where_the_host_says_so_of_this_pod() {
     assert!(reconciler.reconcile(key).await.is_err());
 }
 
+/// A list that lacks a pod may have missed it; a DELETED event is the host's own word.
+#[tokio::test]
+async fn a_deleted_event_of_the_pod_takes_the_place_of_the_live_read_and_a_new_list_does_not() {
+    for (by_event, reads) in [(true, 0), (false, 1)] {
+        let live = Arc::new(Mutex::new(0));
+        let count = live.clone();
+        let (reconciler, key) = reconciler(context(move |method, _, _| match method {
+            "GET" => {
+                *count.lock() += 1;
+                failure(404, "NotFound")
+            }
+            _ => failure(409, "Conflict"),
+        }));
+        let turns = WorkQueue::new("turns", &reconciler.context.metrics, ExponentialBackoff::WRITES);
+        subscribe(&reconciler.context, &turns, &reconciler.removals, &reconciler.deleted_pods);
+        let pod = Pod { name: "p".into(), namespace: "ns".into(), uid: "uid".into(), ..Pod::default() };
+        let pods = &reconciler.context.caches.pods;
+        pods.apply(pod.clone());
+        if by_event {
+            pods.delete(&pod.key());
+        } else {
+            pods.finish_list(&Default::default());
+        }
+        // The write is refused: what matters is what was asked before it.
+        assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE_RETRY_AFTER));
+        assert_eq!(*live.lock(), reads, "{by_event}");
+        reconciler.context.caches.requests.delete(&key);
+        assert!(!reconciler.deleted_pods.contains(&key), "nothing is remembered for a request that is gone");
+    }
+}
+
 /// The write was tried again after 5, 10, 20 ms and so on, until the cache showed what had changed.
 #[tokio::test]
 async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_newer_one() {
@@ -150,7 +182,7 @@ async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_
     }));
     assert_eq!(reconciler.reconcile(key.clone()).await.unwrap(), Requeue::After(STALE_RETRY_AFTER));
     let turns = WorkQueue::new("woken", &reconciler.context.metrics, ExponentialBackoff::WRITES);
-    subscribe(&reconciler.context, &turns, &reconciler.removals);
+    subscribe(&reconciler.context, &turns, &reconciler.removals, &reconciler.deleted_pods);
     assert_eq!(turns.get().await, Some(key.clone()));
     turns.done(&key);
     let mut newer = (*reconciler.context.caches.requests.get(&key).unwrap()).clone();
@@ -177,7 +209,7 @@ fn api_server(removes: &Arc<AtomicBool>) -> ControllerContext {
                 (200, serde_json::to_value(request).unwrap())
             }
             "DELETE" if removes.load(SeqCst) => {
-                requests.remove(&key);
+                requests.delete(&key);
                 failure(200, "")
             }
             "DELETE" => failure(503, "ServiceUnavailable"),
@@ -198,7 +230,7 @@ async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let config = Config { max_finished: 10, ..Config::default() };
     let removals = Removals::new(&context, &config, &turns);
-    subscribe(&context, &turns, &removals);
+    subscribe(&context, &turns, &removals, &DeletedPods::default());
     for pod in 0..1_000 {
         let mut request = EvictionRequest::named("ns", &format!("uid-{pod}"));
         request.metadata.resource_version = "1".into();
@@ -206,7 +238,12 @@ async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
         request.spec.target.pod = serde_json::from_value(json!({ "name": "p", "uid": "uid" })).unwrap();
         context.caches.requests.apply(request);
     }
-    let reconciler = RequestReconciler { context: context.clone(), config, removals: removals.clone() };
+    let reconciler = RequestReconciler {
+        context: context.clone(),
+        config,
+        deleted_pods: DeletedPods::default(),
+        removals: removals.clone(),
+    };
     let finished = || context.caches.requests.all().iter().filter(|request| request.is_finished()).count();
     work_off(&turns, &reconciler).await;
     assert_eq!(finished(), 111, "those that are kept, and those that may wait to be removed");

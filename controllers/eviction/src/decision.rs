@@ -54,8 +54,8 @@ pub enum TargetPod<'a> {
 pub struct RequestDecision {
     /// The status to write, if it is to change.
     pub status: Option<EvictionRequestStatus>,
-    /// The labels to apply, if one of them is to change: all that are copied from the pod.
-    pub labels: Option<BTreeMap<String, String>>,
+    /// The labels to change, because the pod's differ: none removes a label.
+    pub labels: BTreeMap<String, Option<String>>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,
     /// Whether the status to write ends the request.

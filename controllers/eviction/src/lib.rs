@@ -6,9 +6,9 @@
 mod machine;
 
 mod decision;
+mod deleted_pods;
 mod ending;
 mod held;
-mod labels;
 mod surplus;
 
 mod controller;

@@ -12,6 +12,7 @@
 //! waits for the end.
 
 use drydock_api::eviction_request::interceptors::{PodProperties, select_interceptors};
+use drydock_api::eviction_request::pod_labels;
 use drydock_api::eviction_request::transitions::{active_deadline, may_advance, next_interceptor};
 use drydock_api::eviction_request::{
     EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
@@ -22,7 +23,6 @@ use jiff::Timestamp;
 
 use crate::decision::{Config, RequestDecision, TargetPod, Warning};
 use crate::ending::{self, TerminalCondition, retire_active};
-use crate::labels;
 
 /// Most wrong entries of a pod's annotations that get an event: there may be thousands.
 const MAX_WARNINGS: usize = 20;
@@ -45,7 +45,7 @@ pub fn step(
         && !request.is_finished()
         && !decision.ends
     {
-        decision.labels = labels::to_apply(request, &pod.labels);
+        decision.labels = pod_labels::changes(request, &pod.labels);
     }
     if !decision.confirm && !decision.delete {
         decision.status = observed(request, decision.status.take());

@@ -79,7 +79,7 @@ fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
     request.metadata.deletion_timestamp = Some(at(1));
     request.status.interceptors[0].completion_time = Some(at(1));
     let decision = advance(&mut request, TargetPod::Present(&pod), at(2));
-    assert_eq!((decision.labels, decision.wake), (None, None));
+    assert!(decision.labels.is_empty() && decision.wake.is_none());
     assert_eq!(reason(&request, "Canceled").unwrap().0, "RequestDeleted");
     assert_eq!(request.status.processed_interceptors, [A]);
     assert!(request.status.active_interceptors.is_empty());

@@ -7,7 +7,6 @@ use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
 use drydock_api::metav1::find_condition;
 use drydock_runtime::cache::{OwnerRef, PodPhase};
-use serde_json::json;
 
 use super::*;
 
@@ -274,33 +273,13 @@ fn last_interceptor_has_no_deadline() {
 }
 
 #[test]
-fn labels_of_the_pod_win_and_absent_ones_leave_only_if_they_came_from_the_pod() {
+fn labels_of_a_request_that_differ_from_the_pods_are_changed() {
     let mut pod = pod(&[A]);
     pod.labels = [("app".to_owned(), "new".to_owned())].into();
     let mut request = begun(&pod);
-    request.metadata.labels =
-        [("app", "old"), ("own", "kept"), ("gone", "x")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    request.metadata.labels = [("app".to_owned(), "old".to_owned())].into();
     let decision = advance(&mut request, TargetPod::Present(&pod), at(1));
-    assert_eq!(decision.labels, Some(pod.labels.clone()));
-    request.metadata.labels.insert("app".into(), "new".into());
-    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels, None);
-    request.metadata.managed_fields = vec![json!({
-        "manager": labels::MANAGER, "operation": "Apply",
-        "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}, "f:gone": {}}}}
-    })];
-    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels, Some(pod.labels.clone()));
-}
-
-/// A pod may have labels of a megabyte in all: the controller copied them onto the request, which then had no room left
-/// for its status.
-#[test]
-fn labels_of_the_pod_are_synchronized_up_to_a_bound() {
-    let mut pod = pod(&[A]);
-    pod.labels = (0..10_000).map(|i| (format!("example.com/{i:05}"), "v".repeat(63))).collect();
-    let mut request = begun(&pod);
-    let applied = advance(&mut request, TargetPod::Present(&pod), at(1)).labels.unwrap();
-    let bytes: usize = applied.iter().map(|(key, value)| key.len() + value.len()).sum();
-    assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
-    request.metadata.labels = applied;
-    assert_eq!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels, None, "it comes to rest");
+    assert_eq!(decision.labels, [("app".to_owned(), Some("new".to_owned()))].into());
+    request.metadata.labels = pod.labels.clone();
+    assert!(advance(&mut request, TargetPod::Present(&pod), at(1)).labels.is_empty());
 }

@@ -64,7 +64,7 @@ async fn the_oldest_beyond_the_limit_are_removed_few_at_a_time_on_the_state_that
     for age in 0..40 {
         let request = evicted(&format!("{age:02}"), age);
         context.caches.requests.apply(request.clone());
-        removals.note(&ObjectChange { old: None, new: Some(Arc::new(request)) });
+        removals.note(&ObjectChange::between(None, Some(Arc::new(request))));
     }
     assert_eq!(removals.queue.depth(), 30);
     let running = tokio::spawn(removals.clone().run());
@@ -93,10 +93,10 @@ async fn what_is_no_longer_surplus_stays() {
     let (old, new) = (evicted("old", 9), evicted("new", 1));
     for request in [&old, &new] {
         context.caches.requests.apply(request.clone());
-        removals.note(&ObjectChange { old: None, new: Some(Arc::new(request.clone())) });
+        removals.note(&ObjectChange::between(None, Some(Arc::new(request.clone()))));
     }
     assert_eq!(removals.queue.depth(), 1);
-    removals.note(&ObjectChange { old: Some(Arc::new(new)), new: None });
+    removals.note(&ObjectChange::between(Some(Arc::new(new)), None));
     assert_eq!(removals.remove(old.key()).await.unwrap(), Requeue::Never);
     assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
@@ -107,11 +107,11 @@ async fn a_removal_that_lost_a_race_is_decided_again_when_the_cache_shows_what_h
     let removals = of(&context, 0);
     let request = evicted("a", 1);
     context.caches.requests.apply(request.clone());
-    removals.note(&ObjectChange { old: None, new: Some(Arc::new(request.clone())) });
+    removals.note(&ObjectChange::between(None, Some(Arc::new(request.clone()))));
     let key = removals.queue.get().await.unwrap();
     assert_eq!(removals.remove(key.clone()).await.unwrap(), Requeue::After(STALE_RETRY_AFTER));
     removals.queue.done(&key);
     assert_eq!(removals.queue.depth(), 0);
-    removals.note(&ObjectChange { old: Some(Arc::new(request.clone())), new: Some(Arc::new(request)) });
+    removals.note(&ObjectChange::between(Some(Arc::new(request.clone())), Some(Arc::new(request))));
     assert_eq!(removals.queue.depth(), 1);
 }

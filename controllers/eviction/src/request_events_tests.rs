@@ -37,7 +37,7 @@ fn context() -> ControllerContext {
 /// The reasons of the events that a change brings, in a term that began now.
 fn events(old: Option<Arc<EvictionRequest>>, new: Option<Arc<EvictionRequest>>) -> Vec<&'static str> {
     let context = context();
-    publish_start(&context, &ObjectChange { old, new });
+    publish_start(&context, &ObjectChange::between(old, new));
     context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect()
 }
 

@@ -142,6 +142,14 @@ pub enum RequestChange {
         /// UID of the request.
         request: String,
     },
+    /// Deletes a request that is Evicted and in which nobody else asks: the KEP lets requesters do that, and it is
+    /// one write where a withdrawal and a removal are two.
+    Delete {
+        /// UID of the request.
+        request: String,
+        /// Its resourceVersion: somebody who asks meanwhile keeps the request.
+        resource_version: String,
+    },
     /// Deletes a request that is canceled or targets another pod, so that the pod's own can be made.
     Replace {
         /// UID of the request. Its target and its end are final, whatever else is written to it.

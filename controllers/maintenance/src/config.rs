@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use drydock_api::eviction_request::pod_labels::NODE_MAINTENANCE;
 use drydock_api::eviction_request::retention::FIRST_REPORT;
 use drydock_runtime::Pod;
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
-pub const REQUESTER: &str = "nodemaintenance.k8s.io";
+pub const REQUESTER: &str = NODE_MAINTENANCE;
 /// Annotation on a node under maintenance: who made it unschedulable, [`CORDONED_BY_US`] or [`CORDONED_BY_OTHERS`].
 pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
 /// The node was schedulable when its maintenance began: it becomes schedulable again.

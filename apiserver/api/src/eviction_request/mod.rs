@@ -16,6 +16,7 @@ pub mod permissions;
 pub mod limits;
 
 pub mod maintenances;
+pub mod pod_labels;
 pub mod retention;
 
 pub mod columns;

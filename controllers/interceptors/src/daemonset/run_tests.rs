@@ -277,7 +277,7 @@ async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when
     tokio::spawn(run(context.clone()));
     assert_eq!(next(&mut calls).await, "DELETE low");
     assert_eq!(call(&mut calls).await, REPORT, "then the deletion is remembered");
-    context.caches.pods.remove(&ObjectKey::new("ns", "low"));
+    context.caches.pods.delete(&ObjectKey::new("ns", "low"));
     context.caches.requests.apply(request("again", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.pods.apply(pod("again"));
     assert_eq!(next(&mut calls).await, "PATCH n");

@@ -143,7 +143,7 @@ impl NodeTargets {
     pub(crate) fn of(node: &str, maintenances: &[Arc<NodeMaintenance>]) -> Self {
         let targets = DaemonSetTargets::default();
         for maintenance in maintenances {
-            targets.take(&ObjectChange { old: None, new: Some(maintenance.clone()) });
+            targets.take(&ObjectChange::between(None, Some(maintenance.clone())));
         }
         targets.on(node)
     }
@@ -161,7 +161,7 @@ mod tests {
 
     fn of(maintenance: &Arc<NodeMaintenance>) -> DaemonSetTargets {
         let targets = DaemonSetTargets::default();
-        targets.take(&ObjectChange { old: None, new: Some(maintenance.clone()) });
+        targets.take(&ObjectChange::between(None, Some(maintenance.clone())));
         targets
     }
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((why("n1"), why("n2")), (vec!["b".to_owned()], vec!["a".to_owned()]));
         store.apply(NodeMaintenance { spec: Default::default(), ..named("a", "n2", 5) });
         for m in ["b", "low"] {
-            store.remove(&ObjectKey::new("", m));
+            store.delete(&ObjectKey::new("", m));
         }
         assert!(!targets.has_reached_daemon_sets("n1") && !targets.has_reached_daemon_sets("n2"));
         assert!(targets.0.read().is_empty());
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn only_nodes_whose_targets_changed_are_looked_at() {
         let one = || vec![target(PodType::DaemonSet, 1, None)];
-        let change = |old, new| ObjectChange { old, new };
+        let change = |old, new| ObjectChange::between(old, new);
         let (a, b) = (
             maintenance(NodeMaintenanceStage::Drain, "n1", vec![]),
             maintenance(NodeMaintenanceStage::Drain, "n1", one()),

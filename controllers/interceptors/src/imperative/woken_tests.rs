@@ -20,7 +20,7 @@ async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted()
     let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
     running.until_evicted("p").await;
     running.until_kept("p", 1).await;
-    running.context.caches.budgets.remove(&budgets[0].key());
+    running.context.caches.budgets.delete(&budgets[0].key());
     running.until_evicted("p").await;
 }
 
@@ -30,7 +30,7 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
     let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
     running.until_evicted("p").await;
     running.until_kept("p", 1).await;
-    running.context.caches.budgets.remove(&budgets[0].key());
+    running.context.caches.budgets.delete(&budgets[0].key());
     // The budget allows nothing, and the report says so.
     running
         .until(|asked| matches!(asked, HostCalls::Report(_, message) if message.contains("\"b\" allows 0")))

@@ -68,6 +68,7 @@ pub(crate) fn log_write(action: &Action) {
                 RequestChange::Withdraw { .. } => {
                     "withdrawn: the pod is gone, or no maintenance drains its node"
                 }
+                RequestChange::Delete { .. } => "removed: its pod is gone, and nobody else asks in it",
                 RequestChange::Replace { .. } => "removed: it has ended, and the pod is still to leave",
             };
             debug!(target: target::WRITES, request = format!("{namespace}/{pod}"), "{cause}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
-use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester};
+use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester, pod_labels};
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
@@ -67,6 +67,7 @@ impl ActionWriter {
         match change {
             RequestChange::Ask { pod, request, maintenances, asked_again } => {
                 let mut part = part(namespace, uid, pod, request.as_deref());
+                part.metadata.labels = self.pod_labels(namespace, uid, pod);
                 part.spec.requesters = vec![Requester { name: REQUESTER.to_owned() }];
                 let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
                 let asked_again = asked_again.map(|a| (ASKED_AGAIN_ANNOTATION.to_owned(), a.value()));
@@ -74,8 +75,18 @@ impl ActionWriter {
                 Ok(at(&self.apply_request(part).await?))
             }
             RequestChange::Withdraw { pod, request } => self.withdraw(namespace, uid, pod, request).await,
-            RequestChange::Replace { request } => self.delete_request(namespace, uid, request).await,
+            RequestChange::Delete { request, resource_version } => {
+                self.delete_request(namespace, uid, request, Some(resource_version)).await
+            }
+            RequestChange::Replace { request } => self.delete_request(namespace, uid, request, None).await,
         }
+    }
+
+    /// The labels of a pod, which a request has from the beginning: nothing is left to synchronize for a pod whose
+    /// labels do not change.
+    fn pod_labels(&self, namespace: &str, uid: &str, pod: &str) -> BTreeMap<String, String> {
+        let pod = self.context.caches.pods.find(namespace, pod).filter(|pod| pod.uid == uid);
+        pod.map(|pod| pod_labels::copied(&pod.labels).into_owned()).unwrap_or_default()
     }
 
     async fn cordon(
@@ -129,7 +140,11 @@ impl ActionWriter {
         pod: &str,
         request: &str,
     ) -> Result<WriteResult, kube::Error> {
-        let left = self.apply_request(part(namespace, uid, pod, Some(request))).await?;
+        let mut part = part(namespace, uid, pod, Some(request));
+        // What an apply leaves out is removed: the labels stay for those who read the request.
+        let present = self.context.caches.requests.find(namespace, uid);
+        part.metadata.labels = present.map(|r| pod_labels::applied_by(&r, REQUESTER)).unwrap_or_default();
+        let left = self.apply_request(part).await?;
         if !left.has_requester(REQUESTER) {
             return Ok(at(&left));
         }
@@ -147,8 +162,9 @@ impl ActionWriter {
         namespace: &str,
         name: &str,
         uid: &str,
+        version: Option<&String>,
     ) -> Result<WriteResult, kube::Error> {
-        let precondition = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let precondition = Preconditions { uid: Some(uid.to_owned()), resource_version: version.cloned() };
         let params = DeleteParams::default().preconditions(precondition);
         api::<EvictionRequest>(&self.context.client, namespace).delete(name, &params).await?;
         Ok(WriteResult::At(0))

@@ -46,6 +46,50 @@ async fn a_withdrawal_is_an_apply_without_our_entry() {
     assert!(seen[0].2["spec"].get("requesters").is_none());
 }
 
+fn with_labels(mut request: Value, keys: &[&str]) -> EvictionRequest {
+    let owned: BTreeMap<String, Value> = keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
+    request["metadata"]["labels"] = json!({ "app": "web", "own": "x" });
+    request["metadata"]["managedFields"] = json!([{ "manager": REQUESTER, "operation": "Apply",
+        "fieldsV1": { "f:metadata": { "f:labels": owned } } }]);
+    serde_json::from_value(request).unwrap()
+}
+
+/// They were synchronized by another write for each pod.
+#[tokio::test]
+async fn a_request_is_made_with_the_labels_of_its_pod_and_keeps_them_when_we_withdraw() {
+    let (writer, seen) = writer(|_, _, _| request(&["other.example.com"], "8"));
+    let caches = &writer.context.caches;
+    let labels: BTreeMap<String, String> = [("app".to_owned(), "web".to_owned())].into();
+    let (name, namespace, uid) = ("p".into(), "ns".into(), "u".into());
+    caches.pods.apply(Pod { name, namespace, uid, labels: labels.clone(), ..Pod::default() });
+    let ask =
+        RequestChange::Ask { pod: "p".into(), request: None, maintenances: "".into(), asked_again: None };
+    let lane = RequestLane::default();
+    writer
+        .write(&Action::Request { namespace: "ns".into(), pod: "u".into(), change: ask, lane })
+        .await
+        .unwrap();
+    caches.requests.apply(with_labels(request(&[REQUESTER, "other.example.com"], "7"), &["app"]));
+    writer.write(&withdrawal()).await.unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(
+        (&seen[0].2["metadata"]["labels"], &seen[1].2["metadata"]["labels"]),
+        (&json!(labels), &json!(labels))
+    );
+}
+
+#[tokio::test]
+async fn an_evicted_request_is_deleted_only_as_it_was_seen() {
+    let (writer, seen) =
+        writer(|_, _, _| json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }));
+    let change = RequestChange::Delete { request: "own".into(), resource_version: "7".into() };
+    let lane = RequestLane::default();
+    writer.write(&Action::Request { namespace: "ns".into(), pod: "u".into(), change, lane }).await.unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen[0].0, "DELETE");
+    assert_eq!(seen[0].2["preconditions"], json!({ "uid": "own", "resourceVersion": "7" }));
+}
+
 /// An entry of our name that somebody had also set with kubectl stayed in the list: the maintenance never
 /// ended, and each planning applied it again.
 #[tokio::test]

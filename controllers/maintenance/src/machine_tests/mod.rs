@@ -93,7 +93,7 @@ impl Sim {
         self.world.pods.entry(node.name.clone()).or_default();
         let new = Arc::new(node);
         let old = self.world.nodes.insert(new.name.clone(), new.clone());
-        if let Some(node) = uncordoned_by(&ObjectChange { old, new: Some(new) }) {
+        if let Some(node) = uncordoned_by(&ObjectChange::between(old, Some(new))) {
             *self.world.since.uncordoned.entry(node.name.clone()).or_default() += 1;
         }
     }
@@ -202,7 +202,7 @@ impl Sim {
         old: Option<Arc<EvictionRequest>>,
         new: Option<Arc<EvictionRequest>>,
     ) {
-        let change = ObjectChange { old, new };
+        let change = ObjectChange::between(old, new);
         self.world.since.steps.extend(RequestTransition::of(&change));
         self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
     }
@@ -295,7 +295,7 @@ impl Sim {
             RequestChange::Withdraw { pod, .. } => {
                 self.request(&pod, |r| r.spec.requesters.retain(|q| q.name != REQUESTER));
             }
-            RequestChange::Replace { .. } => {
+            RequestChange::Delete { .. } | RequestChange::Replace { .. } => {
                 let Task::Request(ns, uid) = task else { panic!("{task:?}") };
                 self.world.requests.remove(&(ns.clone(), uid.clone()));
             }

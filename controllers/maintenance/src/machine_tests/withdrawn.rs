@@ -179,6 +179,26 @@ fn a_withdrawal_of_ours_that_is_seen_late_is_no_failure() {
     assert_eq!(sim.requested(), ["p"]);
 }
 
+/// It was withdrawn from first, and then removed by another controller: two writes for each pod.
+#[test]
+fn an_evicted_request_goes_at_once_unless_others_ask_in_it_too() {
+    for (others, goes) in [(&[][..], true), (&["other.example.com"][..], false)] {
+        let mut sim = draining();
+        sim.request("p", |r| {
+            let names = others.iter().chain([&REQUESTER]).map(|name| json!({ "name": name }));
+            r.spec.requesters = serde_json::from_value(names.collect()).unwrap();
+            r.metadata.resource_version = "7".into();
+            r.status.conditions = conditions("Evicted", "PodDeleted", "");
+        });
+        sim.world.pods.clear();
+        let change = change_of(&sim.step()[&Task::Request("ns".into(), "uid-p".into())]).clone();
+        match change {
+            RequestChange::Delete { resource_version, .. } => assert!(goes && resource_version == "7"),
+            other => assert!(!goes && matches!(other, RequestChange::Withdraw { .. }), "{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn failures_are_in_a_row_only_if_little_time_lies_between_them() {
     let mut sim = draining();

@@ -102,11 +102,24 @@ fn withdraw(view: &WorldView<'_>, failures: &mut RequestFailures, decision: &mut
         }
         withdrawn.push(request.metadata.uid.as_str());
         let meta = &request.metadata;
-        let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
+        let change = leave(request, &target.name);
         let node = view.world.located.get(&meta.name).map(|located| located.node.as_str());
         decision.add(action(&meta.namespace, &meta.name, change, lane(view, node, &meta.namespace)));
     }
     withdrawn.into_iter().for_each(|request| failures.withdraw(request));
+}
+
+/// Returns the change by which we leave a request: it goes where it is Evicted and ours is the only requester.
+fn leave(request: &EvictionRequest, pod: &str) -> RequestChange {
+    let meta = &request.metadata;
+    let is_ours_alone = request.spec.requesters.iter().all(|requester| requester.name == REQUESTER);
+    if request.is_evicted() && is_ours_alone {
+        return RequestChange::Delete {
+            request: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+        };
+    }
+    RequestChange::Withdraw { pod: pod.to_owned(), request: meta.uid.clone() }
 }
 
 /// Whether a request has our requester, and we put it there.

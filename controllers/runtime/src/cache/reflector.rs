@@ -62,7 +62,7 @@ fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, even
         }
         Event::InitDone => store.finish_list(&std::mem::take(listed)),
         Event::Apply(wire) => store.apply(wire.object),
-        Event::Delete(wire) => store.remove(&wire.object.key()),
+        Event::Delete(wire) => store.delete(&wire.object.key()),
     }
 }
 

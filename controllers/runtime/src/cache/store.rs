@@ -19,9 +19,16 @@ pub struct ObjectChange<T> {
     pub old: Option<Arc<T>>,
     /// The object after.
     pub new: Option<Arc<T>>,
+    /// Whether the watch said that this object was deleted. An object that a new list merely lacks may have been
+    /// deleted too, but nobody has said so.
+    pub is_deleted: bool,
 }
 
 impl<T> ObjectChange<T> {
+    /// A change of which no DELETED event is known.
+    pub fn between(old: Option<Arc<T>>, new: Option<Arc<T>>) -> Self {
+        Self { old, new, is_deleted: false }
+    }
     /// The object after, or before if it is gone.
     pub fn latest(&self) -> Option<&Arc<T>> {
         self.new.as_ref().or(self.old.as_ref())
@@ -119,7 +126,7 @@ impl<T: Cacheable> Store<T> {
     pub fn subscribe(&self, handler: impl Fn(&ObjectChange<T>) + Send + Sync + 'static) {
         let mut handlers = self.shared.handlers.write();
         for object in self.all() {
-            handler(&ObjectChange { old: None, new: Some(object) });
+            handler(&ObjectChange::between(None, Some(object)));
         }
         handlers.push(Box::new(handler));
     }
@@ -141,19 +148,23 @@ impl<T: Cacheable> Store<T> {
         let key = object.key();
         let new = Arc::new(object);
         let old = self.shared.objects.write().insert(key, new.clone());
-        let change = ObjectChange { old, new: Some(new) };
+        let change = ObjectChange::between(old, Some(new));
         let same = change.old.as_ref().is_some_and(|old| is_same_version(old.as_ref(), &change));
         if !same {
             handlers.iter().for_each(|handler| handler(&change));
         }
     }
 
-    /// Takes out an object. For the reflector, and for tests.
-    pub fn remove(&self, key: &ObjectKey) {
+    /// Takes out an object that a DELETED event names. For the reflector, and for tests.
+    pub fn delete(&self, key: &ObjectKey) {
+        self.take_out(key, true);
+    }
+
+    fn take_out(&self, key: &ObjectKey, is_deleted: bool) {
         let handlers = self.shared.handlers.read();
         let old = self.shared.objects.write().remove(key);
         if old.is_some() {
-            let change = ObjectChange { old, new: None };
+            let change = ObjectChange { old, new: None, is_deleted };
             handlers.iter().for_each(|handler| handler(&change));
         }
     }
@@ -164,7 +175,7 @@ impl<T: Cacheable> Store<T> {
             let objects = self.shared.objects.read();
             objects.by_key.keys().filter(|key| !listed.contains(key)).cloned().collect()
         };
-        gone.iter().for_each(|key| self.remove(key));
+        gone.iter().for_each(|key| self.take_out(key, false));
         self.shared.synced.send_replace(true);
     }
 }

@@ -112,7 +112,7 @@ fn indexes_follow_an_object_that_moves_and_goes() {
     store.apply(pod("a", "n1", "2"));
     assert_eq!(store.on_node("n1").len(), 1);
     assert_eq!(store.by_uid("uid-a").unwrap().resource_version, "2");
-    store.remove(&ObjectKey::new("ns", "a"));
+    store.delete(&ObjectKey::new("ns", "a"));
     assert!(store.on_node("n1").is_empty() && store.by_uid("uid-a").is_none() && store.is_empty());
 }
 
@@ -156,8 +156,8 @@ fn handlers_hear_what_is_there_and_each_change_once() {
     });
     store.apply(pod("a", "", "2"));
     store.apply(pod("a", "", "2"));
-    store.remove(&ObjectKey::new("ns", "a"));
-    store.remove(&ObjectKey::new("ns", "a"));
+    store.delete(&ObjectKey::new("ns", "a"));
+    store.delete(&ObjectKey::new("ns", "a"));
     let some = |v: &str| Some(v.to_owned());
     assert_eq!(*heard.lock(), [(None, some("1")), (some("1"), some("2")), (some("2"), None)]);
 }

@@ -21,12 +21,12 @@ impl BudgetForm {
     pub const ALL: [BudgetForm; 3] = [BudgetForm::None, BudgetForm::Twenty, BudgetForm::One];
 
     /// Most successful writes of ours for each pod, by verb and resource, as the figures name them. All follow from the
-    /// design: an eviction; an entry that is made, labelled and withdrawn; a removal; a status with the first turn, and
+    /// design: an eviction; a request that is made with the pod's labels, and removed; a status with the first turn, and
     /// one with the end. Only a pod that is blocked, or slow to leave, has reports too. One more for each pod is beyond
     /// each bound.
     pub const MOST_WRITES: [(&str, f64); 4] = [
         ("create pods/eviction", 1.1),
-        ("patch evictionrequests", 3.3),
+        ("patch evictionrequests", 1.5),
         ("delete evictionrequests", 1.1),
         ("patch evictionrequests/status", 2.9),
     ];

@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn a_drain_that_writes_once_more_for_each_pod_is_not_good() {
-        let (before, after) = (trial(610), trial(810));
+        let (before, after) = (trial(204), trial(404));
         assert!(before.is_good(), "{}", before.summary());
         assert!(!after.is_good());
         assert!(
-            after.summary().contains("patch evictionrequests: 4.05 a pod, at most 3.3"),
+            after.summary().contains("patch evictionrequests: 2.02 a pod, at most 1.5"),
             "{}",
             after.summary()
         );

@@ -2,6 +2,7 @@
 
 mod blockers;
 mod events;
+mod labels;
 mod order;
 mod restart;
 mod selectors;

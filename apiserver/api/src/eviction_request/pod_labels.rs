@@ -1,0 +1,129 @@
+//! The labels of a pod on its request (KEP-4563, EvictionRequest API: the labels are synchronized from the target).
+//!
+//! The pod's values win, and a label that leaves the pod leaves the request if it came from the pod and nobody else set
+//! it. The field managers of the request say where a label came from: a requester that copies labels when it makes the
+//! request, and the eviction request controller, which keeps them the same afterwards.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::types::EvictionRequest;
+
+/// Field manager that keeps the labels of requests the same as their pods'.
+pub const LABEL_SYNC: &str = "drydock-label-sync";
+/// Name of the requester of node maintenances, and its field manager. It makes requests with the pod's labels.
+pub const NODE_MAINTENANCE: &str = "nodemaintenance.k8s.io";
+
+/// Maximum bytes of keys and values that are copied. A pod may have a megabyte of labels: the request would have no
+/// room left for its status.
+const MAX_BYTES: usize = 16 << 10;
+
+/// Returns the labels that are copied to a request: all of the pod's, or the first 16 KiB of them in the order of
+/// their keys.
+pub fn copied(of_pod: &BTreeMap<String, String>) -> Cow<'_, BTreeMap<String, String>> {
+    if of_pod.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= MAX_BYTES {
+        return Cow::Borrowed(of_pod);
+    }
+    let mut bytes = 0;
+    let first = of_pod.iter().take_while(|(key, value)| {
+        bytes += key.len() + value.len();
+        bytes <= MAX_BYTES
+    });
+    Cow::Owned(first.map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// Returns the changes that make the labels of a request those of its pod: a value sets a label, none removes it.
+pub fn changes(
+    request: &EvictionRequest,
+    of_pod: &BTreeMap<String, String>,
+) -> BTreeMap<String, Option<String>> {
+    let of_pod = copied(of_pod);
+    let present = &request.metadata.labels;
+    let set = of_pod.iter().filter(|(key, value)| present.get(*key) != Some(value));
+    let set = set.map(|(key, value)| (key.clone(), Some(value.clone())));
+    let is_left = |key: &&str| !of_pod.contains_key(*key) && present.contains_key(*key);
+    let left = from_pod(request).into_iter().filter(is_left).map(|key| (key.to_owned(), None));
+    left.chain(set).collect()
+}
+
+/// Returns the labels of a request that its field manager `manager` applied. An apply that leaves one out removes it.
+pub fn applied_by(request: &EvictionRequest, manager: &str) -> BTreeMap<String, String> {
+    let entries = request.metadata.managed_fields.iter();
+    let own = entries.filter(|entry| entry["manager"] == manager && entry["operation"] == "Apply");
+    let labels = own.flat_map(labels_of).filter_map(|key| request.metadata.labels.get_key_value(key));
+    labels.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Keys of the labels that came from the pod, and that nobody else has set.
+fn from_pod(request: &EvictionRequest) -> BTreeSet<&str> {
+    let is_copier = |entry: &&Value| entry["manager"] == LABEL_SYNC || entry["manager"] == NODE_MAINTENANCE;
+    let (copiers, others): (Vec<_>, Vec<_>) = request.metadata.managed_fields.iter().partition(is_copier);
+    let of_others: BTreeSet<&str> = others.into_iter().flat_map(labels_of).collect();
+    copiers.into_iter().flat_map(labels_of).filter(|key| !of_others.contains(key)).collect()
+}
+
+/// Keys of the labels of an entry of the managed fields.
+fn labels_of(entry: &Value) -> impl Iterator<Item = &str> {
+    let labels = entry["fieldsV1"]["f:metadata"]["f:labels"].as_object();
+    labels.into_iter().flat_map(|labels| labels.keys()).filter_map(|key| key.strip_prefix("f:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn request(all: &[(&str, &str)], managers: &[(&str, &[&str])]) -> EvictionRequest {
+        let mut request = EvictionRequest::named("ns", "u");
+        request.metadata.labels = labels(all);
+        let entry = |(manager, keys): &(&str, &[&str])| {
+            let keys: BTreeMap<String, Value> =
+                keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
+            json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": keys}}})
+        };
+        request.metadata.managed_fields = managers.iter().map(entry).collect();
+        request
+    }
+
+    #[test]
+    fn labels_of_the_pod_win_and_absent_ones_leave_only_if_they_came_from_the_pod() {
+        let pod = labels(&[("app", "new")]);
+        let present = [("app", "old"), ("own", "kept"), ("gone", "x")];
+        let set = ("app".to_owned(), Some("new".to_owned()));
+        assert_eq!(changes(&request(&present, &[]), &pod), [set.clone()].into());
+        for copier in [LABEL_SYNC, NODE_MAINTENANCE] {
+            let copied = request(&present, &[(copier, &["app", "gone"])]);
+            assert_eq!(changes(&copied, &pod), [set.clone(), ("gone".to_owned(), None)].into());
+            let shared = request(&present, &[(copier, &["app", "gone"]), ("kubectl", &["gone"])]);
+            assert_eq!(changes(&shared, &pod), [set.clone()].into(), "somebody else set it too");
+        }
+        assert!(changes(&request(&[("app", "new"), ("own", "kept")], &[]), &pod).is_empty());
+    }
+
+    /// A pod may have labels of a megabyte in all: the controller copied them onto the request, which then had no room
+    /// left for its status.
+    #[test]
+    fn labels_are_copied_up_to_a_bound() {
+        let pod = (0..10_000).map(|i| (format!("example.com/{i:05}"), "v".repeat(63))).collect();
+        let copied = copied(&pod).into_owned();
+        let bytes: usize = copied.iter().map(|(key, value)| key.len() + value.len()).sum();
+        assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
+        let mut request = request(&[], &[]);
+        request.metadata.labels = copied;
+        assert!(changes(&request, &pod).is_empty(), "it comes to rest");
+    }
+
+    #[test]
+    fn an_apply_that_leaves_something_out_can_keep_the_labels_that_it_had() {
+        let request = request(&[("app", "a"), ("own", "b")], &[("m", &["app", "gone"]), ("n", &["own"])]);
+        assert_eq!(applied_by(&request, "m"), labels(&[("app", "a")]));
+        assert!(applied_by(&request, "o").is_empty());
+    }
+}
