@@ -109,7 +109,7 @@ pub struct Flags {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub require_pod_delete_permission: bool,
-    /// Users and groups whose access is reviewed for all pods of a namespace first, and by pod name only if that is denied; --controller-users, user system:kube-controller-manager and group system:serviceaccounts:kube-system if absent
+    /// Users and groups, beside --controller-users, whose access is reviewed for all pods of a namespace first, and by pod name only if that is denied; user system:kube-controller-manager and group system:serviceaccounts:kube-system if absent
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub unnamed_review_users: Option<Vec<String>>,
 
@@ -119,7 +119,7 @@ pub struct Flags {
     /// Seats added to those of --max-requests-inflight; no limit if either is 0
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: usize,
-    /// Users in the controllers' priority level, with 30% of the seats guaranteed. Only they and system:masters can write with a fencing token; name the controller manager here
+    /// Users in the controllers' priority level, with 30% of the seats guaranteed. Only they and system:masters can write with a fencing token; name the controller manager here. Each access of theirs is reviewed without namespace and name first, then without a name, and by name only if both are denied: the host's authorizer is trusted to deny them nothing by name that it allows in general
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     pub controller_users: Vec<String>,
     /// Most connections from one address, or one IPv6 /64, without an authenticated request; a new one beyond it closes one that is idle
@@ -149,8 +149,7 @@ impl Flags {
 
     /// Returns the users and groups for whom the host is asked first without the name of a pod.
     pub fn unnamed_review_users(&self) -> Vec<String> {
-        let hosts = || UNNAMED_REVIEW_USERS.iter().map(|name| (*name).to_owned());
-        let usual = || self.controller_users.iter().cloned().chain(hosts()).collect();
+        let usual = || UNNAMED_REVIEW_USERS.map(str::to_owned).to_vec();
         self.unnamed_review_users.clone().unwrap_or_else(usual)
     }
 
@@ -192,10 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn controllers_are_asked_about_without_a_name_unless_others_are_named() {
+    fn the_hosts_controllers_are_asked_about_without_a_name_unless_others_are_named() {
         let names = |arguments: &[&str]| read(arguments).unwrap().unnamed_review_users();
-        let usual = names(&["--controller-users=a,b"]);
-        assert_eq!(usual[..3], ["a", "b", "system:kube-controller-manager"]);
+        assert_eq!(names(&["--controller-users=a,b"]), UNNAMED_REVIEW_USERS);
         assert_eq!(names(&["--controller-users=a", "--unnamed-review-users=c,d"]), ["c", "d"]);
         assert_eq!(names(&["--unnamed-review-users="]), [""]);
     }

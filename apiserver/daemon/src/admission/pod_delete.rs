@@ -91,7 +91,7 @@ fn target_pod(object: &Object) -> Option<&str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::admission::asked::{Asked, caller, host};
+    use crate::admission::asked::{Asked, CONTROLLER, caller, host};
 
     const KUBE_SYSTEM: &str = "system:serviceaccounts:kube-system";
 
@@ -116,6 +116,13 @@ mod tests {
         let (check, asked) = check(|_, _| true);
         let may = may(&check, "system:serviceaccount:kube-system:x", &[KUBE_SYSTEM], &["a", "b", "c"]).await;
         assert_eq!((may, asked.names()), (vec![true; 3], vec![String::new()]));
+    }
+
+    #[tokio::test]
+    async fn the_host_is_asked_once_about_our_controllers() {
+        let (check, asked) = check(|_, _| true);
+        assert_eq!(may(&check, CONTROLLER, &[], &["a", "b", "c"]).await, [true; 3]);
+        assert_eq!((asked.names(), asked.all()[0]["namespace"].is_null()), (vec![String::new()], true));
     }
 
     #[tokio::test]

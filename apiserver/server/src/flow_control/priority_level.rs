@@ -25,13 +25,13 @@ pub const LIMITED: [PriorityLevel; 4] =
 
 /// What depends on the level:
 ///
-/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [rate of reviews](drydock_serving::auth::review) |
-/// |---|---|---|---|---|---|---|---|---|
-/// | exempt | no | no | yes | no | yes | no | yes | no |
-/// | system | yes | yes | yes | its own part | no | no | yes | no |
-/// | controllers | yes | no | no | its own part | yes | no | yes | no |
-/// | everybody | yes | yes | yes | yes | no | yes | no | yes |
-/// | anonymous | yes | yes | yes | yes | no | yes | no | yes |
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [fencing tokens](Self::has_fencing_tokens) | [share of the history](super::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [rate of reviews](drydock_serving::auth::review) | [general reviews](Self::is_asked_in_general) |
+/// |---|---|---|---|---|---|---|---|---|---|
+/// | exempt | no | no | yes | no | yes | no | yes | no | none |
+/// | system | yes | yes | yes | its own part | no | no | yes | no | no |
+/// | controllers | yes | no | no | its own part | yes | no | yes | no | yes |
+/// | everybody | yes | yes | yes | yes | no | yes | no | yes | no |
+/// | anonymous | yes | yes | yes | yes | no | yes | no | yes | no |
 impl PriorityLevel {
     /// Whether creates are refused when a namespace's quota is used up.
     pub fn is_bound_by_quota(self) -> bool {
@@ -61,6 +61,12 @@ impl PriorityLevel {
     /// Whether writes may carry a [fencing token](crate::handlers::fencing).
     pub fn has_fencing_tokens(self) -> bool {
         matches!(self, Self::Exempt | Self::Controllers)
+    }
+
+    /// Whether the host's authorizer is trusted to deny nothing by name that it allows in general
+    /// ([`Authorizer::asking_in_general`](drydock_serving::auth::authz::Authorizer::asking_in_general)).
+    pub fn is_asked_in_general(self) -> bool {
+        self == Self::Controllers
     }
 
     /// The name in metrics, label `priority_level`.

@@ -84,7 +84,10 @@ impl Server {
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
+        let controllers = levels.clone();
         let limiter = Arc::new(ReviewLimiter::new(move |user| levels.of(user).is_of_cluster()));
+        let authorizer = Authorizer::new(reviews, limiter.clone())
+            .asking_in_general(move |user| controllers.of(user).is_asked_in_general());
         let (mut metrics, counts) = (Metrics::new(), AuditMetrics::default());
         counts.register(metrics.registry());
         let audit = Audit::open(&options.audit, counts)?;
@@ -94,8 +97,8 @@ impl Server {
             listener,
             tls,
             trusted,
-            tokens: TokenReviewer::new(tokens, limiter.clone()).for_audiences(options.api_audiences.clone()),
-            authorizer: Arc::new(Authorizer::new(reviews, limiter)),
+            tokens: TokenReviewer::new(tokens, limiter).for_audiences(options.api_audiences.clone()),
+            authorizer: Arc::new(authorizer),
             namespaces: Arc::new(HostNamespaces::follow(client.clone())),
             client,
             backend,

@@ -63,6 +63,17 @@ impl AuthorizationAttributes {
         self.resource.is_empty() && PROBE_PATHS.contains(&self.path.as_str())
     }
 
+    /// Returns the questions about more than this one, the widest first: the same without namespace and name, and without
+    /// the name. A question that is as wide itself is left out. A path has none.
+    pub(super) fn wider(&self) -> impl Iterator<Item = Self> + use<> {
+        let is_in = |text: &str| !self.resource.is_empty() && !text.is_empty();
+        let (in_namespace, is_named) = (is_in(&self.namespace), is_in(&self.name));
+        let unnamed = || Self { name: String::new(), ..self.clone() };
+        let everywhere = (in_namespace || is_named).then(|| Self { namespace: String::new(), ..unnamed() });
+        let of_namespace = (in_namespace && is_named).then(unnamed);
+        everywhere.into_iter().chain(of_namespace)
+    }
+
     /// The review to send.
     pub fn review(&self, user: &User) -> SubjectAccessReviewSpec {
         let resource = !self.resource.is_empty();

@@ -52,6 +52,7 @@ pub trait CreateAuthorizer: Send + Sync + 'static {
 pub struct Authorizer {
     reviews: Arc<Reviews<SubjectAccessReview, Decision>>,
     known: Arc<Mutex<Answers<Decision>>>,
+    is_asked_in_general: Box<dyn Fn(&User) -> bool + Send + Sync>,
 }
 
 impl Authorizer {
@@ -62,7 +63,19 @@ impl Authorizer {
     }
 
     fn remembering(room: CacheLimits, client: Client, limiter: Arc<ReviewLimiter>) -> Self {
-        Self { reviews: Reviews::new(client, limiter), known: Arc::new(Mutex::new(Answers::new(room))) }
+        Self {
+            reviews: Reviews::new(client, limiter),
+            known: Arc::new(Mutex::new(Answers::new(room))),
+            is_asked_in_general: Box::new(|_| false),
+        }
+    }
+
+    /// Asks about the users for whom `applies` returns true in general first: without namespace and name, then without
+    /// a name, and only where both are denied about the object. An authorizer that denies such a user something by name
+    /// which it allows in general is not heard.
+    #[must_use]
+    pub fn asking_in_general(self, applies: impl Fn(&User) -> bool + Send + Sync + 'static) -> Self {
+        Self { is_asked_in_general: Box::new(applies), ..self }
     }
 
     /// Whether `user` may do what `attributes` say, asked for a request of `caller`, who may act as `user`. An error is
@@ -76,6 +89,30 @@ impl Authorizer {
         if user.is_in(SYSTEM_MASTERS) || attributes.is_probe_path() {
             return Ok(Decision { allowed: true, reason: String::new() });
         }
+        for wider in self.wider(user, attributes) {
+            let decision = self.decide(caller, user, &wider).await?;
+            if decision.allowed {
+                return Ok(decision);
+            }
+        }
+        self.decide(caller, user, attributes).await
+    }
+
+    /// What is asked about the user before the question itself.
+    fn wider(
+        &self,
+        user: &User,
+        attributes: &AuthorizationAttributes,
+    ) -> impl Iterator<Item = AuthorizationAttributes> {
+        (self.is_asked_in_general)(user).then(|| attributes.wider()).into_iter().flatten()
+    }
+
+    async fn decide(
+        &self,
+        caller: &Caller,
+        user: &User,
+        attributes: &AuthorizationAttributes,
+    ) -> Result<Decision, ApiError> {
         let key = question::key(user, attributes);
         match self.remembered(&key) {
             Some(decision) => Ok(decision),
@@ -91,7 +128,10 @@ impl Authorizer {
     /// Returns until when the host's answer is remembered. If it is not, returns the time for an answer that comes
     /// now.
     pub fn known_until(&self, user: &User, attributes: &AuthorizationAttributes) -> Instant {
-        let known = self.known.lock().fresh_until(&question::key(user, attributes));
+        let wider = self.wider(user, attributes).map(|wider| question::key(user, &wider));
+        let allowed = |key: &Vec<u8>| self.remembered(key).is_some_and(|decision| decision.allowed);
+        let key = wider.into_iter().find(allowed).unwrap_or_else(|| question::key(user, attributes));
+        let known = self.known.lock().fresh_until(&key);
         known.unwrap_or_else(|| Instant::now() + REMEMBER)
     }
 
