@@ -1,38 +1,21 @@
-//! The address of a webhook, and connections to it (k8s.io/apiserver pkg/util/webhook/client.go).
+//! The address of a webhook, and its client (k8s.io/apiserver pkg/util/webhook/client.go).
 
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use drydock_logging::with_causes;
-use drydock_machinery::quote::go_quote;
-use http::Uri;
+use drydock_serving::host::{Dialer, ServiceRef};
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
-use k8s_openapi::api::core::v1::Service;
-use kube::{Api, Client};
+use kube::Client;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
-use tower::Service as Connect;
 
 /// A client for one webhook; it reuses connections.
 pub type WebhookClient = HttpClient<HttpsConnector<Dialer>, Full<Bytes>>;
-
-/// A Service of the host, by namespace, name and port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ServiceRef {
-    namespace: String,
-    name: String,
-    port: u16,
-}
 
 /// The address of a webhook.
 pub struct Endpoint {
@@ -52,10 +35,10 @@ impl Endpoint {
             port: service.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
         });
         let url = match (&service, &it.url) {
-            (Some(ServiceRef { namespace, name, port }), _) => {
+            (Some(service), _) => {
                 let path =
                     it.service.as_ref().and_then(|service| service.path.as_deref()).unwrap_or_default();
-                Ok(format!("https://{name}.{namespace}.svc:{port}/{}", path.trim_start_matches('/')))
+                Ok(format!("{}/{}", service.url(), path.trim_start_matches('/')))
             }
             (None, Some(url)) => Ok(url.clone()),
             (None, None) => Err("webhook configuration must have either service or URL".to_owned()),
@@ -96,74 +79,4 @@ fn trusting(bundle: &[u8]) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| error.to_string())?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// Connects to the address of a URL, or to the address that the host has for a Service.
-#[derive(Clone)]
-pub struct Dialer {
-    service: Option<ServiceRef>,
-    host: Client,
-}
-
-impl Connect<Uri> for Dialer {
-    type Response = TokioIo<TcpStream>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let dialer = self.clone();
-        Box::pin(async move { dialer.dial(&uri).await.map(TokioIo::new) })
-    }
-}
-
-impl Dialer {
-    async fn dial(&self, uri: &Uri) -> io::Result<TcpStream> {
-        let (host, port) = match &self.service {
-            Some(service) => self.resolve(service).await.map_err(io::Error::other)?,
-            None => {
-                let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-                (host.to_owned(), uri.port_u16().unwrap_or(443))
-            }
-        };
-        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| {
-            let why = match error.kind() {
-                io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-                _ => error.to_string(),
-            };
-            let address =
-                if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-            io::Error::new(error.kind(), format!("dial tcp {address}: {why}"))
-        })?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
-    }
-
-    /// Resolves a Service as kube-apiserver does (k8s.io/kube-aggregator pkg/apiserver/resolvers.go, k8s.io/apiserver
-    /// pkg/util/proxy, ResolveCluster).
-    async fn resolve(&self, wanted: &ServiceRef) -> Result<(String, u16), String> {
-        let services: Api<Service> = Api::namespaced(self.host.clone(), &wanted.namespace);
-        let found = services.get_opt(&wanted.name).await;
-        let found = found.map_err(|error| {
-            format!("cannot ask the host for service {}: {}", go_quote(&wanted.name), with_causes(&error))
-        })?;
-        let service = found.ok_or_else(|| format!("service {} not found", go_quote(&wanted.name)))?;
-        let spec = service.spec.unwrap_or_default();
-        let missing =
-            || format!("no service port {} found for service {}", wanted.port, go_quote(&wanted.name));
-        if spec.type_.as_deref() == Some("ExternalName") {
-            return Ok((spec.external_name.unwrap_or_default(), wanted.port));
-        }
-        let ports = spec.ports.unwrap_or_default();
-        if !ports.iter().any(|port| port.port == i32::from(wanted.port)) {
-            return Err(missing());
-        }
-        match spec.cluster_ip.as_deref() {
-            None | Some("" | "None") => Err("cannot route to service with ClusterIP \"None\"".to_owned()),
-            Some(address) => Ok((address.to_owned(), wanted.port)),
-        }
-    }
 }

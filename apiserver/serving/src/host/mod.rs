@@ -1,10 +1,12 @@
-//! The host: the client that reaches it, and reflectors of its objects.
+//! The host: the client that reaches it, connections to its Services, and reflectors of its objects.
 //!
 //! It is reached over one HTTP/2 connection, as client-go does it. Nearly every request about a new name
 //! needs a review of access. Over HTTP/1 each review in flight would need a connection of its own, and the answer of
 //! a host whose machine has gone would be waited for forever.
 
+mod dialer;
 mod observe;
+mod service;
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use std::time::Duration;
 use anyhow::Context;
 use drydock_logging::WatchFailures;
 use futures::{FutureExt, StreamExt};
+use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client as HttpClient};
@@ -23,9 +27,11 @@ use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, Config};
 use tower::timeout::TimeoutLayer;
-use tower::{BoxError, Layer, ServiceBuilder, service_fn};
+use tower::{BoxError, Layer, Service, ServiceBuilder, service_fn};
 
+pub use dialer::{Dialer, ServiceRef};
 use observe::Observe;
+pub use service::{ConnectFailure, service_client};
 
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
@@ -97,14 +103,30 @@ fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyho
         .map_future(Box::pin)
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
         .service(connector(config)?);
-    let http: HttpClient<_, Body> = Builder::new(TokioExecutor::new())
+    let http: HttpClient<_, Body> = builder(keep_alive).build(connector);
+    client_over(http, config, observe)
+}
+
+/// How connections are kept.
+fn builder(keep_alive: KeepAlive) -> Builder {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(keep_alive.interval)
         .http2_keep_alive_timeout(keep_alive.timeout)
         // After the host's GOAWAY, hyper treats a connection as idle although an answer is still to come.
-        .http2_keep_alive_while_idle(true)
-        .build(connector);
+        .http2_keep_alive_while_idle(true);
+    builder
+}
+
+/// A client whose requests get the credentials of `config`, are logged, and are then sent by `http`.
+fn client_over<S>(http: S, config: &Config, observe: Observe) -> anyhow::Result<Client>
+where
+    S: Service<Request<Body>, Response = Response<Incoming>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+{
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)

@@ -43,25 +43,28 @@ struct ObservedHost {
     url: String,
     /// The path of the URL, without a slash at its end: paths of requests begin with it.
     base: String,
-    /// Which flag names it.
-    from: String,
+    /// Which flag names it; none if its user tells that it is away.
+    from: Option<String>,
     is_away: AtomicBool,
 }
 
 impl Observe {
     /// Returns the host of this URL that `from` names. All clients share it while one of them lives.
     pub(super) fn of(url: &http::Uri, from: String) -> Self {
-        let base = url.path().trim_end_matches('/').to_owned();
-        let url = url.to_string().trim_end_matches('/').to_owned();
         let mut hosts = HOSTS.lock();
-        let key = (url.clone(), from.clone());
+        let key = (without_slash(&url.to_string()), from.clone());
         if let Some(host) = hosts.get(&key).and_then(Weak::upgrade) {
             return Self(host);
         }
         hosts.retain(|_, host| host.strong_count() > 0);
-        let host = Arc::new(ObservedHost { url, base, from, is_away: AtomicBool::new(false) });
+        let host = ObservedHost::new(url, Some(from));
         hosts.insert(key, Arc::downgrade(&host));
         Self(host)
+    }
+
+    /// Returns a server of which only requests are logged: whoever uses its client tells when it is away.
+    pub(super) fn requests_of(url: &http::Uri) -> Self {
+        Self(ObservedHost::new(url, None))
     }
 
     fn answered(&self, method: &Method, path: &str, status: StatusCode, begun: Instant) {
@@ -75,11 +78,22 @@ impl Observe {
     fn failed(&self, method: &Method, path: &str, error: &(dyn Error + 'static), begun: Instant) {
         let ObservedHost { url, from, is_away, .. } = &*self.0;
         let (why, took) = (cause(error), Seconds(begun));
-        if !is_away.swap(true, Relaxed) {
+        if let Some(from) = from.as_ref().filter(|_| !is_away.swap(true, Relaxed)) {
             warn!("cannot reach {url} (from {from}): {why}; trying again");
         }
         debug!(target: target::REQUESTS, "{method} {url}{path} failed after {took}: {why}");
     }
+}
+
+impl ObservedHost {
+    fn new(url: &http::Uri, from: Option<String>) -> Arc<Self> {
+        let (url, base) = (without_slash(&url.to_string()), without_slash(url.path()));
+        Arc::new(Self { url, base, from, is_away: AtomicBool::new(false) })
+    }
+}
+
+fn without_slash(text: &str) -> String {
+    text.trim_end_matches('/').to_owned()
 }
 
 impl<S> Layer<S> for Observe {
@@ -163,16 +177,22 @@ fn may_be_shown(path: &str) -> bool {
 }
 
 /// The innermost cause of a failure; the kind of an error of the operating system.
-fn cause(error: &(dyn Error + 'static)) -> String {
-    let mut last = error;
-    // An io::Error skips the error that it wraps.
-    while let Some(next) = last.downcast_ref().and_then(wrapped).or_else(|| last.source()) {
-        last = next;
-    }
+pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+    let last = causes(error).last().unwrap_or(error);
     match last.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some()) {
         Some(error) => error.kind().to_string(),
         None => last.to_string(),
     }
+}
+
+/// The error and its causes, the innermost last.
+pub(super) fn causes<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    // An io::Error skips the error that it wraps.
+    std::iter::successors(Some(error), |&error| {
+        error.downcast_ref().and_then(wrapped).or_else(|| error.source())
+    })
 }
 
 fn wrapped(error: &io::Error) -> Option<&(dyn Error + 'static)> {
