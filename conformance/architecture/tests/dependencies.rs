@@ -48,6 +48,7 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "drydock-controller-manager",
         &[
+            "drydock-logging",
             "drydock-api",
             "drydock-runtime",
             "drydock-eviction",

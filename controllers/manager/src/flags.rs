@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
@@ -28,6 +28,14 @@ pub struct Flags {
     /// Kubeconfig of the host cluster; in-cluster configuration if absent
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// Send requests for EvictionRequests and NodeMaintenances straight to the API server, at the Service that their APIService names, instead of through the host's aggregator, which is used while that fails
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub direct_to_apiservice: bool,
+    /// File with the bearer token that --direct-to-apiservice shows to the API server, read again as it is renewed: for an audience of the API server's --api-audiences, as of a projected volume
+    #[arg(long, value_name = "FILE")]
+    pub apiservice_token_file: Option<PathBuf>,
 
     /// Controllers to run: '*' for all, 'name' for one, '-name' for all but one
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*", value_parser = controller,
@@ -116,8 +124,16 @@ impl Flags {
         }
     }
 
+    /// The file with the token for the API server, if requests go straight to it.
+    pub fn direct_token_file(&self) -> Option<&Path> {
+        self.apiservice_token_file.as_deref().filter(|_| self.direct_to_apiservice)
+    }
+
     /// Returns the error about flags that contradict each other, if some do.
     fn contradiction(&self) -> Option<&'static str> {
+        if self.direct_to_apiservice && self.apiservice_token_file.is_none() {
+            return Some("--direct-to-apiservice needs --apiservice-token-file");
+        }
         if self.leader_elect_lease_duration <= self.leader_elect_renew_deadline {
             return Some("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline");
         }
@@ -174,6 +190,15 @@ mod tests {
         assert!(read(&["--leader-elect"]).unwrap().leader_elect);
         assert!(!read(&["--leader-elect=false"]).unwrap().leader_elect);
         assert!(read(&["--advertise-planned"]).unwrap().advertise_planned);
+    }
+
+    #[test]
+    fn the_direct_way_needs_a_token_and_is_taken_when_asked_for() {
+        assert!(read(&["--direct-to-apiservice"]).unwrap_err().contains("--apiservice-token-file"));
+        let file = |arguments: &[&str]| read(arguments).unwrap().direct_token_file().map(Path::to_owned);
+        let given = "--apiservice-token-file=token";
+        assert_eq!(file(&["--direct-to-apiservice", given]), Some("token".into()));
+        assert_eq!(file(&["--direct-to-apiservice=false", given]), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Parse all configuration, then build, then bind, then run.
 
 mod controllers;
+mod direct;
 mod flags;
 mod run;
 mod serve;

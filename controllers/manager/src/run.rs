@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use drydock_runtime::cache::Select;
 use drydock_runtime::context;
 use drydock_runtime::events::EventRecorder;
@@ -21,19 +21,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use crate::direct::DirectWay;
 use crate::flags::Flags;
 use crate::serve::ServedPaths;
 use crate::{controllers, serve};
 
 /// Reported as the source of events.
 const COMPONENT: &str = "drydock-controller-manager";
+/// How long the controllers wait for the APIService of our kinds. Until it is known their requests go through the host.
+const WAY_KNOWN_WITHIN: Duration = Duration::from_secs(10);
 /// How long work under way may take to finish at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(25);
 
 /// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
-    let connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
+    let metrics = Metrics::new();
+    let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
+    let way = connections.go_straight(&flags, &metrics)?;
     let client = context::with_term(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
@@ -42,7 +47,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 
     let shutdown = CancellationToken::new();
     stop_on_signal(shutdown.clone())?;
-    let context = build(client, connections.evictions, lease, &shutdown);
+    let context = build(client, connections.evictions, lease, metrics, &shutdown);
     if let Some(port) = port {
         let paths = ServedPaths {
             health: health(&context.caches),
@@ -53,7 +58,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         tokio::spawn(serve::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
-    if !context::wait_for_server(&context.client, &shutdown).await {
+    if !context::wait_for_server(&context.client, &shutdown).await
+        || !is_known(way.as_deref(), &shutdown).await
+    {
         return Ok(());
     }
     // A standby keeps its caches current too.
@@ -88,15 +95,37 @@ impl HostConnections {
             reviews: open().await?,
         })
     }
+
+    /// Sends what concerns our kinds straight to the API server, if the flags ask for it: writes and watches, over a
+    /// connection each.
+    fn go_straight(&mut self, flags: &Flags, metrics: &Metrics) -> anyhow::Result<Option<Arc<DirectWay>>> {
+        let Some(token_file) = flags.direct_token_file() else { return Ok(None) };
+        std::fs::metadata(token_file)
+            .with_context(|| format!("--apiservice-token-file {}", token_file.display()))?;
+        let way = DirectWay::follow(self.watches.clone(), token_file.to_owned(), metrics);
+        self.writes = way.over(self.writes.clone());
+        self.watches = way.over(self.watches.clone());
+        Ok(Some(way))
+    }
+}
+
+/// Waits for a while until it is known whether there is a direct way: watches stay on the way on which they began. `false`
+/// if stopped before.
+async fn is_known(way: Option<&DirectWay>, stop: &CancellationToken) -> bool {
+    let Some(way) = way else { return true };
+    tokio::select! {
+        () = stop.cancelled() => false,
+        _ = tokio::time::timeout(WAY_KNOWN_WITHIN, way.known()) => true,
+    }
 }
 
 fn build(
     client: Client,
     evictions: Client,
     lease: LeaseHandle,
+    metrics: Metrics,
     shutdown: &CancellationToken,
 ) -> ControllerContext {
-    let metrics = Metrics::new();
     let tasks = TaskTracker::new();
     let recorder = EventRecorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
     ControllerContext {

@@ -1,0 +1,147 @@
+//! The circuit breaker: whether a request may try the way that has failed. Pure: the time is given.
+//!
+//! Closed, it lets every request through. A failure opens it for a pause, which doubles with each failure in a row. After
+//! the pause one request tries, while the others wait no longer than they would without it: it closes the breaker, or
+//! opens it again.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The first pause, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// After this time without a result, another request may try.
+const TRIAL: Duration = Duration::from_secs(10);
+/// Failures are logged at most once in this time.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Whether requests are let through.
+#[derive(Debug, Default)]
+pub(super) struct CircuitBreaker {
+    /// Counts the changes of `open_until` between closed and open: a result of an earlier period changes nothing.
+    period: u64,
+    /// None while it is closed.
+    open_until: Option<Instant>,
+    failures: u32,
+    logged: Option<Instant>,
+    /// Whether the failure that opened it was logged.
+    is_logged: bool,
+}
+
+/// A request that was let through, until its result is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attempt(u64);
+
+/// What a failure has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opened {
+    /// How long no request is let through.
+    pub(super) pause: Duration,
+    /// Whether the log has not told of a failure for a while.
+    pub(super) is_to_be_logged: bool,
+}
+
+impl CircuitBreaker {
+    /// Lets a request through, or returns none.
+    pub(super) fn enter(&mut self, now: Instant) -> Option<Attempt> {
+        match self.open_until {
+            Some(until) if now < until => return None,
+            Some(_) => self.open_until = Some(now + TRIAL),
+            None => {}
+        }
+        Some(Attempt(self.period))
+    }
+
+    /// Closes the breaker. Returns whether it was open and the log has told of that.
+    pub(super) fn succeeded(&mut self, attempt: Attempt) -> bool {
+        if attempt.0 != self.period || self.open_until.is_none() {
+            return false;
+        }
+        self.period += 1;
+        (self.open_until, self.failures) = (None, 0);
+        std::mem::take(&mut self.is_logged)
+    }
+
+    /// Opens the breaker. Returns none for requests that were let through before it was opened.
+    pub(super) fn failed(&mut self, attempt: Attempt, now: Instant) -> Option<Opened> {
+        if attempt.0 != self.period {
+            return None;
+        }
+        self.period += 1;
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
+        self.failures += 1;
+        self.open_until = Some(now + pause);
+        let is_to_be_logged = self.logged.is_none_or(|at| now.saturating_duration_since(at) >= LOG_INTERVAL);
+        if is_to_be_logged {
+            (self.logged, self.is_logged) = (Some(now), true);
+        }
+        Some(Opened { pause, is_to_be_logged })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn seconds(opened: Option<Opened>) -> Option<u64> {
+        opened.map(|opened| opened.pause.as_secs())
+    }
+
+    #[test]
+    fn it_opens_for_longer_with_each_failure_and_one_request_tries() {
+        let (mut breaker, mut now) = (CircuitBreaker::default(), Instant::now());
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            let attempt = breaker.enter(now).unwrap();
+            let pause = breaker.failed(attempt, now).unwrap().pause;
+            pauses.push(pause.as_secs());
+            assert_eq!(breaker.enter(now + pause / 2), None);
+            now += pause;
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        let trial = breaker.enter(now).unwrap();
+        assert_eq!(breaker.enter(now), None, "one request tries");
+        assert!(breaker.succeeded(trial));
+        assert!(breaker.enter(now).is_some() && breaker.enter(now).is_some());
+        let attempt = breaker.enter(now).unwrap();
+        assert_eq!(seconds(breaker.failed(attempt, now)), Some(1), "it starts anew");
+    }
+
+    /// Hundreds of requests in flight fail together when a server goes.
+    #[test]
+    fn requests_that_fail_together_count_once() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        let attempts = [breaker.enter(now), breaker.enter(now), breaker.enter(now)].map(Option::unwrap);
+        assert_eq!(attempts.map(|attempt| seconds(breaker.failed(attempt, now))), [Some(1), None, None]);
+        assert!(!breaker.succeeded(attempts[0]), "an answer from before does not close it");
+        assert_eq!(breaker.enter(now), None);
+    }
+
+    /// A request may be dropped by its caller while it tries.
+    #[test]
+    fn a_trial_without_a_result_does_not_keep_it_open() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        let attempt = breaker.enter(now).unwrap();
+        let later = now + breaker.failed(attempt, now).unwrap().pause;
+        assert!(breaker.enter(later).is_some());
+        assert_eq!(breaker.enter(later + TRIAL / 2), None);
+        assert!(breaker.enter(later + TRIAL).is_some());
+    }
+
+    #[test]
+    fn a_way_that_fails_again_and_again_is_logged_once_a_minute() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        let mut logged = Vec::new();
+        for second in [0, 10, 20, 61, 70] {
+            let now = start + Duration::from_secs(second);
+            let attempt = breaker.enter(now).unwrap();
+            let failed = breaker.failed(attempt, now).unwrap().is_to_be_logged;
+            let attempt = breaker.enter(now + LONGEST_PAUSE).unwrap();
+            logged.push((failed, breaker.succeeded(attempt)));
+        }
+        let (yes, no) = ((true, true), (false, false));
+        assert_eq!(logged, [yes, no, no, yes, no], "its end is logged as often");
+    }
+}

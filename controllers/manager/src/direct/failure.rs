@@ -1,0 +1,120 @@
+//! What makes a request take the aggregator, and which requests may be sent a second time. Pure.
+
+use std::fmt;
+
+use drydock_serving::host::ConnectFailure;
+use http::{Method, Response, StatusCode};
+use serde_json::Value;
+
+use super::api_service::NoEndpoint;
+
+/// Why the API server could not be used at its Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DirectFailure {
+    /// The request was not sent.
+    NotSent(ConnectFailure),
+    /// It was answered with 503.
+    Unavailable,
+    /// No client could be made: the APIService's bundle or the token cannot be read.
+    NoClient(String),
+}
+
+impl DirectFailure {
+    /// Returns the failure that a result is. Any other error, and any other answer, is the request's own: the server
+    /// may have received it, or has judged it.
+    pub(super) fn of<B>(result: &kube::Result<Response<B>>) -> Option<Self> {
+        match result {
+            Ok(answer) => (answer.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(Self::Unavailable),
+            Err(error) => ConnectFailure::of(error).map(Self::NotSent),
+        }
+    }
+
+    /// The name in metrics, label `reason`.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::NotSent(ConnectFailure::Connect(_)) => "connect",
+            Self::NotSent(ConnectFailure::Tls(_)) => "tls",
+            Self::Unavailable => "unavailable",
+            Self::NoClient(_) => NoEndpoint::NAME,
+        }
+    }
+
+    /// Whether a request that failed so may be sent again. After a 503 the server says that it has done nothing, but one
+    /// that ends may have done it: a write is repeated if the second would be refused where the first was made.
+    pub(super) fn may_repeat(&self, method: &Method, body: &[u8]) -> bool {
+        match self {
+            Self::NotSent(_) | Self::NoClient(_) => true,
+            Self::Unavailable => *method == Method::GET || is_bound_to_one_object(method, body),
+        }
+    }
+}
+
+impl fmt::Display for DirectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(ConnectFailure::Connect(why)) => write!(f, "no connection: {why}"),
+            Self::NotSent(ConnectFailure::Tls(why)) => write!(f, "no TLS connection: {why}"),
+            Self::Unavailable => f.write_str("answered 503"),
+            Self::NoClient(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Whether the write names the object that it is for, so that it changes nothing when it is made twice: a create its
+/// name, a patch the UID or the resourceVersion, a delete the UID.
+fn is_bound_to_one_object(method: &Method, body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let has = |path: &str| body.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    match *method {
+        Method::POST => has("/metadata/name"),
+        Method::PATCH | Method::PUT => has("/metadata/uid") || has("/metadata/resourceVersion"),
+        Method::DELETE => has("/preconditions/uid"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn answer(code: u16) -> kube::Result<Response<()>> {
+        Ok(Response::builder().status(code).body(()).unwrap())
+    }
+
+    #[test]
+    fn only_503_is_a_failure_among_the_answers() {
+        for code in [200, 201, 400, 401, 403, 404, 409, 410, 422, 429, 500, 504, 507] {
+            assert_eq!(DirectFailure::of(&answer(code)), None, "{code}");
+        }
+        assert_eq!(DirectFailure::of(&answer(503)), Some(DirectFailure::Unavailable));
+    }
+
+    /// The server may have done what a request asks for whose answer is lost.
+    #[test]
+    fn an_error_after_the_request_was_sent_is_the_requests_own() {
+        let lost: kube::Result<Response<()>> = Err(kube::Error::Service("connection reset".into()));
+        assert_eq!(DirectFailure::of(&lost), None);
+    }
+
+    #[test]
+    fn a_write_that_was_answered_is_sent_again_only_if_the_second_changes_nothing() {
+        let may =
+            |method: &Method, body: &str| DirectFailure::Unavailable.may_repeat(method, body.as_bytes());
+        assert!(may(&Method::GET, ""));
+        assert!(may(&Method::POST, r#"{"metadata": {"name": "a"}}"#));
+        assert!(!may(&Method::POST, r#"{"metadata": {"generateName": "a-"}}"#));
+        assert!(may(&Method::PATCH, r#"{"metadata": {"resourceVersion": "7"}, "status": {}}"#));
+        assert!(may(&Method::PATCH, r#"{"metadata": {"uid": "u"}, "spec": {}}"#));
+        assert!(!may(&Method::PATCH, r#"{"spec": {}}"#));
+        assert!(!may(&Method::PATCH, r#"[{"op": "add", "path": "/spec/requesters/-", "value": {}}]"#));
+        assert!(may(&Method::DELETE, r#"{"preconditions": {"uid": "u"}}"#));
+        assert!(!may(&Method::DELETE, ""));
+    }
+
+    #[test]
+    fn a_request_that_was_not_sent_may_always_be_sent() {
+        let failure = DirectFailure::NotSent(ConnectFailure::Connect("refused".to_owned()));
+        assert!(failure.may_repeat(&Method::DELETE, b""));
+    }
+}

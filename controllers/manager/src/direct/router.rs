@@ -1,0 +1,112 @@
+//! Sends each request by its way.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use drydock_api::API_VERSION;
+use http::request::Parts;
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tower::service_fn;
+
+use super::api_service::Endpoint;
+use super::breaker::Attempt;
+use super::failure::DirectFailure;
+use super::way::DirectWay;
+
+impl DirectWay {
+    /// Returns a client whose requests for our kinds go straight to the API server, over a connection of its own. All
+    /// others, and those for our kinds while that fails, go to `host`.
+    pub fn over(self: &Arc<Self>, host: Client) -> Client {
+        let namespace = host.default_namespace().to_owned();
+        let router = Arc::new(Router { way: self.clone(), host, straight: Mutex::default() });
+        let service = service_fn(move |request: Request<Body>| {
+            let router = router.clone();
+            async move { router.send(request).await }
+        });
+        Client::new(service, namespace)
+    }
+}
+
+/// Sends the requests of one client.
+struct Router {
+    way: Arc<DirectWay>,
+    host: Client,
+    /// The client of the endpoint that was used last.
+    straight: Mutex<Option<(Arc<Endpoint>, Client)>>,
+}
+
+impl Router {
+    async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        if !is_ours(request.uri().path()) {
+            return self.host.send(request).await;
+        }
+        let Some((attempt, endpoint)) = self.way.enter(Instant::now()) else {
+            return self.host.send(request).await;
+        };
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?;
+        let result = match self.straight(&endpoint) {
+            Ok(client) => client.send(assembled(&parts, &body)).await,
+            Err(failure) => {
+                return self.fall_back(attempt, &endpoint, &failure, assembled(&parts, &body)).await;
+            }
+        };
+        match DirectFailure::of(&result) {
+            Some(failure) if failure.may_repeat(&parts.method, &body) => {
+                self.fall_back(attempt, &endpoint, &failure, assembled(&parts, &body)).await
+            }
+            Some(failure) => {
+                self.way.failed(attempt, &endpoint, &failure, Instant::now());
+                result
+            }
+            None => {
+                if result.is_ok() {
+                    self.way.succeeded(attempt, &endpoint);
+                }
+                result
+            }
+        }
+    }
+
+    async fn fall_back(
+        &self,
+        attempt: Attempt,
+        endpoint: &Endpoint,
+        failure: &DirectFailure,
+        request: Request<Body>,
+    ) -> kube::Result<Response<Body>> {
+        self.way.failed(attempt, endpoint, failure, Instant::now());
+        self.way.count(failure.name());
+        self.host.send(request).await
+    }
+
+    /// The client of this endpoint. A connection to another one lasts until its last request has ended.
+    fn straight(&self, endpoint: &Arc<Endpoint>) -> Result<Client, DirectFailure> {
+        let mut straight = self.straight.lock();
+        if let Some((_, client)) = straight.as_ref().filter(|(of, _)| Arc::ptr_eq(of, endpoint)) {
+            return Ok(client.clone());
+        }
+        let client = self.way.client(endpoint);
+        let client = client.map_err(|error| DirectFailure::NoClient(format!("{error:#}")))?;
+        *straight = Some((endpoint.clone(), client.clone()));
+        Ok(client)
+    }
+}
+
+fn assembled(parts: &Parts, body: &Bytes) -> Request<Body> {
+    Request::from_parts(parts.clone(), Body::from(body.clone()))
+}
+
+/// Whether the path is one of our group and version. The host serves others of the group, Leases among them.
+fn is_ours(path: &str) -> bool {
+    let of_group = path.strip_prefix("/apis/").and_then(|path| path.strip_prefix(API_VERSION));
+    of_group.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+#[path = "router_tests.rs"]
+mod tests;

@@ -1,0 +1,157 @@
+//! Whether requests go straight to the API server: what the APIService says, and how the requests before went.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drydock_api::API_VERSION;
+use drydock_runtime::metrics::Metrics;
+use drydock_serving::host::service_client;
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::api_service::{self, Endpoint, NoEndpoint};
+use super::breaker::{Attempt, CircuitBreaker};
+use super::failure::DirectFailure;
+
+/// Knows whether requests go straight to the API server. All clients of the process share it.
+pub struct DirectWay {
+    /// Reads the APIService and its Service.
+    host: Client,
+    token_file: PathBuf,
+    state: Mutex<State>,
+    /// Whether the APIService has been read.
+    known: watch::Sender<bool>,
+    through_aggregator: Family<FallbackLabels, Counter>,
+}
+
+struct State {
+    endpoint: Result<Arc<Endpoint>, NoEndpoint>,
+    breaker: CircuitBreaker,
+    /// The failure that opened the breaker.
+    failure: Option<DirectFailure>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FallbackLabels {
+    reason: &'static str,
+}
+
+impl DirectWay {
+    /// Follows the APIService through `host` as long as the process runs. Requests carry the token in `token_file`.
+    pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics) -> Arc<Self> {
+        let way = Arc::new(Self::unknown(host.clone(), token_file, metrics));
+        let told = way.clone();
+        tokio::spawn(api_service::follow(Api::all(host), move |found| told.set(found)));
+        way
+    }
+
+    /// The way before the APIService has been read.
+    pub(super) fn unknown(host: Client, token_file: PathBuf, metrics: &Metrics) -> Self {
+        let state =
+            State { endpoint: Err(NoEndpoint::Unread), breaker: CircuitBreaker::default(), failure: None };
+        let through_aggregator = metrics.add(
+            "drydock_apiservice_fallback",
+            "Requests for our kinds that went through the host's aggregator, by why not straight to the API server: \
+             connect, tls, unavailable (503), apiservice (it names no server that can be verified)",
+        );
+        Self {
+            host,
+            token_file,
+            state: Mutex::new(state),
+            known: watch::channel(false).0,
+            through_aggregator,
+        }
+    }
+
+    /// Waits until the APIService has been read.
+    pub async fn known(&self) {
+        // The sender lives as long as this does.
+        let _ = self.known.subscribe().wait_for(|known| *known).await;
+    }
+
+    /// Takes what the APIService says from now on.
+    pub(super) fn set(&self, found: Result<Endpoint, NoEndpoint>) {
+        let mut state = self.state.lock();
+        if state.is_new(&found) {
+            match &found {
+                Ok(Endpoint { service, .. }) => {
+                    info!("requests for {API_VERSION} go straight to {}", service.url());
+                }
+                Err(why) => warn!("requests for {API_VERSION} go through the host's aggregator: {why}"),
+            }
+            *state =
+                State { endpoint: found.map(Arc::new), breaker: CircuitBreaker::default(), failure: None };
+        }
+        drop(state);
+        self.known.send_replace(true);
+    }
+
+    /// Returns where a request is to be sent; none if it has to go through the aggregator, which is counted then.
+    pub(super) fn enter(&self, now: Instant) -> Option<(Attempt, Arc<Endpoint>)> {
+        let mut state = self.state.lock();
+        let endpoint = state.endpoint.as_ref().ok().cloned();
+        let entered = endpoint.and_then(|endpoint| Some((state.breaker.enter(now)?, endpoint)));
+        if entered.is_none() {
+            self.count(state.failure.as_ref().map_or(NoEndpoint::NAME, DirectFailure::name));
+        }
+        entered
+    }
+
+    /// Records that the API server answered a request.
+    pub(super) fn succeeded(&self, attempt: Attempt, endpoint: &Endpoint) {
+        let mut state = self.state.lock();
+        if state.breaker.succeeded(attempt) {
+            state.failure = None;
+            info!("requests for {API_VERSION} go straight to {} again", endpoint.service.url());
+        }
+    }
+
+    /// Records that a request could not be sent, or was answered 503.
+    pub(super) fn failed(
+        &self,
+        attempt: Attempt,
+        endpoint: &Endpoint,
+        failure: &DirectFailure,
+        now: Instant,
+    ) {
+        let mut state = self.state.lock();
+        let Some(opened) = state.breaker.failed(attempt, now) else { return };
+        if opened.is_to_be_logged {
+            let (url, pause) = (endpoint.service.url(), opened.pause);
+            warn!(
+                "{url}: {failure}; requests for {API_VERSION} go through the host's aggregator, and this is tried again \
+                 after {pause:?}"
+            );
+        }
+        state.failure = Some(failure.clone());
+    }
+
+    /// Counts a request that goes through the aggregator.
+    pub(super) fn count(&self, reason: &'static str) {
+        self.through_aggregator.get_or_create(&FallbackLabels { reason }).inc();
+    }
+
+    /// Returns a client of the API server at its Service.
+    ///
+    /// # Errors
+    /// The bundle or the token cannot be read.
+    pub(super) fn client(&self, endpoint: &Endpoint) -> anyhow::Result<Client> {
+        service_client(&self.host, &endpoint.service, &endpoint.ca_bundle, &self.token_file)
+    }
+}
+
+impl State {
+    fn is_new(&self, found: &Result<Endpoint, NoEndpoint>) -> bool {
+        match (&self.endpoint, found) {
+            (Ok(old), Ok(new)) => **old != *new,
+            (Err(old), Err(new)) => old != new,
+            _ => true,
+        }
+    }
+}
