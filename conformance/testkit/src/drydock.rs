@@ -187,8 +187,9 @@ impl Drydock {
         Ok(PathBuf::from(self.manager_flag("--cert-dir=")?).join("ca.crt"))
     }
 
-    /// A Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it.
-    async fn register(&self) -> Result<()> {
+    /// Makes a Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it, or gives the
+    /// APIService the CA that the API server has now.
+    pub async fn register(&self) -> Result<()> {
         let ca = std::fs::read(self.ca())?;
         let meta = json!({"name": APISERVER, "namespace": NAMESPACE});
         let service = json!({
@@ -216,6 +217,11 @@ impl Drydock {
     /// The audit log of our API server.
     pub fn audit_log(&self) -> PathBuf {
         self.dir().join("audit.log")
+    }
+
+    /// The audit logs of the host and of our API server: the requests of our controllers for our kinds are in the second.
+    pub fn audit_logs(&self) -> [PathBuf; 2] {
+        [self.host.audit_log(), self.audit_log()]
     }
 
     fn dir(&self) -> PathBuf {

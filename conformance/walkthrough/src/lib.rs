@@ -105,7 +105,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     say("drained; the maintenance moves to Complete");
     maintenance.complete().await?;
     verdict.extend(verdict::after_completion(&client, &maintenance).await?);
-    verdict.extend(verdict::of_the_way(host, &maintenance, &seen, &interceptor, &before).await?);
+    verdict.extend(verdict::of_the_way(&drydock, &maintenance, &seen, &interceptor, &before).await?);
     verdict.extend(stream_clients.finish(&maintenance).await?);
     verdict.extend(observer.finish()?);
     let failed = finding::print(&verdict);

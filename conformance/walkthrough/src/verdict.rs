@@ -1,9 +1,10 @@
-//! What must be true of the maintenance, by the state and the audit log of the host, not by what Drydock reports.
+//! What must be true of the maintenance, by the state of the host and the audit logs, not by what Drydock reports.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use drydock_testkit::cluster::is_schedulable;
+use drydock_testkit::drydock::Drydock;
 use drydock_testkit::finding::Finding;
 use drydock_testkit::host::{TestHost, audit};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -36,15 +37,15 @@ pub async fn after_drain(
     Ok(findings)
 }
 
-/// Judges the drain itself, by what the host logged.
+/// Judges the drain itself, by what the host and our API server logged.
 pub async fn of_the_way(
-    host: &TestHost,
+    drydock: &Drydock,
     maintenance: &Maintenance,
     seen: &SeenStatus,
     interceptor: &PlaygroundInterceptor,
     before: &BTreeMap<String, String>,
 ) -> Result<Vec<Finding>> {
-    let log = audit::requests(&host.audit_log())?;
+    let log = audit::requests_of(&drydock.audit_logs())?;
     let departures = history::departures(&log);
     super::say(&evictions::cost_in_reviews(&log));
     let nodes = &maintenance.nodes;

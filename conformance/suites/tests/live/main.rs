@@ -7,6 +7,7 @@ mod audit;
 mod authorization;
 mod cancelled;
 mod clients;
+mod direct;
 
 mod documents;
 mod drains;

@@ -1,16 +1,25 @@
 //! The flags with which our programs run in a host.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{APISERVER, Drydock, MANAGER, NAMESPACE, StorageChoice};
-use crate::host::{audit, free_ports};
+use crate::host::{audit, free_ports, repository};
+
+/// The audience of tokens for our API server, and the host's own.
+const AUDIENCES: [&str; 2] =
+    ["https://drydock-apiserver.drydock-system.svc", "https://kubernetes.default.svc"];
+/// How long the controller manager's token is good: no run takes longer.
+const TOKEN_DURATION: &str = "--duration=240h";
 
 impl Drydock {
     pub(super) fn apiserver_flags(&self) -> Result<Vec<String>> {
         let mut flags = self.common_flags(APISERVER, self.port)?;
         flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
         flags.extend(self.audit_flags()?);
+        flags.push(format!("--api-audiences={}", AUDIENCES.join(",")));
         flags.push(format!("--controller-users=system:serviceaccount:{NAMESPACE}:{MANAGER}"));
         match self.options.storage {
             StorageChoice::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
@@ -25,7 +34,8 @@ impl Drydock {
 
     fn audit_flags(&self) -> Result<[String; 2]> {
         let file = self.host.dir.join("drydock-audit-policy.json");
-        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": audit::rules()});
+        let rules = [audit::rules().to_vec(), rules_of_deploy()?].concat();
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules});
         std::fs::write(&file, policy.to_string())?;
         let [file, log] = [file, self.audit_log()].map(|path| path.display().to_string());
         Ok([format!("--audit-policy-file={file}"), format!("--audit-log-path={log}")])
@@ -36,6 +46,8 @@ impl Drydock {
         let mut flags = self.common_flags(MANAGER, port)?;
         flags.push(format!("--cert-dir={}", self.dir().join(process).display()));
         flags.push("--leader-elect=true".into());
+        flags.push("--direct-to-apiservice=true".into());
+        flags.push(format!("--apiservice-token-file={}", self.token_file()?.display()));
         if self.options.standby {
             flags.push("--leader-elect-lease-duration=5s".into());
             flags.push("--leader-elect-renew-deadline=4s".into());
@@ -58,6 +70,17 @@ impl Drydock {
         Ok(flags)
     }
 
+    /// The file with the controller manager's token for our API server, which the kubelet writes in a cluster.
+    fn token_file(&self) -> Result<PathBuf> {
+        let file = self.host.dir.join("drydock-manager-token");
+        if !file.exists() {
+            let audience = format!("--audience={}", AUDIENCES[0]);
+            let token = ["create", "token", MANAGER, "--namespace", NAMESPACE, &audience, TOKEN_DURATION];
+            std::fs::write(&file, self.host.kubectl(&token)?.trim())?;
+        }
+        Ok(file)
+    }
+
     /// What follows `name` in the command line of the running controller manager.
     pub(super) fn manager_flag(&self, name: &str) -> Result<String> {
         let pid = self.host.processes.pid(MANAGER).context("our controller manager does not run")?;
@@ -65,4 +88,14 @@ impl Drydock {
         let flag = command.split('\0').find_map(|word| word.strip_prefix(name));
         flag.map(str::to_owned).with_context(|| format!("our controller manager has no flag {name}"))
     }
+}
+
+/// The rules of the audit policy of deploy/.
+fn rules_of_deploy() -> Result<Vec<Value>> {
+    let path = repository().join("deploy/base/audit-policy.yaml");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let map: Value = serde_yaml_ng::from_str(&text)?;
+    let policy = map["data"]["policy.yaml"].as_str().context("deploy/ has no audit policy")?;
+    let policy: Value = serde_yaml_ng::from_str(policy)?;
+    policy["rules"].as_array().cloned().context("the audit policy of deploy/ has no rules")
 }

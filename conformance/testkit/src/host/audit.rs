@@ -1,7 +1,8 @@
-//! The host's audit log: all requests by one clock, independent of Drydock.
+//! The host's audit log: all requests by one clock, independent of Drydock. Requests that come straight to our API server
+//! are in that one's log alone.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -12,6 +13,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoggedRequest {
+    /// The same in each server that the request passes.
+    #[serde(rename = "auditID")]
+    pub id: String,
     /// `create`, `patch`, `delete` and so on.
     pub verb: String,
     /// The user.
@@ -40,6 +44,8 @@ pub struct LoggedRequest {
 pub struct LoggedUser {
     /// The name that the host authenticated.
     pub username: String,
+    /// The UID that a service account's token carries.
+    pub uid: String,
 }
 
 /// The object that it is about.
@@ -106,6 +112,7 @@ const OURS: &str = "system:serviceaccounts:drydock-system";
 /// programs, if those are to be judged.
 pub(super) fn policy(with_programs: bool) -> Value {
     let [whole, named] = rules();
+    let ours = ["evictionrequests", "evictionrequests/status", "nodemaintenances", "nodemaintenances/status"];
     let level = if with_programs { "Metadata" } else { "None" };
     serde_json::json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
@@ -121,7 +128,7 @@ pub(super) fn policy(with_programs: bool) -> Value {
             {"level": "RequestResponse", "verbs": ["delete"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "", "resources": ["pods"]}]},
             {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "omitStages": ["RequestReceived"],
-             "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests", "nodemaintenances"]}]},
+             "resources": [{"group": "coordination.k8s.io", "resources": ours}]},
             {"level": level, "userGroups": [OURS], "omitStages": ["RequestReceived"]},
             {"level": "None"},
         ],
@@ -142,6 +149,20 @@ pub fn requests(log: &Path) -> Result<Vec<LoggedRequest>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
+/// The same of several logs. A request that is in more than one of them, as it went through the aggregator, is given once,
+/// as the first of them has it.
+pub fn requests_of(logs: &[PathBuf]) -> Result<Vec<LoggedRequest>> {
+    let mut all = Vec::new();
+    let mut known = BTreeSet::new();
+    for log in logs {
+        let new = requests(log)?.into_iter().filter(|request| !known.contains(&request.id));
+        let new: Vec<LoggedRequest> = new.collect();
+        known.extend(new.iter().map(|request| request.id.clone()));
+        all.extend(new);
+    }
+    Ok(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +179,19 @@ mod tests {
         assert!(request.is_about("pods/eviction") && !request.is_about("pods") && !request.succeeded());
         assert_eq!(request.received, Some("2026-01-02T03:04:05.000006Z".parse()?));
         assert_eq!(request.answered, Some("2026-01-02T03:04:05.5Z".parse()?));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_two_servers_logged_is_given_once() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let line = |id: &str, verb: &str| format!("{{\"auditID\":\"{id}\",\"verb\":\"{verb}\"}}\n");
+        let (host, ours) = (dir.path().join("host.log"), dir.path().join("ours.log"));
+        std::fs::write(&host, line("a", "create") + &line("b", "get"))?;
+        std::fs::write(&ours, line("b", "list") + &line("c", "patch"))?;
+        let verbs: Vec<String> =
+            requests_of(&[host, ours])?.into_iter().map(|request| request.verb).collect();
+        assert_eq!(verbs, ["create", "get", "patch"]);
         Ok(())
     }
 }

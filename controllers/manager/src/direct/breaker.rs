@@ -13,8 +13,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After this time without a result, another request may try.
 const TRIAL: Duration = Duration::from_secs(10);
-/// Failures are logged at most once in this time.
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Whether requests are let through.
 #[derive(Debug, Default)]
@@ -24,23 +22,11 @@ pub(super) struct CircuitBreaker {
     /// None while it is closed.
     open_until: Option<Instant>,
     failures: u32,
-    logged: Option<Instant>,
-    /// Whether the failure that opened it was logged.
-    is_logged: bool,
 }
 
 /// A request that was let through, until its result is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attempt(u64);
-
-/// What a failure has led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opened {
-    /// How long no request is let through.
-    pub(super) pause: Duration,
-    /// Whether the log has not told of a failure for a while.
-    pub(super) is_to_be_logged: bool,
-}
 
 impl CircuitBreaker {
     /// Lets a request through, or returns none.
@@ -53,18 +39,19 @@ impl CircuitBreaker {
         Some(Attempt(self.period))
     }
 
-    /// Closes the breaker. Returns whether it was open and the log has told of that.
+    /// Closes the breaker. Returns whether that is a change.
     pub(super) fn succeeded(&mut self, attempt: Attempt) -> bool {
         if attempt.0 != self.period || self.open_until.is_none() {
             return false;
         }
         self.period += 1;
         (self.open_until, self.failures) = (None, 0);
-        std::mem::take(&mut self.is_logged)
+        true
     }
 
-    /// Opens the breaker. Returns none for requests that were let through before it was opened.
-    pub(super) fn failed(&mut self, attempt: Attempt, now: Instant) -> Option<Opened> {
+    /// Opens the breaker, and returns for how long no request is let through. Returns none if it was opened after the
+    /// request was let through.
+    pub(super) fn failed(&mut self, attempt: Attempt, now: Instant) -> Option<Duration> {
         if attempt.0 != self.period {
             return None;
         }
@@ -72,11 +59,7 @@ impl CircuitBreaker {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures += 1;
         self.open_until = Some(now + pause);
-        let is_to_be_logged = self.logged.is_none_or(|at| now.saturating_duration_since(at) >= LOG_INTERVAL);
-        if is_to_be_logged {
-            (self.logged, self.is_logged) = (Some(now), true);
-        }
-        Some(Opened { pause, is_to_be_logged })
+        Some(pause)
     }
 }
 
@@ -85,8 +68,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn seconds(opened: Option<Opened>) -> Option<u64> {
-        opened.map(|opened| opened.pause.as_secs())
+    fn seconds(pause: Option<Duration>) -> Option<u64> {
+        pause.map(|pause| pause.as_secs())
     }
 
     #[test]
@@ -95,7 +78,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..7 {
             let attempt = breaker.enter(now).unwrap();
-            let pause = breaker.failed(attempt, now).unwrap().pause;
+            let pause = breaker.failed(attempt, now).unwrap();
             pauses.push(pause.as_secs());
             assert_eq!(breaker.enter(now + pause / 2), None);
             now += pause;
@@ -124,24 +107,9 @@ mod tests {
     fn a_trial_without_a_result_does_not_keep_it_open() {
         let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
         let attempt = breaker.enter(now).unwrap();
-        let later = now + breaker.failed(attempt, now).unwrap().pause;
+        let later = now + breaker.failed(attempt, now).unwrap();
         assert!(breaker.enter(later).is_some());
         assert_eq!(breaker.enter(later + TRIAL / 2), None);
         assert!(breaker.enter(later + TRIAL).is_some());
-    }
-
-    #[test]
-    fn a_way_that_fails_again_and_again_is_logged_once_a_minute() {
-        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
-        let mut logged = Vec::new();
-        for second in [0, 10, 20, 61, 70] {
-            let now = start + Duration::from_secs(second);
-            let attempt = breaker.enter(now).unwrap();
-            let failed = breaker.failed(attempt, now).unwrap().is_to_be_logged;
-            let attempt = breaker.enter(now + LONGEST_PAUSE).unwrap();
-            logged.push((failed, breaker.succeeded(attempt)));
-        }
-        let (yes, no) = ((true, true), (false, false));
-        assert_eq!(logged, [yes, no, no, yes, no], "its end is logged as often");
     }
 }

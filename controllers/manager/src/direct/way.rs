@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_api::API_VERSION;
 use drydock_runtime::metrics::Metrics;
@@ -19,6 +20,9 @@ use super::api_service::{self, Endpoint, NoEndpoint};
 use super::breaker::{Attempt, CircuitBreaker};
 use super::failure::DirectFailure;
 
+/// A failure is logged once in this time, unless the reason is another one.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Knows whether requests go straight to the API server. All clients of the process share it.
 pub struct DirectWay {
     /// Reads the APIService and its Service.
@@ -35,6 +39,16 @@ struct State {
     breaker: CircuitBreaker,
     /// The failure that opened the breaker.
     failure: Option<DirectFailure>,
+    logged: LoggedFailures,
+}
+
+/// Which failures the log has told of.
+#[derive(Default)]
+struct LoggedFailures {
+    /// The last one by its reason, and when.
+    last: Option<(&'static str, Instant)>,
+    /// Whether its end is still to be told.
+    is_open: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,8 +67,7 @@ impl DirectWay {
 
     /// The way before the APIService has been read.
     pub(super) fn unknown(host: Client, token_file: PathBuf, metrics: &Metrics) -> Self {
-        let state =
-            State { endpoint: Err(NoEndpoint::Unread), breaker: CircuitBreaker::default(), failure: None };
+        let state = State::new(Err(NoEndpoint::Unread));
         let through_aggregator = metrics.add(
             "drydock_apiservice_fallback",
             "Requests for our kinds that went through the host's aggregator, by why not straight to the API server: \
@@ -85,8 +98,7 @@ impl DirectWay {
                 }
                 Err(why) => warn!("requests for {API_VERSION} go through the host's aggregator: {why}"),
             }
-            *state =
-                State { endpoint: found.map(Arc::new), breaker: CircuitBreaker::default(), failure: None };
+            *state = State::new(found.map(Arc::new));
         }
         drop(state);
         self.known.send_replace(true);
@@ -106,8 +118,11 @@ impl DirectWay {
     /// Records that the API server answered a request.
     pub(super) fn succeeded(&self, attempt: Attempt, endpoint: &Endpoint) {
         let mut state = self.state.lock();
-        if state.breaker.succeeded(attempt) {
-            state.failure = None;
+        if !state.breaker.succeeded(attempt) {
+            return;
+        }
+        state.failure = None;
+        if std::mem::take(&mut state.logged.is_open) {
             info!("requests for {API_VERSION} go straight to {} again", endpoint.service.url());
         }
     }
@@ -121,9 +136,9 @@ impl DirectWay {
         now: Instant,
     ) {
         let mut state = self.state.lock();
-        let Some(opened) = state.breaker.failed(attempt, now) else { return };
-        if opened.is_to_be_logged {
-            let (url, pause) = (endpoint.service.url(), opened.pause);
+        let Some(pause) = state.breaker.failed(attempt, now) else { return };
+        if state.logged.must_log(failure.name(), now) {
+            let url = endpoint.service.url();
             warn!(
                 "{url}: {failure}; requests for {API_VERSION} go through the host's aggregator, and this is tried again \
                  after {pause:?}"
@@ -147,11 +162,42 @@ impl DirectWay {
 }
 
 impl State {
+    fn new(endpoint: Result<Arc<Endpoint>, NoEndpoint>) -> Self {
+        let (breaker, logged) = (CircuitBreaker::default(), LoggedFailures::default());
+        Self { endpoint, breaker, failure: None, logged }
+    }
+
     fn is_new(&self, found: &Result<Endpoint, NoEndpoint>) -> bool {
         match (&self.endpoint, found) {
             (Ok(old), Ok(new)) => **old != *new,
             (Err(old), Err(new)) => old != new,
             _ => true,
         }
+    }
+}
+
+impl LoggedFailures {
+    /// Whether the log is to tell of a failure: of one for another reason than the last, and once a minute.
+    fn must_log(&mut self, reason: &'static str, now: Instant) -> bool {
+        let is_news = self
+            .last
+            .is_none_or(|(last, at)| last != reason || now.saturating_duration_since(at) >= LOG_INTERVAL);
+        if is_news {
+            *self = Self { last: Some((reason, now)), is_open: true };
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_fails_again_and_again_is_logged_once_a_minute_and_for_each_new_reason() {
+        let (mut logged, start) = (LoggedFailures::default(), Instant::now());
+        let mut must = |reason, second| logged.must_log(reason, start + Duration::from_secs(second));
+        assert_eq!([must("connect", 0), must("connect", 59), must("connect", 60)], [true, false, true]);
+        assert_eq!([must("tls", 61), must("tls", 62), must("connect", 63)], [true, false, true]);
     }
 }

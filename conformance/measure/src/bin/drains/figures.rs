@@ -1,4 +1,4 @@
-//! The figures of a drain, from the host's audit log. Pure.
+//! The figures of a drain, from the audit logs. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ const ACCOUNTS: &str = "system:serviceaccount:drydock-system:";
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
 impl DrainFigures {
-    /// Returns the figures of the drain of these pods, by the requests that the host received since
+    /// Returns the figures of the drain of these pods, by the requests that the host and our API server received since
     /// `from`.
     pub fn read(log: &[LoggedRequest], drained: &BTreeSet<String>, from: Timestamp) -> DrainFigures {
         let log: Vec<&LoggedRequest> =

@@ -34,7 +34,7 @@ pub struct Trial {
     pub pods: usize,
     /// Until the nodes were empty.
     pub seconds: f64,
-    /// By the host's audit log.
+    /// By the audit logs of the host and of our API server.
     pub figures: DrainFigures,
     /// CPU seconds by process, until the nodes were empty and all Deployments complete again.
     pub cpu: Cpu,
@@ -81,7 +81,9 @@ pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments)
         subject.release(&client).await?;
     }
     let findings = observer.map_or_else(|| Ok(Vec::new()), ObserverProcess::finish)?;
-    let log = audit::requests(&host.audit_log())?;
+    let logs =
+        drydock.as_ref().map_or_else(|| vec![host.audit_log()], |drydock| drydock.audit_logs().to_vec());
+    let log = audit::requests_of(&logs)?;
     Ok(Trial {
         form,
         subject,

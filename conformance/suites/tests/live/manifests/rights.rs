@@ -10,6 +10,7 @@ use serde_json::json;
 
 const APISERVER: &str = "drydock-apiserver";
 const MANAGER: &str = "drydock-controller-manager";
+const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 
 /// Who, verb, group, resource, subresource, namespace, name.
 type Asked =
@@ -19,7 +20,7 @@ type Asked =
 async fn deploy_grants_what_the_programs_need() -> Result<()> {
     let host = TestHost::shared().await?;
     grant(&host)?;
-    let needed: [Asked; 11] = [
+    let needed: [Asked; 13] = [
         (APISERVER, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""),
         (APISERVER, "create", "authentication.k8s.io", "tokenreviews", "", "", ""),
         (APISERVER, "watch", "", "nodes", "", "", ""),
@@ -28,6 +29,8 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
         (MANAGER, "create", "", "pods", "eviction", "default", "a"),
         (MANAGER, "patch", "", "nodes", "", "", "a"),
         (MANAGER, "update", "coordination.k8s.io", "nodemaintenances", "finalizers", "", "a"),
+        (MANAGER, "watch", "apiregistration.k8s.io", "apiservices", "", "", API_SERVICE),
+        (MANAGER, "get", "", "services", "", "drydock-system", APISERVER),
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system", MANAGER),
         (MANAGER, "patch", "coordination.k8s.io", "evictionrequests", "status", "default", "a"),
         (MANAGER, "patch", "coordination.k8s.io", "nodemaintenances", "", "", "a"),
@@ -42,11 +45,13 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
 async fn deploy_grants_no_more() -> Result<()> {
     let host = TestHost::shared().await?;
     grant(&host)?;
-    let denied: [Asked; 11] = [
+    let denied: [Asked; 13] = [
         (APISERVER, "delete", "", "pods", "", "default", "a"),
         (APISERVER, "get", "", "secrets", "", "kube-system", "a"),
         (APISERVER, "patch", "", "nodes", "", "", "a"),
         (MANAGER, "get", "", "secrets", "", "kube-system", "a"),
+        (MANAGER, "watch", "apiregistration.k8s.io", "apiservices", "", "", "v1.apps"),
+        (MANAGER, "get", "", "services", "", "default", "a"),
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "kube-system", MANAGER),
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system", "of-somebody-else"),
         (MANAGER, "create", "coordination.k8s.io", "nodemaintenances", "", "", ""),

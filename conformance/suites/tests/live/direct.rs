@@ -1,0 +1,195 @@
+//! The controllers' way to our API server: straight to its Service, and through the aggregator while that fails.
+
+use anyhow::{Result, ensure};
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::TestHost;
+use drydock_testkit::host::audit::{LoggedRequest, requests};
+use drydock_testkit::kinds::{node_maintenance, node_maintenances};
+use drydock_testkit::wait::{retry, until};
+use kube::api::{DynamicObject, PostParams};
+use serde_json::{Value, json};
+
+use crate::shared::{LIMIT, shared};
+
+const MANAGER: &str = "drydock-controller-manager";
+const USER: &str = "system:serviceaccount:drydock-system:drydock-controller-manager";
+/// Namespaces of a drain.
+const NAMESPACES: usize = 4;
+
+/// A drain from start to end: all that it writes for our kinds is in our audit log and not in the host's, and the host is
+/// asked nothing about single pods or namespaces.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_costs_the_host_no_write_of_our_kinds_and_no_review_of_a_pod() -> Result<()> {
+    let shared = shared().await?;
+    let node = shared.node("direct").await?;
+    let mut pods = Vec::new();
+    for i in 0..NAMESPACES {
+        let namespace = shared.namespace(&format!("direct-{i}")).await?;
+        pods.push(namespace.pod("p", &node, Value::Null).await?);
+    }
+    let kubectl = shared.kubectl();
+    kubectl.apply(&node_maintenance("direct", "Drain", &[&node])).await?;
+    kubectl.ok(&["wait", "nodemaintenance/direct", "--for=condition=Drained", "--timeout=60s"]).await?;
+
+    let is_of_drain = |request: &LoggedRequest| {
+        let name = &request.object_ref.name;
+        name == "direct" || pods.contains(name) || request.object_ref.namespace.starts_with("direct-")
+    };
+    let ours = requests(&shared.drydock.audit_log())?;
+    let ours = ours.iter().filter(|request| is_write_of_ours(request) && is_of_drain(request));
+    let (straight, through_host): (Vec<_>, Vec<_>) = ours.partition(|request| is_straight(request));
+    ensure!(through_host.is_empty(), "through the aggregator: {through_host:?}");
+    let expected =
+        ["patch evictionrequests", "patch evictionrequests/status", "patch nodemaintenances/status"];
+    let is_written = |what: &&str| {
+        straight
+            .iter()
+            .any(|request| what.strip_prefix(&*request.verb).is_some_and(|it| request.is_about(it.trim())))
+    };
+    ensure!(expected.iter().all(is_written), "{straight:?}");
+    let log = requests(&shared.drydock.host.audit_log())?;
+    let in_hosts = log.iter().find(|request| is_write_of_ours(request) && is_of_drain(request));
+    ensure!(in_hosts.is_none(), "the host's log has {in_hosts:?}");
+
+    let reviews = log.iter().filter(|request| request.is_about("subjectaccessreviews"));
+    let about = reviews.map(|request| &request.request_object["spec"]).filter(|spec| spec["user"] == USER);
+    let about: Vec<&Value> = about.map(|spec| &spec["resourceAttributes"]).collect();
+    ensure!(!about.is_empty(), "the host was not asked about the controllers");
+    let is_narrow = |about: &&&Value| {
+        let namespace = about["namespace"].as_str().unwrap_or_default();
+        namespace.starts_with("direct-") || pods.iter().any(|uid| about["name"] == uid.as_str())
+    };
+    let narrow: Vec<_> = about.iter().filter(is_narrow).collect();
+    ensure!(narrow.is_empty(), "reviews of what is allowed in general: {narrow:?}");
+
+    kubectl.ok(&["delete", "nodemaintenance/direct"]).await.map(drop)
+}
+
+/// On a host of its own, whose API server is stopped and loses its rights and its CA.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_aggregator_is_taken_while_the_direct_way_fails_and_not_for_a_denial() -> Result<()> {
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
+    let site = Site { drydock };
+    site.goes_straight("at-first").await?;
+    site.falls_back_without_its_service_and_returns().await?;
+    site.follows_the_bundle().await?;
+    site.asks_about_a_denial_once().await
+}
+
+struct Site {
+    drydock: Drydock,
+}
+
+impl Site {
+    /// The address of the Service cannot be read, and no connection is left.
+    async fn falls_back_without_its_service_and_returns(&self) -> Result<()> {
+        let host = &self.drydock.host;
+        let change = |patch: &Value| {
+            let patch = patch.to_string();
+            host.kubectl(&["patch", "role", MANAGER, "-n", "drydock-system", "--type=json", "-p", &patch])
+        };
+        let services = json!({"apiGroups": [""], "resources": ["services"], "verbs": ["get"],
+                              "resourceNames": ["drydock-apiserver"]});
+        change(
+            &json!([{"op": "test", "path": "/rules/2", "value": services}, {"op": "remove", "path": "/rules/2"}]),
+        )?;
+        self.drydock.kill_apiserver()?;
+        self.is_told("no connection: ").await?;
+        self.drydock.start_apiserver().await?;
+        self.is_taken_up("in-between").await?;
+        let ways = self.ways("in-between")?;
+        ensure!(ways.contains(&false), "the write did not go through the aggregator: {ways:?}");
+
+        change(&json!([{"op": "add", "path": "/rules/2", "value": services}]))?;
+        self.goes_straight("afterwards").await
+    }
+
+    /// A new CA: the old bundle does not verify the server, for the manager as for the aggregator.
+    async fn follows_the_bundle(&self) -> Result<()> {
+        self.drydock.stop_apiserver().await?;
+        std::fs::remove_dir_all(self.drydock.ca().parent().unwrap_or(&self.drydock.ca()))?;
+        self.drydock.start_apiserver().await?;
+        self.is_told("no TLS connection: ").await?;
+        self.drydock.register().await?;
+        self.goes_straight("rotated").await
+    }
+
+    /// The right is taken away: the answer of our API server is final.
+    async fn asks_about_a_denial_once(&self) -> Result<()> {
+        let host = &self.drydock.host;
+        host.kubectl(&["delete", "clusterrolebinding", MANAGER])?;
+        // The answer that allowed it is remembered for a while.
+        let (late, mut created) = (|| "no write was denied".to_owned(), Vec::new());
+        let is_denied = async || {
+            created.push(format!("denied-{}", created.len()));
+            self.create(&created[created.len() - 1]).await?;
+            let log = requests(&self.drydock.audit_log())?;
+            Ok(log.iter().any(|request| is_write_of_ours(request) && request.is_forbidden()))
+        };
+        retry(LIMIT, late, is_denied).await?;
+        for name in &created {
+            let ways = self.ways(name)?;
+            let is_straight = ways.iter().all(|is_straight| *is_straight);
+            ensure!(is_straight, "the aggregator was asked about a denial: {name}: {ways:?}");
+        }
+        Ok(())
+    }
+
+    /// Waits until a new maintenance is taken up by writes that come straight. Those of the first may not, as the way is
+    /// tried again after a pause.
+    async fn goes_straight(&self, name: &str) -> Result<()> {
+        for i in 0.. {
+            let name = format!("{name}-{i}");
+            self.is_taken_up(&name).await?;
+            if self.ways(&name)?.iter().all(|is_straight| *is_straight) {
+                break;
+            }
+            ensure!(i < 100, "no write goes straight: {}", self.drydock.log_tail());
+        }
+        Ok(())
+    }
+
+    async fn is_taken_up(&self, name: &str) -> Result<()> {
+        self.create(name).await?;
+        let all = node_maintenances(&self.drydock.host.client().await?);
+        let is_seen = |object: Option<&DynamicObject>| {
+            object.is_some_and(|o| o.data["status"]["observedGeneration"] == 1)
+        };
+        until(all, name, LIMIT, "seen by the manager", is_seen).await.map(drop)
+    }
+
+    async fn create(&self, name: &str) -> Result<()> {
+        let object = serde_json::from_value(node_maintenance(name, "Idle", &["nowhere"]))?;
+        // The aggregator learns a little later that the server is back.
+        let direct = node_maintenances(&self.drydock.direct().await?);
+        direct.create(&PostParams::default(), &object).await?;
+        Ok(())
+    }
+
+    /// Whether each of the manager's writes to this maintenance came straight. Our log has all of them.
+    fn ways(&self, name: &str) -> Result<Vec<bool>> {
+        let log = requests(&self.drydock.audit_log())?;
+        let written =
+            log.iter().filter(|request| is_write_of_ours(request) && request.object_ref.name == name);
+        Ok(written.map(is_straight).collect())
+    }
+
+    /// Waits until the manager has logged a line about its way with these words.
+    async fn is_told(&self, words: &str) -> Result<()> {
+        let log = self.drydock.host.log(MANAGER);
+        let is_it = |line: &str| line.contains("coordination.k8s.io/v1alpha1 go") && line.contains(words);
+        let late = || format!("{words:?} was not logged: {}", self.drydock.log_tail());
+        retry(LIMIT, late, async || Ok(std::fs::read_to_string(&log)?.lines().any(is_it))).await
+    }
+}
+
+/// Whether it is a write of the manager's to one of our kinds.
+fn is_write_of_ours(request: &LoggedRequest) -> bool {
+    let is_kind = ["evictionrequests", "nodemaintenances"].contains(&request.object_ref.resource.as_str());
+    is_kind && request.user.username == USER && !["get", "list", "watch"].contains(&request.verb.as_str())
+}
+
+/// Whether the manager showed its token: at the host it shows a client certificate, which names no UID.
+fn is_straight(request: &LoggedRequest) -> bool {
+    !request.user.uid.is_empty()
+}
