@@ -1,5 +1,5 @@
-//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which proxies our
-//! own kinds to us.
+//! What a controller is given: caches, events, metrics, the lease, and clients of the host, which lead to our own kinds as
+//! well: by the host's aggregator, or past it.
 //!
 //! A client sends a request once. Controllers retry, through their queues, because they know what an answer
 //! means: the 429 of an eviction is a result, and after a 504 the write may have been made. They decide
@@ -28,7 +28,7 @@ use drydock_logging::with_causes;
 /// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
 pub struct ControllerContext {
-    /// For the host, and through it for our own kinds.
+    /// For the host and for our own kinds.
     pub client: Client,
     /// For evictions, each of which may take most of a minute inside the host: on a connection of their own, where they
     /// do not use up the requests that a host allows on one (100).
