@@ -13,6 +13,7 @@ use crate::shared::{LIMIT, shared};
 
 const MANAGER: &str = "drydock-controller-manager";
 const USER: &str = "system:serviceaccount:drydock-system:drydock-controller-manager";
+const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 /// Namespaces of a drain.
 const NAMESPACES: usize = 4;
 
@@ -65,14 +66,15 @@ async fn a_drain_costs_the_host_no_write_of_our_kinds_and_no_review_of_a_pod() -
     kubectl.ok(&["delete", "nodemaintenance/direct"]).await.map(drop)
 }
 
-/// On a host of its own, whose API server is stopped and loses its rights and its CA.
+/// On a host of its own, whose API server is killed and gets another CA.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_aggregator_is_taken_while_the_direct_way_fails_and_not_for_a_denial() -> Result<()> {
     let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let site = Site { drydock };
     site.goes_straight("at-first").await?;
-    site.falls_back_without_its_service_and_returns().await?;
+    site.returns_when_the_server_does().await?;
     site.follows_the_bundle().await?;
+    site.is_left_to_the_aggregator_unless_it_is_verified().await?;
     site.asks_about_a_denial_once().await
 }
 
@@ -81,26 +83,11 @@ struct Site {
 }
 
 impl Site {
-    /// The address of the Service cannot be read, and no connection is left.
-    async fn falls_back_without_its_service_and_returns(&self) -> Result<()> {
-        let host = &self.drydock.host;
-        let change = |patch: &Value| {
-            let patch = patch.to_string();
-            host.kubectl(&["patch", "role", MANAGER, "-n", "drydock-system", "--type=json", "-p", &patch])
-        };
-        let services = json!({"apiGroups": [""], "resources": ["services"], "verbs": ["get"],
-                              "resourceNames": ["drydock-apiserver"]});
-        change(
-            &json!([{"op": "test", "path": "/rules/2", "value": services}, {"op": "remove", "path": "/rules/2"}]),
-        )?;
+    /// The aggregator cannot reach a server that is gone either; what is tested is that the way is taken up again.
+    async fn returns_when_the_server_does(&self) -> Result<()> {
         self.drydock.kill_apiserver()?;
         self.is_told("no connection: ").await?;
         self.drydock.start_apiserver().await?;
-        self.is_taken_up("in-between").await?;
-        let ways = self.ways("in-between")?;
-        ensure!(ways.contains(&false), "the write did not go through the aggregator: {ways:?}");
-
-        change(&json!([{"op": "add", "path": "/rules/2", "value": services}]))?;
         self.goes_straight("afterwards").await
     }
 
@@ -114,10 +101,34 @@ impl Site {
         self.goes_straight("rotated").await
     }
 
+    /// The aggregator does not verify the server then, and reaches it.
+    async fn is_left_to_the_aggregator_unless_it_is_verified(&self) -> Result<()> {
+        let host = &self.drydock.host;
+        let get = ["get", "apiservice", API_SERVICE, "-o", "jsonpath={.spec.caBundle}"];
+        let bundle = host.kubectl(&get)?;
+        let change = |spec: &Value| {
+            let patch = json!({ "spec": spec }).to_string();
+            host.kubectl(&["patch", "apiservice", API_SERVICE, "--type=merge", "-p", &patch])
+        };
+        change(&json!({"insecureSkipTLSVerify": true, "caBundle": null}))?;
+        self.is_told("insecureSkipTLSVerify").await?;
+        self.is_taken_up("insecure").await?;
+        let ways = self.ways("insecure")?;
+        ensure!(!ways.contains(&true), "the token was shown to a server that was not verified: {ways:?}");
+        change(&json!({"insecureSkipTLSVerify": null, "caBundle": bundle}))?;
+        self.goes_straight("verified").await
+    }
+
     /// The right is taken away: the answer of our API server is final.
     async fn asks_about_a_denial_once(&self) -> Result<()> {
-        let host = &self.drydock.host;
-        host.kubectl(&["delete", "clusterrolebinding", MANAGER])?;
+        let right = json!({"path": "/rules/12/resources/1", "value": "nodemaintenances/status"});
+        let of = |op: &str| {
+            let mut operation = right.clone();
+            operation["op"] = op.into();
+            operation
+        };
+        let without = json!([of("test"), of("remove")]).to_string();
+        self.drydock.host.kubectl(&["patch", "clusterrole", MANAGER, "--type=json", "-p", &without])?;
         // The answer that allowed it is remembered for a while.
         let (late, mut created) = (|| "no write was denied".to_owned(), Vec::new());
         let is_denied = async || {
