@@ -17,7 +17,7 @@ const HTTPS: u16 = 443;
 
 /// The server behind an APIService, which can be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Endpoint {
+pub(super) struct ServerEndpoint {
     /// Its Service.
     pub(super) service: ServiceRef,
     /// CAs of its certificate (PEM).
@@ -58,7 +58,7 @@ impl fmt::Display for NoEndpoint {
     }
 }
 
-impl Endpoint {
+impl ServerEndpoint {
     /// Reads the server off an APIService.
     fn of(api_service: Option<&APIService>) -> Result<Self, NoEndpoint> {
         let spec = api_service.and_then(|it| it.spec.as_ref()).ok_or(NoEndpoint::Missing)?;
@@ -82,7 +82,7 @@ fn service(spec: &APIServiceSpec) -> Option<ServiceRef> {
 
 /// Tells what the APIService says, and what it says after each change. While the host cannot be asked, what was known
 /// stays.
-pub(super) async fn follow(api: Api<APIService>, tell: impl Fn(Result<Endpoint, NoEndpoint>)) {
+pub(super) async fn follow(api: Api<APIService>, tell: impl Fn(Result<ServerEndpoint, NoEndpoint>)) {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", name()));
     let mut events = watcher(api, only).default_backoff().boxed();
     let (mut failures, mut is_there) = (WatchFailures::default(), false);
@@ -94,10 +94,10 @@ pub(super) async fn follow(api: Api<APIService>, tell: impl Fn(Result<Endpoint, 
             Ok(Event::Init) => is_there = false,
             Ok(Event::InitApply(api_service) | Event::Apply(api_service)) => {
                 is_there = true;
-                tell(Endpoint::of(Some(&api_service)));
+                tell(ServerEndpoint::of(Some(&api_service)));
             }
             Ok(Event::InitDone) if is_there => {}
-            Ok(Event::InitDone | Event::Delete(_)) => tell(Endpoint::of(None)),
+            Ok(Event::InitDone | Event::Delete(_)) => tell(ServerEndpoint::of(None)),
             Err(_) => {}
         }
     }
@@ -115,11 +115,11 @@ mod tests {
 
     use super::*;
 
-    fn endpoint(spec: &Value) -> Result<Endpoint, NoEndpoint> {
+    fn endpoint(spec: &Value) -> Result<ServerEndpoint, NoEndpoint> {
         let mut whole = json!({"groupPriorityMinimum": 1, "versionPriority": 1});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let object = json!({"metadata": {"name": "v1alpha1.coordination.k8s.io"}, "spec": whole});
-        Endpoint::of(Some(&serde_json::from_value(object).unwrap()))
+        ServerEndpoint::of(Some(&serde_json::from_value(object).unwrap()))
     }
 
     #[test]
@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(endpoint(&insecure), Err(NoEndpoint::Insecure));
         assert_eq!(endpoint(&json!({ "service": service })), Err(NoEndpoint::NoBundle));
         assert_eq!(endpoint(&json!({})), Err(NoEndpoint::Local));
-        assert_eq!(Endpoint::of(None), Err(NoEndpoint::Missing));
+        assert_eq!(ServerEndpoint::of(None), Err(NoEndpoint::Missing));
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::service_fn;
 
-use super::api_service::Endpoint;
+use super::api_service::ServerEndpoint;
 use super::breaker::Attempt;
 use super::failure::DirectFailure;
 use super::way::DirectWay;
@@ -36,7 +36,7 @@ struct Router {
     way: Arc<DirectWay>,
     host: Client,
     /// The client of the endpoint that was used last.
-    straight: Mutex<Option<(Arc<Endpoint>, Client)>>,
+    straight: Mutex<Option<(Arc<ServerEndpoint>, Client)>>,
 }
 
 impl Router {
@@ -75,7 +75,7 @@ impl Router {
     async fn fall_back(
         &self,
         attempt: Attempt,
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         failure: &DirectFailure,
         request: Request<Body>,
     ) -> kube::Result<Response<Body>> {
@@ -85,7 +85,7 @@ impl Router {
     }
 
     /// The client of this endpoint. A connection to another one lasts until its last request has ended.
-    fn straight(&self, endpoint: &Arc<Endpoint>) -> Result<Client, DirectFailure> {
+    fn straight(&self, endpoint: &Arc<ServerEndpoint>) -> Result<Client, DirectFailure> {
         let mut straight = self.straight.lock();
         if let Some((_, client)) = straight.as_ref().filter(|(of, _)| Arc::ptr_eq(of, endpoint)) {
             return Ok(client.clone());

@@ -67,9 +67,9 @@ impl ApiServer {
         self.asked.lock().iter().map(|(connection, _)| *connection).collect()
     }
 
-    fn endpoint(&self, ca_dir: &Path) -> Endpoint {
+    fn endpoint(&self, ca_dir: &Path) -> ServerEndpoint {
         let service = ServiceRef { namespace: "n".into(), name: "a".into(), port: self.port };
-        Endpoint { service, ca_bundle: std::fs::read(ca_dir.join("ca.crt")).unwrap() }
+        ServerEndpoint { service, ca_bundle: std::fs::read(ca_dir.join("ca.crt")).unwrap() }
     }
 }
 

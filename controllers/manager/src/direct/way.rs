@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::api_service::{self, Endpoint, NoEndpoint};
+use super::api_service::{self, NoEndpoint, ServerEndpoint};
 use super::breaker::{Attempt, CircuitBreaker};
 use super::failure::DirectFailure;
 
@@ -35,7 +35,7 @@ pub struct DirectWay {
 }
 
 struct State {
-    endpoint: Result<Arc<Endpoint>, NoEndpoint>,
+    endpoint: Result<Arc<ServerEndpoint>, NoEndpoint>,
     breaker: CircuitBreaker,
     /// The failure that opened the breaker.
     failure: Option<DirectFailure>,
@@ -89,11 +89,11 @@ impl DirectWay {
     }
 
     /// Takes what the APIService says from now on.
-    pub(super) fn set(&self, found: Result<Endpoint, NoEndpoint>) {
+    pub(super) fn set(&self, found: Result<ServerEndpoint, NoEndpoint>) {
         let mut state = self.state.lock();
         if state.is_new(&found) {
             match &found {
-                Ok(Endpoint { service, .. }) => {
+                Ok(ServerEndpoint { service, .. }) => {
                     info!("requests for {API_VERSION} go straight to {}", service.url());
                 }
                 Err(why) => warn!("requests for {API_VERSION} go through the host's aggregator: {why}"),
@@ -105,7 +105,7 @@ impl DirectWay {
     }
 
     /// Returns where a request is to be sent; none if it has to go through the aggregator, which is counted then.
-    pub(super) fn enter(&self, now: Instant) -> Option<(Attempt, Arc<Endpoint>)> {
+    pub(super) fn enter(&self, now: Instant) -> Option<(Attempt, Arc<ServerEndpoint>)> {
         let mut state = self.state.lock();
         let endpoint = state.endpoint.as_ref().ok().cloned();
         let entered = endpoint.and_then(|endpoint| Some((state.breaker.enter(now)?, endpoint)));
@@ -116,7 +116,7 @@ impl DirectWay {
     }
 
     /// Records that the API server answered a request.
-    pub(super) fn succeeded(&self, attempt: Attempt, endpoint: &Endpoint) {
+    pub(super) fn succeeded(&self, attempt: Attempt, endpoint: &ServerEndpoint) {
         let mut state = self.state.lock();
         if !state.breaker.succeeded(attempt) {
             return;
@@ -131,7 +131,7 @@ impl DirectWay {
     pub(super) fn failed(
         &self,
         attempt: Attempt,
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         failure: &DirectFailure,
         now: Instant,
     ) {
@@ -156,18 +156,18 @@ impl DirectWay {
     ///
     /// # Errors
     /// The bundle or the token cannot be read.
-    pub(super) fn client(&self, endpoint: &Endpoint) -> anyhow::Result<Client> {
+    pub(super) fn client(&self, endpoint: &ServerEndpoint) -> anyhow::Result<Client> {
         service_client(&self.host, &endpoint.service, &endpoint.ca_bundle, &self.token_file)
     }
 }
 
 impl State {
-    fn new(endpoint: Result<Arc<Endpoint>, NoEndpoint>) -> Self {
+    fn new(endpoint: Result<Arc<ServerEndpoint>, NoEndpoint>) -> Self {
         let (breaker, logged) = (CircuitBreaker::default(), LoggedFailures::default());
         Self { endpoint, breaker, failure: None, logged }
     }
 
-    fn is_new(&self, found: &Result<Endpoint, NoEndpoint>) -> bool {
+    fn is_new(&self, found: &Result<ServerEndpoint, NoEndpoint>) -> bool {
         match (&self.endpoint, found) {
             (Ok(old), Ok(new)) => **old != *new,
             (Err(old), Err(new)) => old != new,
