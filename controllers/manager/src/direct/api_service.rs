@@ -17,7 +17,7 @@ const HTTPS: u16 = 443;
 
 /// The server behind an APIService, which can be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ServerEndpoint {
+pub(super) struct VerifiedServer {
     /// Its Service.
     pub(super) service: ServiceRef,
     /// CAs of its certificate (PEM).
@@ -26,7 +26,7 @@ pub(super) struct ServerEndpoint {
 
 /// Why the APIService leads to no server that can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoEndpoint {
+pub(super) enum NoServer {
     /// It has not been read yet.
     Unread,
     /// There is none.
@@ -40,12 +40,12 @@ pub(super) enum NoEndpoint {
     NoBundle,
 }
 
-impl NoEndpoint {
+impl NoServer {
     /// The name in metrics, label `reason`.
     pub(super) const NAME: &str = "apiservice";
 }
 
-impl fmt::Display for NoEndpoint {
+impl fmt::Display for NoServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = name();
         match self {
@@ -58,16 +58,16 @@ impl fmt::Display for NoEndpoint {
     }
 }
 
-impl ServerEndpoint {
+impl VerifiedServer {
     /// Reads the server off an APIService.
-    fn of(api_service: Option<&APIService>) -> Result<Self, NoEndpoint> {
-        let spec = api_service.and_then(|it| it.spec.as_ref()).ok_or(NoEndpoint::Missing)?;
-        let service = service(spec).ok_or(NoEndpoint::Local)?;
+    fn of(api_service: Option<&APIService>) -> Result<Self, NoServer> {
+        let spec = api_service.and_then(|it| it.spec.as_ref()).ok_or(NoServer::Missing)?;
+        let service = service(spec).ok_or(NoServer::Local)?;
         if spec.insecure_skip_tls_verify == Some(true) {
-            return Err(NoEndpoint::Insecure);
+            return Err(NoServer::Insecure);
         }
         let ca_bundle = spec.ca_bundle.as_ref().map(|bundle| bundle.0.clone()).unwrap_or_default();
-        if ca_bundle.is_empty() { Err(NoEndpoint::NoBundle) } else { Ok(Self { service, ca_bundle }) }
+        if ca_bundle.is_empty() { Err(NoServer::NoBundle) } else { Ok(Self { service, ca_bundle }) }
     }
 }
 
@@ -82,7 +82,7 @@ fn service(spec: &APIServiceSpec) -> Option<ServiceRef> {
 
 /// Tells what the APIService says, and what it says after each change. While the host cannot be asked, what was known
 /// stays.
-pub(super) async fn follow(api: Api<APIService>, tell: impl Fn(Result<ServerEndpoint, NoEndpoint>)) {
+pub(super) async fn follow(api: Api<APIService>, tell: impl Fn(Result<VerifiedServer, NoServer>)) {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", name()));
     let mut events = watcher(api, only).default_backoff().boxed();
     let (mut failures, mut is_there) = (WatchFailures::default(), false);
@@ -94,10 +94,10 @@ pub(super) async fn follow(api: Api<APIService>, tell: impl Fn(Result<ServerEndp
             Ok(Event::Init) => is_there = false,
             Ok(Event::InitApply(api_service) | Event::Apply(api_service)) => {
                 is_there = true;
-                tell(ServerEndpoint::of(Some(&api_service)));
+                tell(VerifiedServer::of(Some(&api_service)));
             }
             Ok(Event::InitDone) if is_there => {}
-            Ok(Event::InitDone | Event::Delete(_)) => tell(ServerEndpoint::of(None)),
+            Ok(Event::InitDone | Event::Delete(_)) => tell(VerifiedServer::of(None)),
             Err(_) => {}
         }
     }
@@ -115,21 +115,20 @@ mod tests {
 
     use super::*;
 
-    fn endpoint(spec: &Value) -> Result<ServerEndpoint, NoEndpoint> {
+    fn server(spec: &Value) -> Result<VerifiedServer, NoServer> {
         let mut whole = json!({"groupPriorityMinimum": 1, "versionPriority": 1});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let object = json!({"metadata": {"name": "v1alpha1.coordination.k8s.io"}, "spec": whole});
-        ServerEndpoint::of(Some(&serde_json::from_value(object).unwrap()))
+        VerifiedServer::of(Some(&serde_json::from_value(object).unwrap()))
     }
 
     #[test]
     fn a_server_is_named_by_its_service_and_verified_by_the_bundle() {
-        let found =
-            endpoint(&json!({"service": {"name": "a", "namespace": "n"}, "caBundle": "QUI="})).unwrap();
+        let found = server(&json!({"service": {"name": "a", "namespace": "n"}, "caBundle": "QUI="})).unwrap();
         assert_eq!(found.service.url(), "https://a.n.svc:443");
         assert_eq!(found.ca_bundle, b"AB");
         let service = json!({"name": "a", "namespace": "n", "port": 8443});
-        let found = endpoint(&json!({"service": service, "caBundle": "QUI="})).unwrap();
+        let found = server(&json!({"service": service, "caBundle": "QUI="})).unwrap();
         assert_eq!(found.service.url(), "https://a.n.svc:8443");
     }
 
@@ -138,9 +137,9 @@ mod tests {
     fn a_server_that_cannot_be_verified_is_left_to_the_aggregator() {
         let service = json!({"name": "a", "namespace": "n"});
         let insecure = json!({"service": service, "insecureSkipTLSVerify": true, "caBundle": "QUI="});
-        assert_eq!(endpoint(&insecure), Err(NoEndpoint::Insecure));
-        assert_eq!(endpoint(&json!({ "service": service })), Err(NoEndpoint::NoBundle));
-        assert_eq!(endpoint(&json!({})), Err(NoEndpoint::Local));
-        assert_eq!(ServerEndpoint::of(None), Err(NoEndpoint::Missing));
+        assert_eq!(server(&insecure), Err(NoServer::Insecure));
+        assert_eq!(server(&json!({ "service": service })), Err(NoServer::NoBundle));
+        assert_eq!(server(&json!({})), Err(NoServer::Local));
+        assert_eq!(VerifiedServer::of(None), Err(NoServer::Missing));
     }
 }

@@ -6,7 +6,7 @@ use drydock_serving::host::ConnectFailure;
 use http::{Method, Response, StatusCode};
 use serde_json::Value;
 
-use super::api_service::NoEndpoint;
+use super::api_service::NoServer;
 
 /// Why the API server could not be used at its Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl DirectFailure {
             Self::NotSent(ConnectFailure::Connect(_)) => "connect",
             Self::NotSent(ConnectFailure::Tls(_)) => "tls",
             Self::Unavailable => "unavailable",
-            Self::NoClient(_) => NoEndpoint::NAME,
+            Self::NoClient(_) => NoServer::NAME,
         }
     }
 

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::service_fn;
 
-use super::api_service::ServerEndpoint;
+use super::api_service::VerifiedServer;
 use super::breaker::Attempt;
 use super::failure::DirectFailure;
 use super::way::DirectWay;
@@ -35,8 +35,8 @@ impl DirectWay {
 struct Router {
     way: Arc<DirectWay>,
     host: Client,
-    /// The client of the endpoint that was used last.
-    straight: Mutex<Option<(Arc<ServerEndpoint>, Client)>>,
+    /// The client of the server that was used last.
+    straight: Mutex<Option<(Arc<VerifiedServer>, Client)>>,
 }
 
 impl Router {
@@ -44,28 +44,28 @@ impl Router {
         if !is_ours(request.uri().path()) {
             return self.host.send(request).await;
         }
-        let Some((attempt, endpoint)) = self.way.enter(Instant::now()) else {
+        let Some((attempt, server)) = self.way.enter(Instant::now()) else {
             return self.host.send(request).await;
         };
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
-        let result = match self.straight(&endpoint) {
+        let result = match self.straight(&server) {
             Ok(client) => client.send(assembled(&parts, &body)).await,
             Err(failure) => {
-                return self.fall_back(attempt, &endpoint, &failure, assembled(&parts, &body)).await;
+                return self.fall_back(attempt, &server, &failure, assembled(&parts, &body)).await;
             }
         };
         match DirectFailure::of(&result) {
             Some(failure) if failure.may_repeat(&parts.method, &body) => {
-                self.fall_back(attempt, &endpoint, &failure, assembled(&parts, &body)).await
+                self.fall_back(attempt, &server, &failure, assembled(&parts, &body)).await
             }
             Some(failure) => {
-                self.way.failed(attempt, &endpoint, &failure, Instant::now());
+                self.way.failed(attempt, &server, &failure, Instant::now());
                 result
             }
             None => {
                 if result.is_ok() {
-                    self.way.succeeded(attempt, &endpoint);
+                    self.way.succeeded(attempt, &server);
                 }
                 result
             }
@@ -75,24 +75,24 @@ impl Router {
     async fn fall_back(
         &self,
         attempt: Attempt,
-        endpoint: &ServerEndpoint,
+        server: &VerifiedServer,
         failure: &DirectFailure,
         request: Request<Body>,
     ) -> kube::Result<Response<Body>> {
-        self.way.failed(attempt, endpoint, failure, Instant::now());
+        self.way.failed(attempt, server, failure, Instant::now());
         self.way.count(failure.name());
         self.host.send(request).await
     }
 
-    /// The client of this endpoint. A connection to another one lasts until its last request has ended.
-    fn straight(&self, endpoint: &Arc<ServerEndpoint>) -> Result<Client, DirectFailure> {
+    /// The client of this server. A connection to another one lasts until its last request has ended.
+    fn straight(&self, server: &Arc<VerifiedServer>) -> Result<Client, DirectFailure> {
         let mut straight = self.straight.lock();
-        if let Some((_, client)) = straight.as_ref().filter(|(of, _)| Arc::ptr_eq(of, endpoint)) {
+        if let Some((_, client)) = straight.as_ref().filter(|(of, _)| Arc::ptr_eq(of, server)) {
             return Ok(client.clone());
         }
-        let client = self.way.client(endpoint);
+        let client = self.way.client(server);
         let client = client.map_err(|error| DirectFailure::NoClient(format!("{error:#}")))?;
-        *straight = Some((endpoint.clone(), client.clone()));
+        *straight = Some((server.clone(), client.clone()));
         Ok(client)
     }
 }

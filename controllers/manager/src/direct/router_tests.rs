@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::direct::api_service::NoEndpoint;
+use crate::direct::api_service::NoServer;
 
 const PATH: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances/a";
 const HOSTS: u16 = 202;
@@ -67,9 +67,9 @@ impl ApiServer {
         self.asked.lock().iter().map(|(connection, _)| *connection).collect()
     }
 
-    fn endpoint(&self, ca_dir: &Path) -> ServerEndpoint {
+    fn verified_by(&self, ca_dir: &Path) -> VerifiedServer {
         let service = ServiceRef { namespace: "n".into(), name: "a".into(), port: self.port };
-        ServerEndpoint { service, ca_bundle: std::fs::read(ca_dir.join("ca.crt")).unwrap() }
+        VerifiedServer { service, ca_bundle: std::fs::read(ca_dir.join("ca.crt")).unwrap() }
     }
 }
 
@@ -102,7 +102,7 @@ impl Setup {
         });
         let host = Client::new(host, "default");
         let way = Arc::new(DirectWay::unknown(host.clone(), server.dir.path().join("token"), &metrics));
-        way.set(Ok(server.endpoint(server.dir.path())));
+        way.set(Ok(server.verified_by(server.dir.path())));
         let client = way.over(host);
         Self { server, way, client, metrics, aggregated }
     }
@@ -186,10 +186,10 @@ async fn a_write_that_might_be_made_twice_is_sent_once() {
 #[tokio::test]
 async fn a_server_that_is_gone_is_replaced_by_the_aggregator_for_reads_and_writes() {
     let setup = Setup::new().await;
-    let mut endpoint = setup.server.endpoint(setup.server.dir.path());
+    let mut verified = setup.server.verified_by(setup.server.dir.path());
     // Nothing listens on the port of a listener that is gone.
-    endpoint.service.port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    setup.way.set(Ok(endpoint));
+    verified.service.port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    setup.way.set(Ok(verified));
     for method in ["GET", "PATCH", "DELETE"] {
         assert_eq!(setup.send(method, PATH, "{}").await, HOSTS, "{method}");
     }
@@ -201,24 +201,24 @@ async fn a_new_bundle_makes_a_new_client() {
     let (setup, other) = (Setup::new().await, ApiServer::start().await);
     assert_eq!(setup.get().await, 200);
     // The server goes on; only what is believed of its certificate changes.
-    setup.way.set(Ok(setup.server.endpoint(other.dir.path())));
+    setup.way.set(Ok(setup.server.verified_by(other.dir.path())));
     assert_eq!((setup.get().await, setup.fallbacks("tls")), (HOSTS, 1));
-    setup.way.set(Ok(setup.server.endpoint(setup.server.dir.path())));
+    setup.way.set(Ok(setup.server.verified_by(setup.server.dir.path())));
     assert_eq!(setup.get().await, 200, "a change ends the pause");
     let connections = setup.server.connections();
     assert_ne!(connections[0], connections[1]);
-    setup.way.set(Ok(setup.server.endpoint(setup.server.dir.path())));
+    setup.way.set(Ok(setup.server.verified_by(setup.server.dir.path())));
     assert_eq!((setup.get().await, setup.server.connections()[2]), (200, connections[1]), "the same again");
 }
 
 #[tokio::test]
 async fn without_a_server_that_can_be_verified_the_aggregator_is_asked() {
     let setup = Setup::new().await;
-    setup.way.set(Err(NoEndpoint::Insecure));
+    setup.way.set(Err(NoServer::Insecure));
     assert_eq!((setup.get().await, setup.fallbacks("apiservice")), (HOSTS, 1));
-    let mut endpoint = setup.server.endpoint(setup.server.dir.path());
-    endpoint.ca_bundle = b"none".to_vec();
-    setup.way.set(Ok(endpoint));
+    let mut verified = setup.server.verified_by(setup.server.dir.path());
+    verified.ca_bundle = b"none".to_vec();
+    setup.way.set(Ok(verified));
     assert_eq!((setup.get().await, setup.fallbacks("apiservice")), (HOSTS, 2));
     assert!(setup.server.connections().is_empty());
 }

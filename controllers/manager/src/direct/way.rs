@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::api_service::{self, NoEndpoint, ServerEndpoint};
+use super::api_service::{self, NoServer, VerifiedServer};
 use super::breaker::{Attempt, CircuitBreaker};
 use super::failure::DirectFailure;
 
@@ -35,7 +35,7 @@ pub struct DirectWay {
 }
 
 struct State {
-    endpoint: Result<Arc<ServerEndpoint>, NoEndpoint>,
+    server: Result<Arc<VerifiedServer>, NoServer>,
     breaker: CircuitBreaker,
     /// The failure that opened the breaker.
     failure: Option<DirectFailure>,
@@ -67,7 +67,7 @@ impl DirectWay {
 
     /// The way before the APIService has been read.
     pub(super) fn unknown(host: Client, token_file: PathBuf, metrics: &Metrics) -> Self {
-        let state = State::new(Err(NoEndpoint::Unread));
+        let state = State::new(Err(NoServer::Unread));
         let through_aggregator = metrics.add(
             "drydock_apiservice_fallback",
             "Requests for our kinds that went through the host's aggregator, by why not straight to the API server: \
@@ -89,11 +89,11 @@ impl DirectWay {
     }
 
     /// Takes what the APIService says from now on.
-    pub(super) fn set(&self, found: Result<ServerEndpoint, NoEndpoint>) {
+    pub(super) fn set(&self, found: Result<VerifiedServer, NoServer>) {
         let mut state = self.state.lock();
         if state.is_new(&found) {
             match &found {
-                Ok(ServerEndpoint { service, .. }) => {
+                Ok(VerifiedServer { service, .. }) => {
                     info!("requests for {API_VERSION} go straight to {}", service.url());
                 }
                 Err(why) => warn!("requests for {API_VERSION} go through the host's aggregator: {why}"),
@@ -105,25 +105,25 @@ impl DirectWay {
     }
 
     /// Returns where a request is to be sent; none if it has to go through the aggregator, which is counted then.
-    pub(super) fn enter(&self, now: Instant) -> Option<(Attempt, Arc<ServerEndpoint>)> {
+    pub(super) fn enter(&self, now: Instant) -> Option<(Attempt, Arc<VerifiedServer>)> {
         let mut state = self.state.lock();
-        let endpoint = state.endpoint.as_ref().ok().cloned();
-        let entered = endpoint.and_then(|endpoint| Some((state.breaker.enter(now)?, endpoint)));
+        let server = state.server.as_ref().ok().cloned();
+        let entered = server.and_then(|server| Some((state.breaker.enter(now)?, server)));
         if entered.is_none() {
-            self.count(state.failure.as_ref().map_or(NoEndpoint::NAME, DirectFailure::name));
+            self.count(state.failure.as_ref().map_or(NoServer::NAME, DirectFailure::name));
         }
         entered
     }
 
     /// Records that the API server answered a request.
-    pub(super) fn succeeded(&self, attempt: Attempt, endpoint: &ServerEndpoint) {
+    pub(super) fn succeeded(&self, attempt: Attempt, server: &VerifiedServer) {
         let mut state = self.state.lock();
         if !state.breaker.succeeded(attempt) {
             return;
         }
         state.failure = None;
         if std::mem::take(&mut state.logged.is_open) {
-            info!("requests for {API_VERSION} go straight to {} again", endpoint.service.url());
+            info!("requests for {API_VERSION} go straight to {} again", server.service.url());
         }
     }
 
@@ -131,14 +131,14 @@ impl DirectWay {
     pub(super) fn failed(
         &self,
         attempt: Attempt,
-        endpoint: &ServerEndpoint,
+        server: &VerifiedServer,
         failure: &DirectFailure,
         now: Instant,
     ) {
         let mut state = self.state.lock();
         let Some(pause) = state.breaker.failed(attempt, now) else { return };
         if state.logged.must_log(failure.name(), now) {
-            let url = endpoint.service.url();
+            let url = server.service.url();
             warn!(
                 "{url}: {failure}; requests for {API_VERSION} go through the host's aggregator, and this is tried again \
                  after {pause:?}"
@@ -156,19 +156,19 @@ impl DirectWay {
     ///
     /// # Errors
     /// The bundle or the token cannot be read.
-    pub(super) fn client(&self, endpoint: &ServerEndpoint) -> anyhow::Result<Client> {
-        service_client(&self.host, &endpoint.service, &endpoint.ca_bundle, &self.token_file)
+    pub(super) fn client(&self, server: &VerifiedServer) -> anyhow::Result<Client> {
+        service_client(&self.host, &server.service, &server.ca_bundle, &self.token_file)
     }
 }
 
 impl State {
-    fn new(endpoint: Result<Arc<ServerEndpoint>, NoEndpoint>) -> Self {
+    fn new(server: Result<Arc<VerifiedServer>, NoServer>) -> Self {
         let (breaker, logged) = (CircuitBreaker::default(), LoggedFailures::default());
-        Self { endpoint, breaker, failure: None, logged }
+        Self { server, breaker, failure: None, logged }
     }
 
-    fn is_new(&self, found: &Result<ServerEndpoint, NoEndpoint>) -> bool {
-        match (&self.endpoint, found) {
+    fn is_new(&self, found: &Result<VerifiedServer, NoServer>) -> bool {
+        match (&self.server, found) {
             (Ok(old), Ok(new)) => **old != *new,
             (Err(old), Err(new)) => old != new,
             _ => true,
