@@ -73,6 +73,28 @@ async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()
     Ok(())
 }
 
+/// Without them each request for our kinds would cost the host another one, and only a line in the log would say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_controller_manager_has_its_own_way_its_token_and_its_lines_in_the_audit_log() -> Result<()> {
+    let read = |file: &str| std::fs::read_to_string(deploy().join(file)).with_context(|| file.to_owned());
+    let manager = read("base/controller-manager.yaml")?;
+    for words in [
+        "- --direct-to-apiservice=true\n",
+        "- --apiservice-token-file=/var/run/secrets/drydock/token\n",
+        "- {name: token, mountPath: /var/run/secrets/drydock, readOnly: true}\n",
+        "serviceAccountToken: {audience: https://drydock-apiserver.drydock-system.svc, path: token}\n",
+    ] {
+        assert!(manager.contains(words), "{words}");
+    }
+    let apiserver = read("base/apiserver.yaml")?;
+    let user = "system:serviceaccount:drydock-system:drydock-controller-manager";
+    assert!(apiserver.contains(&format!("- --controller-users={user}\n")), "{apiserver}");
+    assert!(read("base/audit-policy.yaml")?.contains(&format!("users: [\"{user}\"]\n")));
+    let file = "- --audit-policy-file=/etc/drydock/audit/policy.yaml\n";
+    assert!(apiserver.contains(file) && apiserver.contains("configMap: {name: drydock-audit-policy}\n"));
+    Ok(())
+}
+
 /// cert-manager and the Prometheus operator are not in the host: what can be tested is that the components
 /// fit.
 #[tokio::test(flavor = "multi_thread")]
