@@ -28,6 +28,37 @@ fn the_functions_of_kubernetes() {
 }
 
 #[test]
+fn quantities_end_where_their_range_does() {
+    for text in [
+        "!isQuantity('1e2147483647') && !isQuantity('1E2147483648') && !isQuantity('1e-2147483649')",
+        "quantity('0e2147483647') == quantity('0') && quantity('0.5e-2147483648').compareTo(quantity('1n')) == 0",
+        "quantity('-1e-2147483648').compareTo(quantity('-1n')) == 0 && quantity('100E').sub(1).isLessThan(quantity('100E'))",
+    ] {
+        holds(text);
+    }
+    let low = "quantity('-99999999999E')";
+    let why = "this server computes with no quantity beyond 1.7e29";
+    fails(&format!("{low}.add({low}) == {low}"), why);
+    fails(&format!("{low}.sub({low}.sub(1).sub({low})).sub(quantity('99999999999E')) == {low}"), why);
+}
+
+#[test]
+fn networks_hold_their_own_family_and_are_written_as_go_reads_them() {
+    for text in [
+        "!cidr('0.0.0.0/0').containsIP('::1') && !cidr('::/0').containsCIDR('10.0.0.0/8')",
+        "cidr('0.0.0.0/0').containsIP('255.255.255.255') && cidr('::/0').containsIP(ip('ffff::'))",
+        "cidr('10.0.0.9/8').containsCIDR('10.1.0.0/16') && !cidr('10.1.0.0/16').containsCIDR('10.0.0.0/8')",
+        "cidr('10.1.2.3/0').masked() == cidr('0.0.0.0/0') && cidr('::1/128').masked() == cidr('::1/128')",
+        "string(cidr('1.2.3.4/24')) == '1.2.3.4/24' && cidr('1.2.3.4/24').ip() == ip('1.2.3.4')",
+        "!isCIDR('1.2.3.4/33') && !isCIDR('::/129') && !isCIDR('1.2.3.4/08') && !isCIDR('1.2.3.4/+8') && !isCIDR('1.2.3.4/-1')",
+        "!isCIDR('1.2.3.4/') && !isCIDR('/8') && !isCIDR('::ffff:1.2.3.4/96') && !isCIDR('1.2.3.4/99999999999999999999')",
+        "ip('fe80::1').isLinkLocalUnicast() && ip('febf::').isLinkLocalUnicast() && !ip('fec0::').isLinkLocalUnicast()",
+    ] {
+        holds(text);
+    }
+}
+
+#[test]
 fn texts_are_searched_and_split_as_by_cel_go() {
     for text in [
         "'héllo hé'.indexOf('llo') == 2 && 'a'.indexOf('b') == -1 && 'abc'.indexOf('') == 0",

@@ -1,5 +1,5 @@
 //! Quantities (k8s.io/apiserver pkg/cel/library/quantity.go, apimachinery pkg/api/resource), exact to a billionth;
-//! smaller parts are rounded up, as on the host.
+//! smaller parts are rounded up, as on the host. Those beyond about 1.7e29, which the host accepts, are refused.
 
 use std::cmp::Ordering;
 
@@ -12,6 +12,9 @@ use super::{argument, opaque};
 const NANO: i128 = 1_000_000_000;
 const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// The message for a sum that this server cannot hold.
+const OUT_OF_RANGE: &str = "this server computes with no quantity beyond 1.7e29";
 
 /// An amount in billionths.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,16 +60,16 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         truth(argument::<Quantity>(&args, 0)?.whole().is_some())
     })?;
     env.add_member_overload("add", "quantity_add", quantity(), vec![quantity()], |args| {
-        sum(&args, argument::<Quantity>(&args, 1)?.0)
+        sum(&args, argument::<Quantity>(&args, 1)?.0, i128::checked_add)
     })?;
     env.add_member_overload("add", "quantity_add_int", quantity(), vec![INT_TYPE], |args| {
-        sum(&args, i128::from(*argument::<CelInt>(&args, 1)?.inner()) * NANO)
+        sum(&args, i128::from(*argument::<CelInt>(&args, 1)?.inner()) * NANO, i128::checked_add)
     })?;
     env.add_member_overload("sub", "quantity_sub", quantity(), vec![quantity()], |args| {
-        sum(&args, -argument::<Quantity>(&args, 1)?.0)
+        sum(&args, argument::<Quantity>(&args, 1)?.0, i128::checked_sub)
     })?;
     env.add_member_overload("sub", "quantity_sub_int", quantity(), vec![INT_TYPE], |args| {
-        sum(&args, -i128::from(*argument::<CelInt>(&args, 1)?.inner()) * NANO)
+        sum(&args, i128::from(*argument::<CelInt>(&args, 1)?.inner()) * NANO, i128::checked_sub)
     })
 }
 
@@ -126,15 +129,16 @@ fn amount(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128
     if digits.len() > 26 {
         return None;
     }
-    let mantissa = if digits.is_empty() { 0 } else { digits.parse::<i128>().ok()? };
-    let places = i32::try_from(fraction.len()).ok()?;
-    let (mut value, decimals) = match base {
-        10 => (mantissa, exponent - places + 9),
-        _ => (mantissa.checked_mul(base.checked_pow(u32::try_from(exponent).ok()?)?)?, 9 - places),
-    };
-    if mantissa == 0 {
+    if digits.is_empty() {
         return Some(0);
     }
+    let mantissa = digits.parse::<i128>().ok()?;
+    let places = i32::try_from(fraction.len()).ok()?;
+    let (mut value, decimals) = match base {
+        // An exponent is as large as its author likes: at the ends of its range the amount is out of ours.
+        10 => (mantissa, exponent.saturating_sub(places).saturating_add(9)),
+        _ => (mantissa.checked_mul(base.checked_pow(u32::try_from(exponent).ok()?)?)?, 9 - places),
+    };
     if decimals >= 0 {
         return value.checked_mul(10_i128.checked_pow(u32::try_from(decimals).ok()?)?);
     }
@@ -148,8 +152,13 @@ fn compare(args: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
     Ok(argument::<Quantity>(args, 0)?.0.cmp(&argument::<Quantity>(args, 1)?.0))
 }
 
-fn sum<'b, 'v>(args: &[CowVal<'_, '_>], other: i128) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    Ok(CowVal::owned(Quantity(argument::<Quantity>(args, 0)?.0.saturating_add(other))))
+fn sum<'b, 'v>(
+    args: &[CowVal<'_, '_>],
+    other: i128,
+    operation: fn(i128, i128) -> Option<i128>,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let total = operation(argument::<Quantity>(args, 0)?.0, other).map(Quantity);
+    total.map(CowVal::owned).ok_or_else(|| ExecutionError::function_error("quantity", OUT_OF_RANGE))
 }
 
 fn truth<'b, 'v>(it: bool) -> Result<CowVal<'b, 'v>, ExecutionError> {
