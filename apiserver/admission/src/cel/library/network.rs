@@ -1,11 +1,12 @@
 //! IP addresses and networks (k8s.io/apiserver pkg/cel/library/ip.go, cidr.go).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use cel::common::types::{CelBool, CelInt, CelString, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 use drydock_machinery::quote::go_quote;
+use ipnet::IpNet;
 
 use super::{argument, opaque};
 
@@ -15,10 +16,7 @@ struct Ip(IpAddr);
 
 /// A network: an address and the length of its prefix.
 #[derive(Clone, Debug, PartialEq)]
-struct Cidr {
-    address: IpAddr,
-    bits: u8,
-}
+struct Cidr(IpNet);
 
 opaque!(Ip, IP_TYPE, "net.IP");
 opaque!(Cidr, CIDR_TYPE, "net.CIDR");
@@ -57,55 +55,29 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("cidr", "string_to_cidr", text(), |args| Ok(CowVal::owned(network_of(&args, 0)?)))?;
     env.add_overload("isCIDR", "is_cidr", text(), |args| truth(parse_cidr(text_of(&args, 0)?).is_ok()))?;
     env.add_overload("string", "cidr_to_string", vec![cidr()], |args| {
-        let Cidr { address, bits } = argument::<Cidr>(&args, 0)?;
-        Ok(CowVal::owned(CelString::from(format!("{address}/{bits}"))))
+        Ok(CowVal::owned(CelString::from(argument::<Cidr>(&args, 0)?.0.to_string())))
     })?;
     env.add_member_overload("containsIP", "cidr_contains_ip_string", cidr(), text(), |args| {
-        truth(argument::<Cidr>(&args, 0)?.has(address_of(&args, 1)?.0))
+        truth(argument::<Cidr>(&args, 0)?.0.contains(&address_of(&args, 1)?.0))
     })?;
     env.add_member_overload("containsIP", "cidr_contains_ip_ip", cidr(), vec![ip()], |args| {
-        truth(argument::<Cidr>(&args, 0)?.has(argument::<Ip>(&args, 1)?.0))
+        truth(argument::<Cidr>(&args, 0)?.0.contains(&argument::<Ip>(&args, 1)?.0))
     })?;
     env.add_member_overload("containsCIDR", "cidr_contains_cidr_string", cidr(), text(), |args| {
-        truth(argument::<Cidr>(&args, 0)?.includes(&network_of(&args, 1)?))
+        truth(argument::<Cidr>(&args, 0)?.0.contains(&network_of(&args, 1)?.0))
     })?;
     env.add_member_overload("containsCIDR", "cidr_contains_cidr", cidr(), vec![cidr()], |args| {
-        truth(argument::<Cidr>(&args, 0)?.includes(argument::<Cidr>(&args, 1)?))
+        truth(argument::<Cidr>(&args, 0)?.0.contains(&argument::<Cidr>(&args, 1)?.0))
     })?;
     env.add_member_overload("ip", "cidr_ip", cidr(), vec![], |args| {
-        Ok(CowVal::owned(Ip(argument::<Cidr>(&args, 0)?.address)))
+        Ok(CowVal::owned(Ip(argument::<Cidr>(&args, 0)?.0.addr())))
     })?;
     env.add_member_overload("prefixLength", "cidr_prefix_length", cidr(), vec![], |args| {
-        number(argument::<Cidr>(&args, 0)?.bits.into())
+        number(argument::<Cidr>(&args, 0)?.0.prefix_len().into())
     })?;
     env.add_member_overload("masked", "cidr_masked", cidr(), vec![], |args| {
-        let Cidr { address, bits } = *argument::<Cidr>(&args, 0)?;
-        Ok(CowVal::owned(Cidr { address: masked(address, bits), bits }))
+        Ok(CowVal::owned(Cidr(argument::<Cidr>(&args, 0)?.0.trunc())))
     })
-}
-
-impl Cidr {
-    fn has(&self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4()
-            && masked(address, self.bits) == masked(self.address, self.bits)
-    }
-
-    fn includes(&self, other: &Self) -> bool {
-        self.bits <= other.bits && self.has(other.address)
-    }
-}
-
-fn masked(address: IpAddr, bits: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(it) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-            Ipv4Addr::from_bits(it.to_bits() & mask).into()
-        }
-        IpAddr::V6(it) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            Ipv6Addr::from_bits(it.to_bits() & mask).into()
-        }
-    }
 }
 
 /// Go's netip.Addr.IsLinkLocalMulticast.
@@ -119,7 +91,7 @@ fn is_link_local_multicast(address: IpAddr) -> bool {
 fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => it.is_link_local(),
-        IpAddr::V6(it) => it.segments()[0] & 0xffc0 == 0xfe80,
+        IpAddr::V6(it) => it.is_unicast_link_local(),
     }
 }
 
@@ -153,11 +125,13 @@ fn parse_cidr(text: &str) -> Result<Cidr, String> {
     };
     let (address, bits) = text.rsplit_once('/').ok_or_else(|| unreadable("no '/'"))?;
     let parsed: IpAddr = address.parse().map_err(|_| unreadable("unable to parse IP"))?;
-    let most = if parsed.is_ipv4() { 32 } else { 128 };
+    // The crate would also read `/08`.
     let canonical = bits == "0" || !bits.starts_with(['0', '+']);
-    let bits = bits.parse::<u8>().ok().filter(|bits| *bits <= most && canonical);
-    let bits = bits.ok_or_else(|| unreadable("bad bits after slash"))?;
-    Ok(Cidr { address: not_mapped(parsed, text)?, bits })
+    let bits = bits.parse::<u8>().ok().filter(|_| canonical);
+    let network = bits.and_then(|bits| IpNet::new(parsed, bits).ok());
+    let network = network.ok_or_else(|| unreadable("bad bits after slash"))?;
+    not_mapped(parsed, text)?;
+    Ok(Cidr(network))
 }
 
 fn not_mapped(address: IpAddr, text: &str) -> Result<IpAddr, String> {
