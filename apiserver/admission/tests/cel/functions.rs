@@ -20,6 +20,7 @@ fn the_functions_of_kubernetes() {
         "cidr('192.168.0.0/24').containsIP('192.168.0.9') && cidr('10.0.0.1/8').masked() == cidr('10.0.0.0/8')",
         "ip.isCanonical('::1') && string(cidr('::1/128')) == '::1/128' && cidr('10.0.0.0/8').prefixLength() == 8",
         "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('v1.0', true).minor() == 0 && !isSemver('v1')",
+        "semver('1.2.3+a') == semver('1.2.3+b') && semver('1.2.3-a') != semver('1.2.3-b')",
         "!format.dns1123Label().validate('my-label').hasValue()",
         "format.named('dns1123Label').value().validate('No!').value()[0].startsWith('a lowercase RFC 1123 label')",
     ] {

@@ -9,9 +9,15 @@ use semver::Version;
 
 use super::{argument, opaque};
 
-/// A semantic version.
-#[derive(Clone, Debug, PartialEq)]
+/// A semantic version. Versions that differ in their build metadata alone are equal, as on the host.
+#[derive(Clone, Debug)]
 struct Semver(Version);
+
+impl PartialEq for Semver {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.cmp_precedence(&other.0).is_eq()
+    }
+}
 
 opaque!(Semver, SEMVER_TYPE, "kubernetes.Semver");
 
