@@ -34,6 +34,7 @@ fn quantities_end_where_their_range_does() {
         "!isQuantity('1e2147483647') && !isQuantity('1E2147483648') && !isQuantity('1e-2147483649')",
         "quantity('0e2147483647') == quantity('0') && quantity('0.5e-2147483648').compareTo(quantity('1n')) == 0",
         "quantity('-1e-2147483648').compareTo(quantity('-1n')) == 0 && quantity('100E').sub(1).isLessThan(quantity('100E'))",
+        "quantity('16Ei') == quantity('9223372036854775807') && quantity('-16Ei') == quantity('-9223372036854775807')",
     ] {
         holds(text);
     }

@@ -1,4 +1,14 @@
 //! The functions that Kubernetes adds to CEL (k8s.io/apiserver pkg/cel/library), one file for each library.
+//!
+//! The crate `kube-cel` (0.8) has these functions too, for `cel` 0.13, which lacks the environment of declared
+//! overloads through which costs are charged here. Besides, its results are not the host's, for example:
+//! - `format`: writes lists as JSON, and panics at a large precision.
+//! - `lists`: a sum overflows unchecked.
+//! - `named_format`: `format.named` returns no optional.
+//! - `network`: reads the prefix length `/08`.
+//! - `regex`: patterns are those of the crate `regex`, not of RE2.
+//! - `strings`: `replace` with a negative limit replaces nothing.
+//! - `url`: the URL standard's parser drops default ports and `..`, lowers hosts.
 
 mod authorizer;
 mod format;

@@ -13,6 +13,8 @@ const NANO: i128 = 1_000_000_000;
 const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
+/// The largest amount with a binary suffix, to which larger ones are reduced (apimachinery's maxAllowed).
+const MOST_BINARY: i128 = i64::MAX as i128 * NANO;
 /// The message for a sum that this server cannot hold.
 const OUT_OF_RANGE: &str = "this server computes with no quantity beyond 1.7e29";
 
@@ -93,6 +95,7 @@ fn parse(text: &str) -> Result<Quantity, String> {
     }
     let (base, exponent) = scale(suffix).ok_or_else(|| "unable to parse quantity's suffix".to_owned())?;
     let nano = amount(whole, fraction, base, exponent).ok_or_else(|| FORMAT.to_owned())?;
+    let nano = if base == 10 { nano } else { nano.min(MOST_BINARY) };
     Ok(Quantity(if negative { -nano } else { nano }))
 }
 
