@@ -39,8 +39,12 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("drydock-plan", &["drydock-api"]),
     ("drydock-runtime", &["drydock-api", "drydock-logging", "drydock-metrics"]),
+    ("drydock-interceptor-runtime", &["drydock-api"]),
     ("drydock-eviction", &["drydock-logging", "drydock-api", "drydock-runtime"]),
-    ("drydock-interceptors", &["drydock-logging", "drydock-api", "drydock-runtime"]),
+    (
+        "drydock-interceptors",
+        &["drydock-logging", "drydock-api", "drydock-runtime", "drydock-interceptor-runtime"],
+    ),
     (
         "drydock-maintenance",
         &["drydock-logging", "drydock-machinery", "drydock-api", "drydock-runtime", "drydock-plan"],

@@ -3,10 +3,9 @@
 use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::limits::MAX_NAME;
 use drydock_api::reasons::{FINALIZER, TERMINATING};
+use drydock_interceptor_runtime::entry::ProgressReport;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
-
-use super::entry::ProgressReport;
 
 /// The message about a terminating pod that is overdue, and what keeps it; none if it is not overdue.
 fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {

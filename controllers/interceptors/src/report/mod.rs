@@ -2,11 +2,10 @@
 
 mod apply;
 mod ending_pod;
-mod entry;
 mod owner_notice;
 mod reporter;
 
+pub(crate) use drydock_interceptor_runtime::entry::{ProgressReport, REFUSED_REPORT_RETRY};
 pub(crate) use ending_pod::{gone, terminating};
-pub(crate) use entry::{ProgressReport, REFUSED_REPORT_RETRY};
 pub(crate) use owner_notice::BUDGET_STANDSTILL;
 pub(crate) use reporter::{Audience, ProgressUpdate, ReportOutcome, Reporter, at, earliest};

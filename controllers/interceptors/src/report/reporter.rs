@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_interceptor_runtime::entry::{self, ProgressReport};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
 use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Requeue};
@@ -14,7 +15,6 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::apply::{EntryWrite, send};
-use super::entry::{self, ProgressReport};
 use super::owner_notice::{OwnerEvent, OwnerNotice};
 
 /// Writes the entries of one interceptor, publishes events for the owners of pods, and remembers both. The

@@ -1,16 +1,20 @@
 //! Makes the next entry of an interceptor in the status of a request, from the previous entry and the
 //! progress, by the API's rules for its times. Pure.
+//!
+//! ```text
+//!   (blank) ──entry──▶ startTime, heartbeatTime ──entry──▶ heartbeats, news ──entry──▶ completionTime
+//!      └──────────────────decline──▶ completionTime alone
+//! ```
 
 use std::time::Duration;
 
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
+use drydock_api::eviction_request::transitions::{MIN_HEARTBEAT_INTERVAL, gives_turns};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
 use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
-/// Least time between two heartbeats (KEP-4563).
-const MIN_HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// A heartbeat is sent after this even if nothing else changes (KEP-4563: every 3 minutes is enough).
 pub const HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(180);
 
@@ -38,6 +42,12 @@ impl ProgressReport {
         let message = with_clause(&clause_of(request), &self.message);
         Self { message, ..self }
     }
+}
+
+/// Whether it is the turn of this interceptor, and it has not ended it.
+pub fn is_turn_of(request: &EvictionRequest, interceptor: &str) -> bool {
+    let completed = request.interceptor(interceptor).is_none_or(|entry| entry.completion_time.is_some());
+    gives_turns(request) && request.active_interceptor() == Some(interceptor) && !completed
 }
 
 /// Returns the entry that replaces `old`, or none if nothing is to be written. While the same thing blocks, a
@@ -77,8 +87,12 @@ pub fn entry(
         && InterceptorStatus { message: old.message.clone(), ..entry.clone() } == *old;
     let is_new = (entry != *old && !counts_on) || old.start_time.is_none();
     let since_heartbeat = old.heartbeat_time.map(|last| now.duration_since(last));
-    let due =
-        since_heartbeat.is_none_or(|d| d >= if is_new { MIN_HEARTBEAT_INTERVAL } else { HEARTBEAT_INTERVAL });
+    let interval = if is_new {
+        SignedDuration::from_secs(MIN_HEARTBEAT_INTERVAL.as_secs().cast_signed())
+    } else {
+        HEARTBEAT_INTERVAL
+    };
+    let due = since_heartbeat.is_none_or(|since| since >= interval);
     if due {
         entry.heartbeat_time = Some(now);
         entry.start_time = entry.start_time.or(Some(now));

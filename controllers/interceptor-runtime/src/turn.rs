@@ -1,0 +1,94 @@
+//! What the author of an interceptor holds during a turn, and how a turn ends.
+
+use drydock_api::eviction_request::{Blocked, EvictionRequest};
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::watch;
+
+use crate::entry::ProgressReport;
+
+/// The interceptor's turn in the eviction of one pod. Clones are of the same turn.
+///
+/// What it is told goes into the interceptor's entry in the request's status, at most once a second; if more is told in
+/// between, the last is written.
+#[derive(Clone)]
+pub struct EvictionTurn {
+    client: Client,
+    request: std::sync::Arc<EvictionRequest>,
+    is_resumed: bool,
+    progress: watch::Sender<ProgressReport>,
+}
+
+/// How an interceptor ends its turn. The next interceptor has its turn then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The work is done, or as much of it as can be. The text is for people, of at most 4,000 characters; a longer one
+    /// is cut.
+    Done(String),
+    /// The interceptor has nothing to do for this pod. The text says why.
+    Declined(String),
+}
+
+impl EvictionTurn {
+    pub(crate) fn new(
+        client: Client,
+        request: EvictionRequest,
+        is_resumed: bool,
+        progress: watch::Sender<ProgressReport>,
+    ) -> Self {
+        Self { client, request: request.into(), is_resumed, progress }
+    }
+
+    /// The client that the interceptor runs with.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The request as it was when the turn was taken up.
+    pub fn request(&self) -> &EvictionRequest {
+        &self.request
+    }
+
+    /// Namespace of the request and of the pod.
+    pub fn namespace(&self) -> &str {
+        &self.request.metadata.namespace
+    }
+
+    /// Name of the pod. A StatefulSet soon makes another of the same name: compare [`Self::pod_uid`] too.
+    pub fn pod_name(&self) -> &str {
+        self.request.spec.target.pod.as_ref().map_or("", |pod| &pod.name)
+    }
+
+    /// UID of the pod.
+    pub fn pod_uid(&self) -> &str {
+        self.request.spec.target.pod.as_ref().map_or("", |pod| &pod.uid)
+    }
+
+    /// Whether the interceptor had begun this turn before, and was restarted or failed since.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Reports progress, for people: at most 4,000 characters; a longer text is cut.
+    pub fn say(&self, message: impl Into<String>) {
+        let message = message.into();
+        self.progress.send_if_modified(|progress| replace(&mut progress.message, message));
+    }
+
+    /// Reports when the turn is expected to end. A time in the past is not written.
+    pub fn expect_finish(&self, at: Option<Timestamp>) {
+        self.progress.send_if_modified(|progress| replace(&mut progress.expected_finish, at));
+    }
+
+    /// Reports what keeps the interceptor from going on, or that nothing does any more. While the same thing blocks, a
+    /// new message waits for the next heartbeat.
+    pub fn blocked(&self, by: Option<Blocked>) {
+        self.progress.send_if_modified(|progress| replace(&mut progress.blocked, by));
+    }
+}
+
+fn replace<T: PartialEq>(old: &mut T, new: T) -> bool {
+    let is_new = *old != new;
+    *old = new;
+    is_new
+}
