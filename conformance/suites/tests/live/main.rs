@@ -17,6 +17,7 @@ mod garbage;
 mod guide;
 mod host;
 mod hostile_bodies;
+mod interceptors;
 mod kubectl;
 mod manager;
 mod manifests;

@@ -1,0 +1,197 @@
+//! The example interceptors in Rust, Go, Python and bash, each as a ServiceAccount with the rights of its manifest: a
+//! turn that they take, report on and end, and one that is withdrawn.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use drydock_testkit::host::repository;
+use drydock_testkit::kinds::{eviction_request, eviction_request_resource};
+use drydock_testkit::program::Program;
+use drydock_testkit::wait::allowed;
+use kube::config::Kubeconfig;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::shared::{LIMIT, Namespace, Shared, shared};
+
+const ACCOUNT: &str = "checkpoint";
+const NAME: &str = "checkpoint.example.com";
+const EXAMPLES: &str = "controllers/interceptor-runtime/examples";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_interceptor_in_rust_takes_its_turns() -> Result<()> {
+    let program = drydock_testkit::drydock::program("examples/checkpoint");
+    takes_its_turns("interceptor-rust", vec![program.display().to_string()]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_interceptor_in_go_takes_its_turns() -> Result<()> {
+    let program = shared().await?.drydock.host.dir.join("go-checkpoint");
+    let mut go = Command::new("go");
+    go.args(["build", "-trimpath", "-buildvcs=false", "-o"]).arg(&program).arg(".");
+    let built =
+        go.env("CGO_ENABLED", "0").current_dir(repository().join(EXAMPLES).join("go")).output().await?;
+    ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    takes_its_turns("interceptor-go", vec![program.display().to_string()]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_interceptor_in_python_takes_its_turns() -> Result<()> {
+    takes_its_turns("interceptor-python", vec!["python3".to_owned(), example("checkpoint.py")]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_interceptor_in_bash_takes_its_turns() -> Result<()> {
+    takes_its_turns("interceptor-bash", vec![example("checkpoint.sh")]).await
+}
+
+fn example(name: &str) -> String {
+    repository().join(EXAMPLES).join(name).display().to_string()
+}
+
+async fn takes_its_turns(name: &str, command: Vec<String>) -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace(name).await?;
+    let node = shared.node(name).await?;
+    let account = ServiceAccount::create(shared, &namespace).await?;
+    let interceptor = account.start(shared, &namespace.name, command)?;
+    a_turn_ends_in_the_eviction(&namespace, &node).await?;
+    a_turn_that_is_withdrawn_is_over(&namespace, &node, &interceptor).await
+}
+
+async fn a_turn_ends_in_the_eviction(namespace: &Namespace, node: &str) -> Result<()> {
+    let (uid, kubectl) = (requested(namespace, "done", node).await?, &namespace.kubectl);
+    annotate(namespace, "done", "progress=half of it").await?;
+    wait(namespace, &format!("evreq/{uid}"), "{.status.interceptors[0].message}=half of it").await?;
+    annotate(namespace, "done", "done=true").await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    let request = kubectl.object("evreq", &uid).await?;
+    let entry = &request["status"]["interceptors"][0];
+    assert_eq!((&entry["name"], &entry["message"]), (&json!(NAME), &json!("checkpoint written")));
+    for field in ["startTime", "heartbeatTime", "completionTime"] {
+        assert!(entry[field].is_string(), "{entry}");
+    }
+    let processed = json!([NAME, "imperative-eviction.k8s.io"]);
+    assert_eq!(request["status"]["processedInterceptors"], processed);
+    Ok(())
+}
+
+async fn a_turn_that_is_withdrawn_is_over(
+    namespace: &Namespace,
+    node: &str,
+    interceptor: &Program,
+) -> Result<()> {
+    let (uid, kubectl) = (requested(namespace, "withdrawn", node).await?, &namespace.kubectl);
+    let nobody = r#"{"spec":{"requesters":[]}}"#;
+    kubectl.ok(&["patch", "evreq", &uid, "--type=merge", "--patch", nobody]).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    interceptor.says(&[&uid, "is over"], 1).await?;
+    // What the pod says now is of no request.
+    annotate(namespace, "withdrawn", "done=true").await?;
+    let request = kubectl.object("evreq", &uid).await?;
+    assert_eq!(request["status"]["interceptors"][0].get("completionTime"), None, "{request}");
+    Ok(())
+}
+
+/// A pod that names the interceptor, and a request that it has begun; returns the pod's UID.
+async fn requested(namespace: &Namespace, pod: &str, node: &str) -> Result<String> {
+    let key = format!("interceptor.evictionrequest.coordination.k8s.io/priority_{NAME}");
+    let uid = namespace.pod(pod, node, json!({key: "10/controller"})).await?;
+    namespace.kubectl.apply(&eviction_request(pod, &uid, "test.example.com")).await?;
+    let asked = r"{.metadata.annotations.checkpoint\.example\.com/requested}=true";
+    wait(namespace, &format!("pod/{pod}"), asked).await?;
+    let begun = "{.status.interceptors[0].message}=waiting for the pod to write a checkpoint";
+    wait(namespace, &format!("evreq/{uid}"), begun).await?;
+    Ok(uid)
+}
+
+async fn wait(namespace: &Namespace, object: &str, path: &str) -> Result<()> {
+    let state = format!("--for=jsonpath={path}");
+    namespace.kubectl.ok(&["wait", object, &state, "--timeout=60s"]).await.map(drop)
+}
+
+/// The pod's container, or a program beside it, writes this in life.
+async fn annotate(namespace: &Namespace, pod: &str, answer: &str) -> Result<()> {
+    let answer = format!("{NAME}/{answer}");
+    namespace.kubectl.ok(&["annotate", "pod", pod, &answer]).await.map(drop)
+}
+
+/// The account of the manifest, with what a pod finds of it.
+struct ServiceAccount {
+    /// The folder that a pod has at /var/run/secrets/kubernetes.io/serviceaccount, and a kubeconfig.
+    folder: PathBuf,
+    server: String,
+}
+
+impl ServiceAccount {
+    /// Creates it in a namespace, and waits until the host knows of its rights.
+    async fn create(shared: &Shared, namespace: &Namespace) -> Result<ServiceAccount> {
+        let (host, kubectl) = (&shared.drydock.host, &namespace.kubectl);
+        let roles = repository().join("deploy/base/rbac-users.yaml");
+        host.kubectl(&["apply", "--server-side", "-f", &roles.to_string_lossy()])?;
+        let manifest = std::fs::read_to_string(repository().join(EXAMPLES).join("rbac.yaml"))?;
+        let manifest = manifest.replace("namespace: shop", &format!("namespace: {}", namespace.name));
+        let applied = kubectl.run(&["apply", "-f", "-"], &manifest).await?;
+        ensure!(applied.code == 0, "{applied:?}");
+        let token = kubectl.ok(&["create", "token", ACCOUNT]).await?;
+        let group = eviction_request_resource().group;
+        for (group, resource, subresource, verb, name) in [
+            (group.as_str(), "evictionrequests", "", "watch", ""),
+            (&group, "evictionrequests", "status", "patch", ""),
+            (&group, "evictionrequests", "interceptor", "patch", NAME),
+            ("", "pods", "", "patch", ""),
+        ] {
+            let spec = json!({
+                "user": format!("system:serviceaccount:{}:{ACCOUNT}", namespace.name),
+                "resourceAttributes": {"group": group, "resource": resource, "subresource": subresource,
+                                       "verb": verb, "name": name, "namespace": namespace.name},
+            });
+            let review = serde_json::from_value(json!({"spec": spec}))?;
+            allowed(&namespace.client, &review, LIMIT).await?;
+        }
+        let folder = host.dir.join(format!("{}-account", namespace.name));
+        std::fs::create_dir_all(&folder)?;
+        let admin = serde_json::to_value(Kubeconfig::read_from(host.admin())?)?;
+        let cluster = &admin["clusters"][0]["cluster"];
+        let server = cluster["server"].as_str().context("a cluster without server")?.to_owned();
+        std::fs::write(folder.join("token"), token.trim())?;
+        write_ca(cluster, &folder.join("ca.crt"))?;
+        let kubeconfig = kubeconfig(&server, &folder.join("ca.crt"), token.trim());
+        std::fs::write(folder.join("kubeconfig"), kubeconfig.to_string())?;
+        Ok(ServiceAccount { folder, server })
+    }
+
+    /// Starts an interceptor of a namespace as this account.
+    fn start(&self, shared: &Shared, namespace: &str, command: Vec<String>) -> Result<Program> {
+        let address = self.server.trim_start_matches("https://");
+        let (host, port) = address.rsplit_once(':').context("a server without port")?;
+        let bin = shared.drydock.host.bin.display();
+        let mut args = vec![
+            format!("PATH={bin}:{}", std::env::var("PATH").unwrap_or_default()),
+            format!("KUBECONFIG={}", self.folder.join("kubeconfig").display()),
+            format!("SERVICE_ACCOUNT={}", self.folder.display()),
+            format!("KUBERNETES_SERVICE_HOST={host}"),
+            format!("KUBERNETES_SERVICE_PORT={port}"),
+            "INTERVAL=1".to_owned(),
+        ];
+        args.extend(command);
+        args.push(namespace.to_owned());
+        Program::start(Path::new("/usr/bin/env"), &self.folder, &args)
+    }
+}
+
+/// A file, as the kubeconfig names or contains it.
+fn write_ca(cluster: &Value, path: &Path) -> Result<()> {
+    let file =
+        cluster["certificate-authority"].as_str().context("a kubeconfig without the file of its CA")?;
+    std::fs::copy(file, path).map(drop).with_context(|| format!("{file} is not copied"))
+}
+
+fn kubeconfig(server: &str, ca: &Path, token: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": ACCOUNT,
+        "clusters": [{"name": ACCOUNT, "cluster": {"server": server, "certificate-authority": ca}}],
+        "users": [{"name": ACCOUNT, "user": {"token": token}}],
+        "contexts": [{"name": ACCOUNT, "context": {"cluster": ACCOUNT, "user": ACCOUNT}}],
+    })
+}
