@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance};
 use drydock_testkit::cluster::is_schedulable;
+use drydock_testkit::kinds::eviction_request_resource;
 use drydock_testkit::wait::until;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
@@ -16,7 +17,6 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::display::Display;
-use super::interceptor::eviction_requests;
 
 /// Its name.
 pub const NAME: &str = "rack-1";
@@ -60,7 +60,7 @@ impl Maintenance {
     /// What its status says, and what that of each eviction request says.
     async fn state(&self) -> Result<String> {
         let maintenance = self.api.get(NAME).await?;
-        let requests: Api<DynamicObject> = Api::all_with(self.client.clone(), &eviction_requests());
+        let requests: Api<DynamicObject> = Api::all_with(self.client.clone(), &eviction_request_resource());
         let requests = requests.list(&ListParams::default()).await?;
         let lines = [maintenance].into_iter().chain(requests);
         let lines = lines.map(|object| format!("{}: {}", object.name_any(), object.data["status"]));

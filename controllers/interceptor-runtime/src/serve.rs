@@ -47,7 +47,7 @@ struct ServedTurn {
     task: TurnTask,
     request: EvictionRequest,
     /// The entry as the API server has it, as far as is known.
-    entry: InterceptorStatus,
+    entry: watch::Sender<InterceptorStatus>,
     progress: watch::Receiver<ProgressReport>,
     teller: watch::Sender<ProgressReport>,
     work: JoinSet<Result<TurnEnd, String>>,
@@ -98,6 +98,7 @@ impl ServedTurn {
         };
         let (teller, progress) = watch::channel(known);
         let (work, end) = (JoinSet::new(), None);
+        let entry = watch::Sender::new(entry);
         Self { task, request, entry, progress, teller, work, end, failures: 0, unwritten: 0 }
     }
 
@@ -134,9 +135,10 @@ impl ServedTurn {
     }
 
     fn start_work(&mut self, pause: Duration) {
-        let is_resumed = self.entry.start_time.is_some() || self.failures > 0;
+        let is_resumed = self.entry.borrow().start_time.is_some() || self.failures > 0;
         let client = self.task.requests.client.clone();
-        let turn = EvictionTurn::new(client, self.request.clone(), is_resumed, self.teller.clone());
+        let (teller, accepted) = (self.teller.clone(), self.entry.subscribe());
+        let turn = EvictionTurn::new(client, self.request.clone(), is_resumed, teller, accepted);
         let act = self.task.act.clone();
         self.work.spawn(async move {
             sleep(pause).await;
@@ -162,13 +164,12 @@ impl ServedTurn {
         let Some(next) = self.next() else { return Some(self.until_heartbeat()) };
         match self.task.requests.write(&self.request, &next).await {
             Ok(request) => {
-                (self.unwritten, self.entry) = (0, next);
+                self.unwritten = 0;
+                let message = next.message.clone();
+                self.entry.send_replace(next);
                 let is_over = !is_turn_of(&request, &self.task.requests.interceptor);
                 if is_over {
-                    info!(
-                        "the turn in {}/{} has ended: {}",
-                        self.task.key.0, self.task.key.1, self.entry.message
-                    );
+                    info!("the turn in {}/{} has ended: {}", self.task.key.0, self.task.key.1, message);
                 }
                 (!is_over).then(|| if self.end.is_some() { Duration::ZERO } else { self.until_heartbeat() })
             }
@@ -178,7 +179,7 @@ impl ServedTurn {
                 warn!("reporting on {}/{}: {error}; it is tried again", self.task.key.0, self.task.key.1);
                 if matches!(error, RequestError::Refused(_)) {
                     self.request = self.task.read().await?;
-                    self.entry = self.request.interceptor(&self.entry.name)?.clone();
+                    self.entry.send_replace(self.request.interceptor(&next.name)?.clone());
                 }
                 Some(Duration::ZERO)
             }
@@ -189,9 +190,10 @@ impl ServedTurn {
     fn next(&mut self) -> Option<InterceptorStatus> {
         let now = self.task.requests.now();
         let mut progress = self.progress.borrow_and_update().clone();
-        let begun = self.entry.start_time.is_some();
+        let old = self.entry.borrow();
+        let begun = old.start_time.is_some();
         match &self.end {
-            Some(TurnEnd::Declined(why)) => return entry::decline(&self.entry, why.clone(), now),
+            Some(TurnEnd::Declined(why)) => return entry::decline(&old, why.clone(), now),
             Some(TurnEnd::Done(message)) => {
                 // A turn that was not begun would be declined by its completion.
                 let blocked = None;
@@ -199,16 +201,16 @@ impl ServedTurn {
             }
             None => {}
         }
-        let mut next = entry::entry(&self.entry, &progress, now)?;
+        let mut next = entry::entry(&old, &progress, now)?;
         if self.failures > 0 && self.end.is_none() && begun {
-            next.heartbeat_time = self.entry.heartbeat_time;
+            next.heartbeat_time = old.heartbeat_time;
         }
-        (next != self.entry).then_some(next)
+        (next != *old).then_some(next)
     }
 
     fn until_heartbeat(&self) -> Duration {
         let now = self.task.requests.now();
-        let next = entry::next_heartbeat(&self.entry).filter(|_| self.failures == 0);
+        let next = entry::next_heartbeat(&self.entry.borrow()).filter(|_| self.failures == 0);
         let wait = next.map_or(entry::HEARTBEAT_INTERVAL, |next| next.duration_since(now));
         Duration::try_from(wait).unwrap_or_default()
     }

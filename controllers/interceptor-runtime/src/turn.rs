@@ -1,6 +1,6 @@
 //! What the author of an interceptor holds during a turn, and how a turn ends.
 
-use drydock_api::eviction_request::{Blocked, EvictionRequest};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ pub struct EvictionTurn {
     request: std::sync::Arc<EvictionRequest>,
     is_resumed: bool,
     progress: watch::Sender<ProgressReport>,
+    accepted: watch::Receiver<InterceptorStatus>,
 }
 
 /// How an interceptor ends its turn. The next interceptor has its turn then.
@@ -35,8 +36,9 @@ impl EvictionTurn {
         request: EvictionRequest,
         is_resumed: bool,
         progress: watch::Sender<ProgressReport>,
+        accepted: watch::Receiver<InterceptorStatus>,
     ) -> Self {
-        Self { client, request: request.into(), is_resumed, progress }
+        Self { client, request: request.into(), is_resumed, progress, accepted }
     }
 
     /// The client that the interceptor runs with.
@@ -67,6 +69,11 @@ impl EvictionTurn {
     /// Whether the interceptor had begun this turn before, and was restarted or failed since.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
+    }
+
+    /// The interceptor's entry as the API server has it. The channel is closed when the turn is over.
+    pub fn accepted(&self) -> watch::Receiver<InterceptorStatus> {
+        self.accepted.clone()
     }
 
     /// Reports progress, for people: at most 4,000 characters; a longer text is cut.
