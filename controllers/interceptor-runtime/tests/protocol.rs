@@ -1,5 +1,5 @@
 //! The page for interceptors in any language says what the API server accepts and refuses.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use drydock_api::eviction_request::transitions::DEFAULT_HEARTBEAT_DEADLINE;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStrategy};
