@@ -1,5 +1,5 @@
 //! The example interceptors in Rust, Go, Python and bash, each as a ServiceAccount with the rights of its manifest: a
-//! turn that they take, report on and end, and one that is withdrawn.
+//! turn that they take, go on with after a restart, and end, and one that is withdrawn.
 
 use std::path::{Path, PathBuf};
 
@@ -54,23 +54,30 @@ async fn takes_its_turns(name: &str, command: Vec<String>) -> Result<()> {
     let namespace = shared.namespace(name).await?;
     let node = shared.node(name).await?;
     let account = ServiceAccount::create(shared, &namespace).await?;
-    let interceptor = account.start(shared, &namespace.name, command)?;
-    a_turn_ends_in_the_eviction(&namespace, &node).await?;
-    a_turn_that_is_withdrawn_is_over(&namespace, &node, &interceptor).await
+    let start = || account.start(shared, &namespace.name, &command);
+    a_turn_ends_in_the_eviction(&namespace, &node, start).await?;
+    a_turn_that_is_withdrawn_is_over(&namespace, &node, &start()?).await
 }
 
-async fn a_turn_ends_in_the_eviction(namespace: &Namespace, node: &str) -> Result<()> {
+/// The interceptor is killed in the middle of the turn, and another run ends it.
+async fn a_turn_ends_in_the_eviction(
+    namespace: &Namespace,
+    node: &str,
+    start: impl Fn() -> Result<Program>,
+) -> Result<()> {
+    let interceptor = start()?;
     let (uid, kubectl) = (requested(namespace, "done", node).await?, &namespace.kubectl);
     annotate(namespace, "done", "progress=half of it").await?;
     wait(namespace, &format!("evreq/{uid}"), "{.status.interceptors[0].message}=half of it").await?;
+    interceptor.kill().await?;
+    let begun = kubectl.object("evreq", &uid).await?["status"]["interceptors"][0].take();
     annotate(namespace, "done", "done=true").await?;
+    let _interceptor = start()?;
     kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
     let request = kubectl.object("evreq", &uid).await?;
     let entry = &request["status"]["interceptors"][0];
     assert_eq!((&entry["name"], &entry["message"]), (&json!(NAME), &json!("checkpoint written")));
-    for field in ["startTime", "heartbeatTime", "completionTime"] {
-        assert!(entry[field].is_string(), "{entry}");
-    }
+    assert_eq!((&entry["startTime"], entry["completionTime"].is_string()), (&begun["startTime"], true));
     let processed = json!([NAME, "imperative-eviction.k8s.io"]);
     assert_eq!(request["status"]["processedInterceptors"], processed);
     Ok(())
@@ -162,7 +169,7 @@ impl ServiceAccount {
     }
 
     /// Starts an interceptor of a namespace as this account.
-    fn start(&self, shared: &Shared, namespace: &str, command: Vec<String>) -> Result<Program> {
+    fn start(&self, shared: &Shared, namespace: &str, command: &[String]) -> Result<Program> {
         let address = self.server.trim_start_matches("https://");
         let (host, port) = address.rsplit_once(':').context("a server without port")?;
         let bin = shared.drydock.host.bin.display();
@@ -174,7 +181,7 @@ impl ServiceAccount {
             format!("KUBERNETES_SERVICE_PORT={port}"),
             "INTERVAL=1".to_owned(),
         ];
-        args.extend(command);
+        args.extend_from_slice(command);
         args.push(namespace.to_owned());
         Program::start(Path::new("/usr/bin/env"), &self.folder, &args)
     }
