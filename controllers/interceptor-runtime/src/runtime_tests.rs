@@ -1,13 +1,17 @@
 //! Which turns are served after which events of the watch.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
 use crate::testing::{ApiServer, NAME, client, request};
+
+/// How long a test waits before it fails.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// How many futures of the author run.
 #[derive(Clone, Default)]
@@ -23,10 +27,14 @@ impl RunningWork {
         RunningOne(self.clone())
     }
 
+    /// Waits until so many run; panics if that does not come.
     async fn is(&self, number: usize) {
-        while self.0.0.load(Ordering::SeqCst) != number {
-            self.0.1.notified().await;
-        }
+        let changed = async {
+            while self.0.0.load(Ordering::SeqCst) != number {
+                self.0.1.notified().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, changed).await.expect("another number of futures runs");
     }
 }
 
