@@ -45,8 +45,8 @@ serve() {
     now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     found=$("${KUBECTL[@]}" get pod "$pod" --ignore-not-found --output=go-template="$POD") || return 1
     read -r pod_uid is_done progress <<<"$found"
-    # A quote or a backslash would end the text in the patch.
-    progress=${progress//[\"\\]/}
+    # A quote, a backslash or a control character would make the patch bad JSON.
+    progress=${progress//[\"\\[:cntrl:]]/}
     if [ "$beat" = - ]; then
         if [ "$pod_uid" = "$request" ]; then
             "${KUBECTL[@]}" annotate pod "$pod" --overwrite "$ANNOTATION/requested=true" >/dev/null || return 1
