@@ -208,6 +208,11 @@ impl Storage for ConvertedStorage {
         })
     }
 
+    fn would_store(&self, object: Object) -> Result<Object, ApiError> {
+        let stored = self.converter.written(object)?;
+        self.converter.to_served(stored).map_err(ApiError::internal)
+    }
+
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {
         let watcher = self.inner.watch(self.stored_scope(&scope), from).await?;
         Ok(Box::new(ConvertingWatcher::new(watcher, self.converter.clone())))

@@ -247,6 +247,13 @@ pub trait Storage: Send + Sync + 'static {
         next: NextState,
         context: WriteContext<'_>,
     ) -> Result<Replaced, StorageError>;
+    /// Returns `object` as a write would store it and return it. It writes nothing; a dry run answers with it.
+    ///
+    /// # Errors
+    /// What a write of the object is refused with because it cannot be stored.
+    fn would_store(&self, object: Object) -> Result<Object, ApiError> {
+        Ok(object)
+    }
     /// Opens a watch.
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError>;
     /// Returns the newest revision, read from the database itself.

@@ -156,7 +156,10 @@ async fn dry_run(
 ) -> Result<Arc<Stored>, ApiError> {
     match request.storage().get(key, ReadAt::Latest).await {
         Ok(_) => Err(taken(request, key, object.name(), generated).await),
-        Err(StorageError::NotFound) => Ok(Arc::new(Stored::without_revision(key.to_owned(), object))),
+        Err(StorageError::NotFound) => {
+            let object = request.storage().would_store(object)?;
+            Ok(Arc::new(Stored::without_revision(key.to_owned(), object)))
+        }
         Err(error) => Err(request.storage_error(error, "create")),
     }
 }

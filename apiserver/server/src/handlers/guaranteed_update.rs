@@ -68,7 +68,7 @@ pub async fn run<S: Step + Sync>(
             }
         };
         if dry_run {
-            return Ok(would_be(request, &present, next));
+            return would_be(request, &present, next);
         }
         if S::PRIORITY == Priority::Ordinary && matches!(next, NextState::Write(_)) {
             quota::check_history_share(request)?;
@@ -110,11 +110,14 @@ async fn latest_state(request: &RequestContext, key: &str) -> Result<Option<Arc<
     }
 }
 
-fn would_be(request: &RequestContext, present: &Stored, next: NextState) -> Outcome {
-    match next {
-        NextState::Write(object) => Outcome::Stored(request.unstored(object, present.revision)),
+fn would_be(request: &RequestContext, present: &Stored, next: NextState) -> Result<Outcome, ApiError> {
+    Ok(match next {
+        NextState::Write(object) => {
+            let object = request.storage().would_store(object)?;
+            Outcome::Stored(request.unstored(object, present.revision))
+        }
         NextState::Delete(object) => Outcome::Deleted(request.unstored(object, present.revision)),
-    }
+    })
 }
 
 /// Replaces the object. One that is too large is written without its managed fields.

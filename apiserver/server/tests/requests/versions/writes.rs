@@ -117,6 +117,24 @@ async fn an_object_that_cannot_be_stored_is_refused() {
 }
 
 #[tokio::test]
+async fn a_dry_run_makes_the_conversions_of_a_write() {
+    let server = server().await;
+    let (dry_create, dry_update) = (format!("{BETA}?dryRun=All"), format!("{BETA}/f?dryRun=All"));
+    let unconvertible = json!({"spec": {"flunderReference": "unconvertible"}});
+    let refused = server.post(BETA, &beta(unconvertible.clone())).await.expect(400);
+    assert_eq!(server.post(&dry_create, &beta(unconvertible.clone())).await.expect(400), refused);
+    let object = beta(json!({"spec": {"flunderReference": "a"}}));
+    let spec = server.post(&dry_create, &object).await.expect(201)["spec"].clone();
+    assert_eq!(server.get(ALPHA).await.expect(200)["items"], json!([]));
+    assert_eq!(server.post(BETA, &object).await.expect(201)["spec"], spec);
+    let refused = server.merge(&format!("{BETA}/f"), &unconvertible).await.expect(400);
+    assert_eq!(server.merge(&dry_update, &unconvertible).await.expect(400), refused);
+    let change = json!({"spec": {"flunderReference": "b"}});
+    assert_eq!(server.merge(&dry_update, &change).await.expect(200)["spec"]["flunderReference"], "b");
+    assert_eq!(server.get(&format!("{ALPHA}/f")).await.expect(200)["spec"]["reference"], "a");
+}
+
+#[tokio::test]
 async fn an_update_takes_fields_over_from_managers_of_the_other_version() {
     let server = server().await;
     let labels = json!({"a": "1", "b": "2"});
