@@ -9,6 +9,11 @@
 //!
 //! Keys, revisions, bookmarks and history are those of the storage below. An object is converted for each read. What a
 //! page converts counts against the memory of its reader, because nothing shares it.
+//!
+//! A stored object that cannot be converted fails the reads in this version that meet it, and no others, as one that
+//! k8s.io/apiserver cannot decode does (pkg/storage/etcd3/store.go, watcher.go): a get and a list answer with 500, a
+//! watch sends an ERROR event and ends. The error and a warning in the log name the object. It is mended or deleted in
+//! the stored version.
 
 mod recent;
 mod watcher;
@@ -90,10 +95,15 @@ impl Converter {
     /// Converts a state, which keeps its key and revision.
     ///
     /// # Errors
-    /// 500 if the object cannot be converted.
+    /// 500 if the object cannot be converted; its message names the object.
     fn read(&self, stored: &Stored) -> Result<Arc<Stored>, ApiError> {
         let object = Arc::unwrap_or_clone(stored.object_not_kept());
-        let served = self.to_served(object).map_err(ApiError::internal)?;
+        let served = self.to_served(object).map_err(|why| {
+            tracing::warn!(key = %stored.key, revision = stored.revision.0, %why, "an object cannot be read");
+            let object = stored.object_not_kept();
+            let name = [object.namespace(), object.name()].map(str::to_owned).join("/");
+            ApiError::internal(format!("{}: {why}", go_quote(name.trim_start_matches('/'))))
+        })?;
         Ok(Arc::new(Stored::new(stored.key.to_string(), served, stored.revision)))
     }
 

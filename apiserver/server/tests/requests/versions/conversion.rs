@@ -14,6 +14,9 @@ impl Conversion for References {
     fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
         let Some(spec) = spec(object) else { return Ok(()) };
         if let Some(reference) = spec.remove("reference") {
+            if reference == "unreadable" {
+                return Err(ConversionError::new("spec.reference: there is no such reference"));
+            }
             let field = field(spec);
             spec.insert(field.to_owned(), reference);
         }

@@ -154,3 +154,34 @@ async fn initial_events_are_in_the_version_and_end_with_a_bookmark() {
     assert_eq!(end["object"]["apiVersion"], "wardle.example.com/v1beta1");
     assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
 }
+
+#[tokio::test]
+async fn an_object_that_cannot_be_converted_fails_the_reads_of_one_version_and_is_named() {
+    let server = server().await;
+    create(&server, "a", json!({"reference": "x"})).await;
+    let mut open = Watch::of(&server, &format!("{BETA}?watch=1"), "application/json").await;
+    assert_eq!(open.next().await.unwrap()["object"]["metadata"]["name"], "a");
+    let mut stored = Watch::of(&server, &format!("{ALPHA}?watch=1"), "application/json").await;
+    assert_eq!(stored.next().await.unwrap()["object"]["metadata"]["name"], "a");
+    create(&server, "b", json!({"reference": "unreadable"})).await;
+
+    let why = "Internal error occurred: \"ns/b\": cannot convert Flunder from wardle.example.com/v1alpha1 to \
+               wardle.example.com/v1beta1: spec.reference: there is no such reference";
+    assert_eq!(server.get(&format!("{BETA}/b")).await.expect(500)["message"], why);
+    assert_eq!(server.get(BETA).await.expect(500)["message"], why);
+    let mut anew = Watch::of(&server, &format!("{BETA}?watch=1"), "application/json").await;
+    assert_eq!(anew.next().await.unwrap()["object"]["metadata"]["name"], "a");
+    for watch in [&mut open, &mut anew] {
+        let failed = watch.next().await.unwrap();
+        assert_eq!((&failed["type"], &failed["object"]["message"]), (&json!("ERROR"), &json!(why)));
+        assert!(watch.next().await.is_none(), "the watch has ended");
+    }
+    // Other objects, and readers of the stored version, are not concerned.
+    server.get(&format!("{BETA}/a")).await.expect(200);
+    assert_eq!(names(&server.get(ALPHA).await.expect(200)), ["a", "b"]);
+    assert_eq!(stored.next().await.unwrap()["object"]["metadata"]["name"], "b");
+
+    assert_eq!(server.delete(&format!("{BETA}/b")).await.expect(500)["message"], why);
+    server.delete(&format!("{ALPHA}/b")).await.expect(200);
+    assert_eq!(names(&server.get(BETA).await.expect(200)), ["a"]);
+}
