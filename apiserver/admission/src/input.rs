@@ -107,12 +107,11 @@ impl BlockingAuthorizer for CallerAuthorizer {
 pub fn admission_request(request: &AdmissionAttributes<'_>, uid: &str) -> Map<String, Value> {
     let mut all = Map::new();
     let mut put = |field: &str, value: Value| all.insert(field.to_owned(), value);
-    let (kind, resource) = (kind(request.names), resource(request.names));
     put("uid", uid.into());
-    put("kind", kind.clone());
-    put("resource", resource.clone());
-    put("requestKind", kind);
-    put("requestResource", resource);
+    put("kind", kind(request.names));
+    put("resource", resource(request.names));
+    put("requestKind", kind(request.requested));
+    put("requestResource", resource(request.requested));
     put("operation", request.operation.as_str().into());
     put("userInfo", user_info(request.user));
     put("dryRun", request.dry_run.into());

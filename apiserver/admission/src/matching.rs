@@ -1,9 +1,11 @@
 //! Decides which requests a policy, a binding or a webhook applies to (k8s.io/apiserver
 //! pkg/admission/plugin/policy/matching, webhook/predicates).
 //!
-//! A rule matches requests in the versions that it names, as with `matchPolicy: Exact`. For a kind that is served in one
-//! version, which has no equivalent resources, `matchPolicy` makes no difference.
+//! With `matchPolicy: Exact` a rule matches requests in the versions that it names. Otherwise it matches requests in any
+//! version of the kind, which are then converted to the version that it names. For a kind that is served in one version
+//! there is no difference.
 
+use drydock_machinery::kind::Kind;
 use drydock_machinery::selector::{LabelRequirements, Operator, Requirement};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::AdmissionAttributes;
@@ -67,7 +69,8 @@ impl MatchRule {
         })
     }
 
-    fn matches(&self, request: &AdmissionAttributes<'_>) -> bool {
+    /// Whether it matches the request as one in `version`.
+    fn matches(&self, request: &AdmissionAttributes<'_>, version: &str) -> bool {
         let in_scope = match self.scope.as_deref() {
             None | Some("*") => true,
             Some("Namespaced") => !request.namespace.is_empty(),
@@ -77,7 +80,7 @@ impl MatchRule {
         in_scope
             && has(&self.operations, request.operation.as_str())
             && has(&self.groups, request.names.group)
-            && has(&self.versions, request.names.version)
+            && has(&self.versions, version)
             && self.resources.iter().any(|it| is_resource(it, request))
             && (self.names.is_empty() || self.names.iter().any(|name| name == request.name))
     }
@@ -100,6 +103,8 @@ pub struct Criteria {
     /// Whether the absence of rules means every request.
     any_without_rules: bool,
     excluded: Vec<MatchRule>,
+    /// Whether rules match requests in other versions than those that they name. The host's default is that they do.
+    is_equivalent: bool,
     namespaces: Result<LabelRequirements, String>,
     objects: Result<LabelRequirements, String>,
 }
@@ -110,11 +115,13 @@ impl Criteria {
         rules: Option<&[host::RuleWithOperations]>,
         namespaces: Option<&meta::LabelSelector>,
         objects: Option<&meta::LabelSelector>,
+        match_policy: Option<&str>,
     ) -> Self {
         Self {
             rules: rules.unwrap_or_default().iter().map(MatchRule::from).collect(),
             any_without_rules: false,
             excluded: Vec::new(),
+            is_equivalent: match_policy != Some("Exact"),
             namespaces: selector(namespaces),
             objects: selector(objects),
         }
@@ -129,6 +136,7 @@ impl Criteria {
             rules: rules(&it.resource_rules),
             any_without_rules: true,
             excluded: rules(&it.exclude_resource_rules),
+            is_equivalent: it.match_policy.as_deref() != Some("Exact"),
             namespaces: selector(it.namespace_selector.as_ref()),
             objects: selector(it.object_selector.as_ref()),
         }
@@ -140,18 +148,42 @@ impl Criteria {
             || self.rules.iter().any(|rule| rule.can_apply(served))
     }
 
-    /// Whether the criteria match this request. Fails if a selector is invalid or the namespace cannot be read.
-    pub async fn matches(
+    /// Returns the kind in the version in which the criteria match this request; `None` if they do not match it. Fails
+    /// if a selector is invalid or the namespace cannot be read.
+    pub async fn matches<'a>(
+        &self,
+        request: &AdmissionAttributes<'a>,
+        namespaces: &dyn NamespaceSource,
+    ) -> Result<Option<&'a dyn Kind>, ApiError> {
+        let any = self.any_without_rules && self.rules.is_empty();
+        let matched = if any { Some(request.kind) } else { self.matched_version(&self.rules, request) };
+        if matched.is_none() || self.matched_version(&self.excluded, request).is_some() {
+            return Ok(None);
+        }
+        let is_selected = self.selectors_match(request, namespaces).await?;
+        Ok(matched.filter(|_| is_selected))
+    }
+
+    /// Returns the version of the request if a rule names it, else the first one that a rule names.
+    fn matched_version<'a>(
+        &self,
+        rules: &[MatchRule],
+        request: &AdmissionAttributes<'a>,
+    ) -> Option<&'a dyn Kind> {
+        if rules.iter().any(|rule| rule.matches(request, request.names.version)) {
+            return Some(request.kind);
+        }
+        let versions = request.versions.filter(|_| self.is_equivalent)?;
+        rules
+            .iter()
+            .find_map(|rule| versions.kinds().find(|kind| rule.matches(request, kind.names().version)))
+    }
+
+    async fn selectors_match(
         &self,
         request: &AdmissionAttributes<'_>,
         namespaces: &dyn NamespaceSource,
     ) -> Result<bool, ApiError> {
-        let any = self.any_without_rules && self.rules.is_empty();
-        if !(any || self.rules.iter().any(|rule| rule.matches(request)))
-            || self.excluded.iter().any(|rule| rule.matches(request))
-        {
-            return Ok(false);
-        }
         let objects = self.objects.as_ref().map_err(ApiError::internal)?;
         if !objects.is_empty() && !selects(objects, request.new) && !selects(objects, request.old) {
             return Ok(false);

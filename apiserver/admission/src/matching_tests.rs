@@ -1,11 +1,17 @@
 //! Which requests the criteria match.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use drydock_machinery::kind::Names;
+use drydock_machinery::schema::{Schema, Shape};
+use drydock_machinery::versions::{Conversion, ConversionError, Versions};
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::testing::{TestRequest, widget};
+use crate::webhook::review::{ReviewVersion, review};
 
 struct NamespaceLabels(Value);
 
@@ -37,7 +43,7 @@ fn rule(special: Value) -> Value {
 
 async fn applies(criteria: &Criteria, request: &TestRequest) -> Result<bool, ApiError> {
     let namespaces = NamespaceLabels(json!({"ns": {"tier": "front"}}));
-    criteria.matches(&request.attributes(), &namespaces).await
+    criteria.matches(&request.attributes(), &namespaces).await.map(|kind| kind.is_some())
 }
 
 #[tokio::test]
@@ -103,5 +109,85 @@ fn what_can_never_be_meant_is_left_out() {
     assert!(!criteria(rule(json!({"apiVersions": ["v2"]}))).can_apply(&served));
     // Without rules, a binding matches everything that its policy matches, and a webhook nothing.
     assert!(criteria(json!({})).can_apply(&served));
-    assert!(!Criteria::of_webhook(None, None, None).can_apply(&served));
+    assert!(!Criteria::of_webhook(None, None, None, None).can_apply(&served));
+}
+
+/// The widget in a version of which only the names count.
+struct OtherWidget(Names, Schema);
+
+impl Kind for OtherWidget {
+    fn names(&self) -> &Names {
+        &self.0
+    }
+    fn schema(&self) -> &Schema {
+        &self.1
+    }
+}
+
+/// `spec.size` of `v1` is `spec.width` in `v2`.
+struct Widening;
+
+fn rename(object: &mut Object, from: &str, to: &str) -> Result<(), ConversionError> {
+    let size = object.0["spec"].as_object_mut().and_then(|spec| spec.remove(from));
+    object.0["spec"][to] = size.ok_or_else(|| ConversionError::new(format!("spec.{from} is absent")))?;
+    Ok(())
+}
+
+impl Conversion for Widening {
+    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
+        rename(object, "size", "width")
+    }
+    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError> {
+        rename(object, "width", "size")
+    }
+}
+
+fn versions() -> Versions {
+    let probe = TestRequest::create(widget("a", json!({})));
+    let of = |version| {
+        let names = Names { version, ..probe.attributes().names.clone() };
+        Arc::new(OtherWidget(names, Schema::new("Anything.", Shape::Raw)))
+    };
+    Versions::stored_as(of("v1")).served_as(of("v2"), Widening).unwrap()
+}
+
+#[tokio::test]
+async fn a_rule_matches_requests_in_other_versions_which_are_converted_to_its_own() {
+    let mut create = TestRequest::create(widget("a", json!({})));
+    create.versions = Some(versions());
+    let mut names_v2 = rule(json!({"apiVersions": ["v2"]}));
+    names_v2["matchPolicy"] = json!("Exact");
+    assert_eq!(applies(&criteria(names_v2.clone()), &create).await, Ok(false));
+    names_v2["matchPolicy"] = json!("Equivalent");
+    let request = create.attributes();
+    let kind = criteria(names_v2).matches(&request, &NamespaceLabels(json!({}))).await.unwrap().unwrap();
+    let write = request.convert(kind).unwrap();
+    let versioned = request.in_version(&write);
+    let asked = review(ReviewVersion::V1, "u", &versioned, versioned.new)["request"].take();
+    let version = |field: &str| asked[field]["version"].clone();
+    assert_eq!(["kind", "resource", "requestKind", "requestResource"].map(version), ["v2", "v2", "v1", "v1"]);
+    let object = &asked["object"];
+    assert_eq!((&object["apiVersion"], &object["spec"]), (&json!("test.io/v2"), &json!({"width": 3})));
+    let back = request.convert_back(versioned.new.unwrap().clone(), &write).unwrap();
+    assert_eq!(Some(&back), request.new);
+    // The request's own version comes first, whatever the order of the names.
+    let both = criteria(rule(json!({"apiVersions": ["v2", "v1"]})));
+    let kind = both.matches(&request, &NamespaceLabels(json!({}))).await.unwrap().unwrap();
+    assert_eq!(kind.names().version, "v1");
+    // What is excluded in one version is excluded in all.
+    let mut excluding = rule(json!({}));
+    excluding["excludeResourceRules"] = rule(json!({"apiVersions": ["v2"]}))["resourceRules"].clone();
+    assert_eq!(applies(&criteria(excluding), &create).await, Ok(false));
+}
+
+#[tokio::test]
+async fn a_write_that_cannot_be_converted_to_the_version_of_a_rule_fails() {
+    let mut object = widget("a", json!({}));
+    object.0.insert("spec".to_owned(), json!({}));
+    let mut create = TestRequest::create(object);
+    create.versions = Some(versions());
+    let (request, namespaces) = (create.attributes(), NamespaceLabels(json!({})));
+    let names_v2 = criteria(rule(json!({"apiVersions": ["v2"]})));
+    let kind = names_v2.matches(&request, &namespaces).await.unwrap().unwrap();
+    assert_eq!(request.convert(kind).map(drop).unwrap_err().code(), 500);
 }

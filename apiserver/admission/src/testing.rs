@@ -9,6 +9,7 @@ use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
+use drydock_machinery::versions::Versions;
 use drydock_server::admission::{AdmissionAttributes, AdmissionOperation, RequestOptions};
 use drydock_server::audit::AuditContext;
 use drydock_server::request::warnings::Warnings;
@@ -65,6 +66,8 @@ pub struct TestRequest {
     audit_context: AuditContext,
     /// Whether it is a dry run.
     pub dry_run: bool,
+    /// All versions of the kind; `None` if it has only one.
+    pub versions: Option<Versions>,
 }
 
 impl TestRequest {
@@ -97,6 +100,7 @@ impl TestRequest {
             warnings: Warnings::default(),
             audit_context: AuditContext::default(),
             dry_run: false,
+            versions: None,
         }
     }
 
@@ -121,6 +125,8 @@ impl TestRequest {
             verb: "",
             kind: &*WIDGET,
             names: &NAMES,
+            requested: &NAMES,
+            versions: self.versions.as_ref(),
             subresource: self.subresource,
             namespace: self.namespace,
             name: self.new.as_ref().or(self.old.as_ref()).map_or("", Object::name),

@@ -118,6 +118,11 @@ impl Versions {
         self.others.iter().map(|other| &other.kind)
     }
 
+    /// The kind in all versions, the stored one first.
+    pub fn kinds(&self) -> impl Iterator<Item = &dyn Kind> {
+        std::iter::once(&self.stored).chain(self.others()).map(|kind| &**kind)
+    }
+
     /// The kind in the version `group/version`; `None` if it is not served in it.
     pub fn kind(&self, api_version: &str) -> Option<&dyn Kind> {
         if is_version(self.stored.names(), api_version) {
@@ -172,8 +177,7 @@ impl Versions {
 
 impl fmt::Debug for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = std::iter::once(&self.stored).chain(self.others());
-        f.debug_list().entries(kinds.map(|kind| type_text(kind.names()))).finish()
+        f.debug_list().entries(self.kinds().map(|kind| type_text(kind.names()))).finish()
     }
 }
 

@@ -76,21 +76,24 @@ impl Policies {
         report: &mut PolicyResults<'_>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
-        match policy.criteria.matches(request, self.namespaces.as_ref()).await {
-            Ok(false) => return Ok(()),
+        let kind = match policy.criteria.matches(request, self.namespaces.as_ref()).await {
+            Ok(None) => return Ok(()),
             Err(error) => {
                 report.misconfigured(policy, None, &error.to_string());
                 return Ok(());
             }
-            Ok(true) => {}
-        }
+            Ok(Some(kind)) => kind,
+        };
         if let Some(why) = &hook.misconfigured {
             report.misconfigured(policy, None, why);
             return Ok(());
         }
+        let write = if hook.bindings.is_empty() { None } else { Some(request.convert(kind)?) };
+        let versioned = write.as_ref().map_or(*request, |write| request.in_version(write));
         let mut annotations = BTreeMap::new();
         for binding in &hook.bindings {
-            self.ask_binding(hook, binding, request, namespace, report, &mut annotations).await?;
+            self.ask_binding(hook, binding, (request, &versioned), namespace, report, &mut annotations)
+                .await?;
         }
         report.annotate(policy, annotations);
         Ok(())
@@ -100,7 +103,7 @@ impl Policies {
         &self,
         hook: &PolicyHook,
         binding: &Binding,
-        request: &AdmissionAttributes<'_>,
+        (request, versioned): (&AdmissionAttributes<'_>, &AdmissionAttributes<'_>),
         namespace: &RequestNamespace<'_>,
         report: &mut PolicyResults<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
@@ -108,7 +111,9 @@ impl Policies {
         let policy = &hook.policy;
         let concerned = match &binding.criteria {
             None => Ok(true),
-            Some(criteria) => criteria.matches(request, self.namespaces.as_ref()).await,
+            Some(criteria) => {
+                criteria.matches(request, self.namespaces.as_ref()).await.map(|kind| kind.is_some())
+            }
         };
         let params = match concerned {
             Ok(false) => return Ok(()),
@@ -124,7 +129,7 @@ impl Policies {
         };
         let looked_at = policy.looks_at_namespace && !params.is_empty();
         let namespace = if looked_at { namespace.object().await?.clone() } else { Value::Null };
-        let verdicts = self.evaluate(policy.clone(), request, namespace, params).await?;
+        let verdicts = self.evaluate(policy.clone(), versioned, namespace, params).await?;
         for verdict in verdicts {
             report.verdict(policy, binding, verdict, annotations);
         }

@@ -87,7 +87,8 @@ fn compiled<'a>(
 
 fn criteria(webhook: &host::MutatingWebhook) -> Criteria {
     let rules = webhook.rules.as_deref();
-    Criteria::of_webhook(rules, webhook.namespace_selector.as_ref(), webhook.object_selector.as_ref())
+    let (namespaces, objects) = (webhook.namespace_selector.as_ref(), webhook.object_selector.as_ref());
+    Criteria::of_webhook(rules, namespaces, objects, webhook.match_policy.as_deref())
 }
 
 fn hook(index: usize, configuration: &str, criteria: Criteria, webhook: host::MutatingWebhook) -> Webhook {

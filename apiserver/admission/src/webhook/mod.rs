@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::AdmissionAttributes;
+use drydock_server::admission::{AdmissionAttributes, VersionedWrite};
 use kube::Client;
 use serde_json::Value;
 
@@ -55,15 +55,26 @@ impl Webhooks {
         self.hooks.load_full().ok_or_else(|| request.forbidden("not yet ready to handle request"))
     }
 
-    /// Whether a webhook has to be called (generic/webhook.go, ShouldCallHook).
-    async fn applies(
+    /// Returns the write in the version in which a webhook has to be called about it; `None` if it has not to be
+    /// called (generic/webhook.go, ShouldCallHook).
+    async fn applies<'a>(
+        &self,
+        hook: &Arc<Webhook>,
+        request: &AdmissionAttributes<'a>,
+    ) -> Result<Option<VersionedWrite<'a>>, ApiError> {
+        let Some(kind) = hook.criteria.matches(request, self.namespaces.as_ref()).await? else {
+            return Ok(None);
+        };
+        let write = request.convert(kind)?;
+        let meets = self.meets_conditions(hook, &request.in_version(&write)).await?;
+        Ok(meets.then_some(write))
+    }
+
+    async fn meets_conditions(
         &self,
         hook: &Arc<Webhook>,
         request: &AdmissionAttributes<'_>,
     ) -> Result<bool, ApiError> {
-        if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
-            return Ok(false);
-        }
         if hook.conditions.is_empty() {
             return Ok(true);
         }

@@ -100,8 +100,9 @@ impl Admission for MutatingWebhooks {
             for hook in hooks.iter() {
                 let seen = request.with_new(object.as_ref().or(request.new));
                 let wanted = round == 0 || reinvocation.must_reinvoke(hook.index);
-                if wanted && self.0.applies(hook, &seen).await? {
-                    let changed = self.ask(hook, &seen, round).await?;
+                if wanted && let Some(write) = self.0.applies(hook, &seen).await? {
+                    let changed = self.ask(hook, &seen.in_version(&write), round).await?;
+                    let changed = changed.map(|object| seen.convert_back(object, &write)).transpose()?;
                     reinvocation.record_call(hook.index, hook.reinvoked, changed.is_some());
                     object = changed.or(object);
                 }

@@ -67,16 +67,17 @@ impl Admission for ValidatingWebhooks {
         }
         let mut concerned = Vec::new();
         for hook in hooks.iter() {
-            if self.0.applies(hook, request).await? {
-                concerned.push(hook);
+            if let Some(write) = self.0.applies(hook, request).await? {
+                concerned.push((hook, write));
             }
         }
         if !concerned.is_empty() && Instant::now() >= request.deadline {
             return Err(ApiError::timeout("request did not complete within requested timeout", 0));
         }
-        let asked = concerned.into_iter().enumerate();
-        let mut asked: FuturesUnordered<_> =
-            asked.map(|(place, hook)| self.ask(place, hook, request)).collect();
+        let asked = concerned.iter().enumerate().map(|(place, (hook, write))| async move {
+            self.ask(place, hook, &request.in_version(write)).await
+        });
+        let mut asked: FuturesUnordered<_> = asked.collect();
         // The first rejection is returned, but all webhooks are called.
         let mut answer = Ok(());
         while let Some(outcome) = asked.next().await {

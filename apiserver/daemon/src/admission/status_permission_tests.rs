@@ -71,6 +71,8 @@ impl Writer {
             verb,
             kind: &kind,
             names: &NAMES,
+            requested: &NAMES,
+            versions: None,
             subresource,
             namespace: "demo",
             name: new.name(),

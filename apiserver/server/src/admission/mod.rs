@@ -10,12 +10,14 @@
 
 mod host_namespaces;
 pub mod namespace_lifecycle;
+mod versioned;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
+use drydock_machinery::versions::Versions;
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::auth::Caller;
 use drydock_serving::request::query::Query;
@@ -23,6 +25,7 @@ use drydock_serving::request::user::User;
 use serde_json::{Map, Value};
 
 pub use host_namespaces::HostNamespaces;
+pub use versioned::VersionedWrite;
 
 use crate::audit::AuditContext;
 use crate::request::delete_options::DeleteOptions;
@@ -61,10 +64,14 @@ pub struct AdmissionAttributes<'a> {
     pub operation: AdmissionOperation,
     /// The request's verb, as authorization spells it: `update`, `patch`, ...
     pub verb: &'a str,
-    /// The kind.
+    /// The kind, in the version of `old` and `new`.
     pub kind: &'a dyn Kind,
-    /// The kind's names.
+    /// The kind's names, in the version of `old` and `new`.
     pub names: &'a Names,
+    /// The kind's names in the version of the request.
+    pub requested: &'a Names,
+    /// All versions of the kind; `None` if it has only one.
+    pub versions: Option<&'a Versions>,
     /// Subresource, empty for the object itself.
     pub subresource: &'a str,
     /// Namespace, empty for a cluster-scoped object.

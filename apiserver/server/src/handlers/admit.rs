@@ -68,6 +68,8 @@ impl RequestContext {
             verb: self.info.verb.as_str(),
             kind: self.kind(),
             names: self.names(),
+            requested: self.names(),
+            versions: self.resource.versions.as_deref(),
             subresource: &self.info.subresource,
             namespace: &self.info.namespace,
             name: new.map_or(&self.info.name, |object| object.name()),

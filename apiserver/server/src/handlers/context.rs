@@ -46,7 +46,7 @@ pub struct Resource {
 
 impl Resource {
     /// Returns the resource in each version in which it is served, the stored one first. `self` is the stored one.
-    /// Admission sees objects in the version of the request.
+    /// Admission gets objects in the version of the request, and may convert them to another one.
     pub fn in_versions(self, versions: Arc<Versions>) -> Vec<Self> {
         let other = |kind: &Arc<dyn Kind>| Self {
             kind: kind.clone(),
