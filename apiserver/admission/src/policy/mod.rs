@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_machinery::kind::Kind;
 use drydock_server::admission::{Admission, AdmissionAttributes};
 use serde_json::Value;
 
@@ -88,12 +89,9 @@ impl Policies {
             report.misconfigured(policy, None, why);
             return Ok(());
         }
-        let write = if hook.bindings.is_empty() { None } else { Some(request.convert(kind)?) };
-        let versioned = write.as_ref().map_or(*request, |write| request.in_version(write));
         let mut annotations = BTreeMap::new();
         for binding in &hook.bindings {
-            self.ask_binding(hook, binding, (request, &versioned), namespace, report, &mut annotations)
-                .await?;
+            self.ask_binding(hook, binding, (request, kind), namespace, report, &mut annotations).await?;
         }
         report.annotate(policy, annotations);
         Ok(())
@@ -103,7 +101,7 @@ impl Policies {
         &self,
         hook: &PolicyHook,
         binding: &Binding,
-        (request, versioned): (&AdmissionAttributes<'_>, &AdmissionAttributes<'_>),
+        (request, kind): (&AdmissionAttributes<'_>, &dyn Kind),
         namespace: &RequestNamespace<'_>,
         report: &mut PolicyResults<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
@@ -129,7 +127,8 @@ impl Policies {
         };
         let looked_at = policy.looks_at_namespace && !params.is_empty();
         let namespace = if looked_at { namespace.object().await?.clone() } else { Value::Null };
-        let verdicts = self.evaluate(policy.clone(), versioned, namespace, params).await?;
+        let write = request.convert(kind)?;
+        let verdicts = self.evaluate(policy.clone(), &request.in_version(&write), namespace, params).await?;
         for verdict in verdicts {
             report.verdict(policy, binding, verdict, annotations);
         }
