@@ -123,7 +123,8 @@ pub trait Watcher: Send {
     /// Returns a revision up to which this watcher has sent every event, for a periodic bookmark; 0 before the
     /// initial events are complete.
     fn progress(&self) -> Revision;
-    /// Returns the memory that the watcher pins for its initial events, if it reads them from a past state.
+    /// Returns the memory that the watcher keeps: a past state that its initial events are of, and events that it has
+    /// read and not sent yet.
     fn pinned(&self) -> Option<Arc<dyn Pinned>> {
         None
     }
