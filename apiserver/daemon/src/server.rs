@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequestStrategy;
 use drydock_api::eviction_request::interceptors::AllowedNames;
-use drydock_api::node_maintenance::NodeMaintenanceStrategy;
+use drydock_api::node_maintenance::{NAMES as NODE_MAINTENANCES, NodeMaintenanceStrategy};
 use drydock_machinery::strategy::Strategy;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::Identity;
@@ -12,7 +12,7 @@ use drydock_server::generic::{HostFiles, Options, Server, Trust};
 use drydock_serving::tls::CertificateSource;
 
 use crate::admission::{
-    HostNodes, NodeDelete, NodeSelection, PodDelete, StatusPermission, UnnamedReviewUsers,
+    EndedMaintenance, HostNodes, NodeDelete, NodeSelection, PodDelete, StatusPermission, UnnamedReviewUsers,
 };
 use crate::flags::Flags;
 use crate::stream;
@@ -20,8 +20,9 @@ use crate::stream;
 /// Serves until SIGTERM or SIGINT.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let mut server = Server::build(options(&flags)).await?;
-    install_eviction_requests(&mut server, &flags);
-    install_node_maintenances(&mut server);
+    let ended = Arc::new(EndedMaintenance::new(flags.controller_users.iter().cloned()));
+    install_eviction_requests(&mut server, &flags, ended.clone());
+    install_node_maintenances(&mut server, &ended);
     drydock_admission::install(&mut server);
     stream::mount(&mut server, &flags)?;
     server.run().await
@@ -67,10 +68,11 @@ fn trust(flags: &Flags) -> Trust {
     }
 }
 
-fn install_eviction_requests(server: &mut Server, flags: &Flags) {
+fn install_eviction_requests(server: &mut Server, flags: &Flags, ended: Arc<EndedMaintenance>) {
     let allowed = AllowedNames::default().with(flags.allowed_interceptor_names.iter().cloned());
     let kind = EvictionRequestStrategy::new(flags.heartbeat_deadline).with_allowed_names(allowed).into_kind();
-    let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(StatusPermission::new(server.authorizer()))];
+    let mut admission: Vec<Arc<dyn Admission>> =
+        vec![Arc::new(StatusPermission::new(server.authorizer())), ended];
     if flags.require_pod_delete_permission {
         let unnamed = UnnamedReviewUsers::new(flags.unnamed_review_users());
         admission.push(Arc::new(PodDelete::new(server.authorizer(), unnamed)));
@@ -78,11 +80,14 @@ fn install_eviction_requests(server: &mut Server, flags: &Flags) {
     server.install(Arc::new(kind), admission);
 }
 
-fn install_node_maintenances(server: &mut Server) {
+fn install_node_maintenances(server: &mut Server, ended: &EndedMaintenance) {
     let nodes = Arc::new(HostNodes::follow(server.host()));
     let followed = nodes.clone();
     server.ready_when("nodes", "not read from the host", move || followed.ready());
     let admission: Vec<Arc<dyn Admission>> =
         vec![Arc::new(NodeDelete::new(server.authorizer())), Arc::new(NodeSelection::new(nodes))];
     server.install(Arc::new(NodeMaintenanceStrategy.into_kind()), admission);
+    if let Some(maintenances) = server.storage(NODE_MAINTENANCES.group, NODE_MAINTENANCES.plural) {
+        ended.read_from(maintenances);
+    }
 }

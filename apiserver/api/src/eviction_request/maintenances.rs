@@ -11,7 +11,8 @@ use super::types::EvictionRequest;
 use drydock_machinery::text::{ELLIPSIS, one_line};
 
 /// Annotation of a request: a JSON list with name and reason of the maintenances that it belongs to, the oldest
-/// first. Every client that may write the request may write it. It is for people, and no code decides by it.
+/// first. Every client that may write the request may write it. It is for people; only the maintenance controller's own
+/// requests are admitted by it, while one of the maintenances drains.
 pub const MAINTENANCES_ANNOTATION: &str = "nodemaintenance.k8s.io/maintenances";
 /// Maximum number of maintenances that the annotation names.
 pub const MAX_MAINTENANCES: usize = 3;

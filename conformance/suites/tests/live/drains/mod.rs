@@ -3,6 +3,7 @@
 mod blockers;
 mod events;
 mod labels;
+mod late;
 mod order;
 mod restart;
 mod selectors;
