@@ -26,6 +26,22 @@ pub fn code(file: &SourceFile) -> Vec<&str> {
     lines[..tests.unwrap_or(lines.len())].to_vec()
 }
 
+/// Names of the functions that are tests.
+pub fn tests() -> Vec<String> {
+    let mut found = Vec::new();
+    for file in all() {
+        let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
+        let names = lines.iter().enumerate().filter(|(at, _)| {
+            lines[at.saturating_sub(3)..*at]
+                .iter()
+                .any(|line| line.starts_with("#[test]") || line.contains("::test"))
+        });
+        let name = |line: &str| line.split("fn ").nth(1)?.split('(').next().map(str::to_owned);
+        found.extend(names.filter_map(|(_, line)| name(line)));
+    }
+    found
+}
+
 /// Name and number of lines of each function of a file.
 pub fn functions(lines: &[&str]) -> Vec<(String, usize)> {
     let mut found = Vec::new();

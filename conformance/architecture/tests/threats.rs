@@ -9,7 +9,7 @@ const AIMS: [&str; 3] = ["stop", "fill", "deceive"];
 
 #[test]
 fn every_threat_names_a_test_that_exists() {
-    let (attacks, tests) = (attacks(), tests());
+    let (attacks, tests) = (attacks(), source::tests());
     let mut missing = Vec::new();
     for row in rows() {
         let named = names(&row[4]);
@@ -72,20 +72,4 @@ fn attacks() -> Vec<String> {
         calls.filter_map(|call| call.split('"').nth(1)).map(str::to_owned).collect()
     };
     texts.iter().flat_map(after).collect()
-}
-
-/// Names of functions that are tests.
-fn tests() -> Vec<String> {
-    let mut found = Vec::new();
-    for file in source::all() {
-        let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
-        let names = lines.iter().enumerate().filter(|(at, _)| {
-            lines[at.saturating_sub(3)..*at]
-                .iter()
-                .any(|line| line.starts_with("#[test]") || line.contains("::test"))
-        });
-        let name = |line: &str| line.split("fn ").nth(1)?.split('(').next().map(str::to_owned);
-        found.extend(names.filter_map(|(_, line)| name(line)));
-    }
-    found
 }

@@ -181,7 +181,7 @@ fn values(request: &EvictionRequest) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use drydock_api::eviction_request::Requester;
+    use drydock_api::eviction_request::{Interceptor, LocalPodReference, Requester};
     use prometheus_client::encoding::text::encode;
     use prometheus_client::registry::Registry;
 
@@ -233,6 +233,32 @@ mod tests {
         let looked = requests.iter().cloned().inspect(|_| seen.push(metrics.render()));
         gauges.show(looked, false, MAX_SERIES);
         assert!(seen[0].contains("requester=\"r0.example.com\"} 1"), "{}", seen[0]);
+    }
+
+    /// KEP-4563, Monitoring Requirements.
+    #[test]
+    fn gauges_have_the_names_of_the_kep_and_say_which_request_and_pod() {
+        let mut request = EvictionRequest::named("ns", "u");
+        request.spec.target.pod = Some(LocalPodReference { name: "p".to_owned(), uid: "u".to_owned() });
+        request.spec.requesters = vec![Requester { name: "r.example.com".to_owned() }];
+        request.status.target_interceptors =
+            ["a", "b"].map(|name| Interceptor { name: format!("{name}.example.com") }).into();
+        request.status.active_interceptors = vec!["b.example.com".to_owned()];
+        request.status.processed_interceptors = vec!["a.example.com".to_owned()];
+        let metrics = Metrics::new();
+        RequestMetrics::add(&metrics).show([Arc::new(request)].into_iter(), false, MAX_SERIES);
+        let text = metrics.render();
+        for (name, value) in [
+            ("active_interceptor", "interceptor=\"b.example.com\""),
+            ("processed_interceptor", "interceptor=\"a.example.com\""),
+            ("pod_interceptors", "interceptor=\"a.example.com\""),
+            ("pod_interceptors", "interceptor=\"b.example.com\""),
+            ("active_requester", "requester=\"r.example.com\""),
+        ] {
+            let labels = format!("namespace=\"ns\",name=\"u\",pod=\"p\",{value}");
+            let line = format!("evictionrequest_controller_{name}{{{labels}}} 1");
+            assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
+        }
     }
 
     #[test]

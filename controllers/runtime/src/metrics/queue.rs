@@ -114,3 +114,27 @@ impl QueueMetrics {
         self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::metrics::Metrics;
+
+    /// KEP-4563, Monitoring Requirements, names them.
+    #[test]
+    fn the_metrics_of_a_queue_have_upstreams_names() {
+        let metrics = Metrics::new();
+        let _queue = metrics.queue("evictionrequests");
+        let text = metrics.render();
+        for name in [
+            "workqueue_depth",
+            "workqueue_adds_total",
+            "workqueue_queue_duration_seconds_count",
+            "workqueue_work_duration_seconds_count",
+            "workqueue_unfinished_work_seconds",
+            "workqueue_retries_total",
+        ] {
+            let series = format!("{name}{{name=\"evictionrequests\"}} 0");
+            assert!(text.lines().any(|line| line.starts_with(&series)), "{series} is not in\n{text}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Drains on the real host: pods leave in the order of the plans, whatever happens meanwhile.
 
+mod beside;
 mod blockers;
 mod events;
 mod labels;
