@@ -12,6 +12,7 @@ use kube::core::{DynamicResourceScope, Resource};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
 
 /// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +71,8 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
     fn node(&self) -> Option<&str> {
         None
     }
+    /// Drops what no decision reads, before a cache takes the object.
+    fn trim(&mut self) {}
     /// Key of the object.
     fn key(&self) -> ObjectKey {
         ObjectKey::new(self.namespace(), self.name())
@@ -168,6 +171,41 @@ impl Cacheable for EvictionRequest {
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
     }
+    /// Of the managed fields, which are most of a request, the owners of labels, finalizers and target are left.
+    fn trim(&mut self) {
+        let managed = std::mem::take(&mut self.metadata.managed_fields);
+        self.metadata.managed_fields = managed.into_iter().filter_map(trimmed).collect();
+        // A list that grew while it was decoded has room for four items at least.
+        self.metadata.managed_fields.shrink_to_fit();
+        self.spec.requesters.shrink_to_fit();
+        let status = &mut self.status;
+        status.interceptors.shrink_to_fit();
+        status.target_interceptors.shrink_to_fit();
+        status.active_interceptors.shrink_to_fit();
+        status.processed_interceptors.shrink_to_fit();
+        status.conditions.shrink_to_fit();
+    }
+}
+
+/// The fields whose owners are read: blockers name those of finalizers and of the target, and labels are synchronized by
+/// theirs.
+const OWNED: [[&str; 2]; 3] =
+    [["f:metadata", "f:labels"], ["f:metadata", "f:finalizers"], ["f:spec", "f:target"]];
+
+/// Returns an entry of the managed fields with what it owns of these fields; none if that is nothing.
+fn trimmed(mut entry: Value) -> Option<Value> {
+    let mut fields = Map::new();
+    for [part, field] in OWNED {
+        let owned = entry.get_mut("fieldsV1").and_then(|all| all.get_mut(part)?.get_mut(field));
+        if let Some(owned) = owned.map(Value::take) {
+            // Of the target it is enough that it is owned.
+            let owned = if field == "f:target" { json!({}) } else { owned };
+            fields.entry(part).or_insert_with(|| json!({}))[field] = owned;
+        }
+    }
+    let is_used = !fields.is_empty();
+    let (manager, operation) = (entry["manager"].take(), entry["operation"].take());
+    is_used.then(|| json!({"manager": manager, "operation": operation, "fieldsV1": fields}))
 }
 
 impl Cacheable for NodeMaintenance {
@@ -188,5 +226,67 @@ impl Cacheable for NodeMaintenance {
     }
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
+    }
+    fn trim(&mut self) {
+        self.metadata.managed_fields = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use drydock_api::eviction_request::pod_labels::{applied_by, changes};
+
+    use super::*;
+
+    fn request() -> EvictionRequest {
+        let entry = |manager: &str, operation: &str, fields: Value| {
+            json!({
+                "manager": manager, "operation": operation, "apiVersion": "coordination.k8s.io/v1alpha1",
+                "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+            })
+        };
+        let labels = |key: &str| {
+            json!({
+                "f:metadata": {"f:annotations": {"f:a": {}}, "f:labels": {key: {}}},
+                "f:spec": {"f:requesters": {}, "f:target": {"f:pod": {"f:name": {}, "f:uid": {}}}},
+            })
+        };
+        let finalizers = json!({"f:metadata": {"f:finalizers": {".": {}, "v:\"x.example.com/stay\"": {}}}});
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "u", "namespace": "ns", "uid": "1", "labels": {"app": "a", "tier": "b", "own": "c"},
+                "managedFields": [
+                    entry("nodemaintenance.k8s.io", "Apply", labels("f:app")),
+                    entry("drydock-label-sync", "Update", labels("f:tier")),
+                    entry("kubectl", "Update", labels("f:own")),
+                    entry("kubectl-edit", "Update", finalizers),
+                    entry("drydock", "Update", json!({"f:status": {"f:conditions": {".": {}}}})),
+                ],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_trimmed_request_says_the_same_of_labels_finalizers_and_target_and_nothing_else() {
+        let (whole, mut trimmed) = (request(), request());
+        trimmed.trim();
+        let pod = BTreeMap::from([("app".to_owned(), "new".to_owned())]);
+        assert_eq!(changes(&trimmed, &pod), changes(&whole, &pod));
+        assert_eq!(changes(&trimmed, &pod).len(), 2, "one changes, one leaves");
+        let requester = "nodemaintenance.k8s.io";
+        assert_eq!(applied_by(&trimmed, requester), applied_by(&whole, requester));
+        assert_eq!(applied_by(&trimmed, requester).len(), 1);
+        let managed = &trimmed.metadata.managed_fields;
+        assert_eq!(managed.len(), 4);
+        let finalizers = &whole.metadata.managed_fields[3];
+        assert_eq!(managed[3]["fieldsV1"], finalizers["fieldsV1"]);
+        assert_eq!(managed[3]["manager"], "kubectl-edit");
+        assert!(managed[0]["fieldsV1"]["f:spec"]["f:target"].is_object());
+        assert!(managed.iter().all(|entry| entry["fieldsV1"]["f:metadata"]["f:annotations"].is_null()));
+        assert!(managed.iter().all(|entry| entry["fieldsV1"]["f:spec"]["f:requesters"].is_null()));
     }
 }

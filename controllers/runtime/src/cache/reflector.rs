@@ -58,12 +58,18 @@ fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, even
         Event::Init => {}
         Event::InitApply(wire) => {
             listed.insert(wire.object.key());
-            store.apply(wire.object);
+            store.apply(trimmed(wire));
         }
         Event::InitDone => store.finish_list(&std::mem::take(listed)),
-        Event::Apply(wire) => store.apply(wire.object),
+        Event::Apply(wire) => store.apply(trimmed(wire)),
         Event::Delete(wire) => store.delete(&wire.object.key()),
     }
+}
+
+fn trimmed<T: Cacheable>(wire: KubeObject<T>) -> T {
+    let mut object = wire.object;
+    object.trim();
+    object
 }
 
 fn backoff(failures: u32) -> Duration {
