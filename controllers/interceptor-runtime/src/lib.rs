@@ -31,5 +31,6 @@ mod requests;
 #[cfg(test)]
 mod testing;
 
+pub use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
 pub use runtime::InterceptorRuntime;
 pub use turn::{EvictionTurn, TurnEnd};

@@ -1,6 +1,7 @@
 //! What the API server gets in a turn, and when.
 #![allow(clippy::unwrap_used)]
 
+use drydock_api::eviction_request::Blocked;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -68,6 +69,42 @@ async fn what_is_said_many_times_a_second_is_written_once_a_second() {
     let entries = entries.await;
     assert!((5..9).contains(&entries.len()), "{entries:#?}");
     assert!(entries.iter().all(|entry| since_start(entry, "heartbeatTime") == 0), "{entries:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_expected_finish_is_written_unless_it_has_passed() {
+    let server = ApiServer::start();
+    let entries = served(&server, async |turn: EvictionTurn| {
+        turn.expect_finish(clock().checked_add(SignedDuration::from_secs(60)).ok());
+        works_for(Duration::from_secs(5)).await;
+        turn.expect_finish(clock().checked_sub(SignedDuration::from_secs(60)).ok());
+        turn.say("late");
+        works_for(Duration::from_secs(5)).await;
+        turn.expect_finish(None);
+        works_for(Duration::from_secs(5)).await;
+        done("all")
+    });
+    let entries = entries.await;
+    assert!((59..=60).contains(&since_start(&entries[0], "expectedFinishTime")), "{entries:#?}");
+    let late = entries.iter().find(|entry| entry["message"] == "late").unwrap();
+    assert_eq!(late["expectedFinishTime"], entries[0]["expectedFinishTime"]);
+    assert!(entries.last().unwrap()["expectedFinishTime"].is_null(), "{entries:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_blocks_is_written_and_taken_back() {
+    let server = ApiServer::start();
+    let entries = served(&server, async |turn: EvictionTurn| {
+        let blocked = Blocked { reason: "Other".to_owned(), name: "a lock".to_owned(), ..Blocked::default() };
+        turn.blocked(Some(blocked));
+        works_for(Duration::from_secs(5)).await;
+        turn.blocked(None);
+        works_for(Duration::from_secs(5)).await;
+        done("all")
+    });
+    let entries = entries.await;
+    assert_eq!((&entries[0]["blocked"]["name"], entries.len()), (&json!("a lock"), 3), "{entries:#?}");
+    assert!(entries[1]["blocked"].is_null() && entries[1]["completionTime"].is_null(), "{entries:#?}");
 }
 
 #[tokio::test(start_paused = true)]
