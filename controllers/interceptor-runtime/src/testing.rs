@@ -22,9 +22,11 @@ pub(crate) const NAME: &str = "a.example.com";
 /// The time of the paused runtime.
 pub(crate) fn clock() -> Timestamp {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let start = *START;
-    let passed = tokio::time::Instant::now().into_std().saturating_duration_since(start);
-    Timestamp::from_second(1_800_000_000).unwrap().checked_add(passed).unwrap()
+    let (start, now) = (*START, tokio::time::Instant::now().into_std());
+    let at_start = Timestamp::from_second(1_800_000_000).unwrap();
+    // The runtime of the first test began before the first call.
+    let before = at_start.checked_sub(start.saturating_duration_since(now)).unwrap();
+    before.checked_add(now.saturating_duration_since(start)).unwrap()
 }
 
 /// The API server.
