@@ -1,5 +1,6 @@
 //! EvictionRequests with which attacks are made, small and large, for pods that do not exist; and what attacks wait for.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -53,9 +54,16 @@ pub async fn create_requests(context: &AttackContext, count: usize, bytes: usize
     Ok(())
 }
 
-/// Waits until `is_so` holds for the request of a pod, which may not exist yet.
+/// Waits until `is_so` holds for the request of a pod, which may not exist yet. The error shows what was seen last.
 pub async fn until(context: &AttackContext, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
     let (admin, path) = (context.setup.admin().await?, UserRequest::get(context.tenant.request(uid)));
-    let late = || format!("the request {uid} does not come so far");
-    retry(LIMIT, late, async || Ok(is_so(&admin.ask_again(&path).await?.json()))).await
+    let last = RefCell::new(Value::Null);
+    let late = || format!("the request {uid} does not come so far; it was last seen as {}", last.borrow());
+    let is_there = async || {
+        let seen = admin.ask_again(&path).await?.json();
+        let is_there = is_so(&seen);
+        last.replace(seen);
+        Ok(is_there)
+    };
+    retry(LIMIT, late, is_there).await
 }

@@ -81,6 +81,8 @@ async fn revived_pods(context: AttackContext) -> Findings {
     context.setup.drain(&name, &name).await?;
     let connection = context.connect_through_host().await?;
     for (pod, uid) in &pods {
+        // The node's first write of a pod's status would take the failed phase away before a controller sees it.
+        context.setup.until_running(LIMIT, &context.tenant, pod).await?;
         until(&context, uid, is_turn_of(PATIENT)).await?;
         let join = json!([{"op": "add", "path": "/spec/requesters/-", "value": {"name": REQUESTER}}]);
         connection.done(&UserRequest::operations(context.tenant.request(uid), join.to_string())).await?;
@@ -193,9 +195,7 @@ async fn blocked_request(context: &AttackContext) -> Result<String> {
     context.setup.node(&node).await?;
     let pods = context.setup.named_pods(&context.tenant, &node, "blocked", 1).await?;
     let (pod, uid) = pods.first().context("no pod")?;
-    let running = UserRequest::get(format!("{}/{pod}", context.tenant.pods()));
-    let is_running = async || Ok(context.setup.done(&running).await?["status"]["phase"] == "Running");
-    retry(LIMIT, || "the pod does not run".to_owned(), is_running).await?;
+    context.setup.until_running(LIMIT, &context.tenant, pod).await?;
     let budgets = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", context.tenant.namespace);
     let budget = json!({"metadata": {"name": "all"}, "spec": {"selector": {}, "minAvailable": "100%"}});
     context.setup.done(&UserRequest::post(&budgets, &budget)).await?;

@@ -79,6 +79,13 @@ impl AttackSetup {
         stream::iter(made).buffered(AT_A_TIME).try_collect().await
     }
 
+    /// Waits until the node has written that a pod runs.
+    pub async fn until_running(&self, limit: Duration, tenant: &Tenant, pod: &str) -> Result<()> {
+        let path = UserRequest::get(format!("{}/{pod}", tenant.pods()));
+        let is_running = async || Ok(self.done(&path).await?["status"]["phase"] == "Running");
+        retry(limit, || format!("the pod {pod} does not run"), is_running).await
+    }
+
     /// Creates an EvictionRequest that stays, as the interceptor of its pod never reports. Returns its name.
     pub async fn lasting_request(&self, tenant: &Tenant) -> Result<String> {
         let node = format!("node-of-{}", tenant.namespace);
