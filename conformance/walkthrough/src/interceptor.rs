@@ -84,12 +84,12 @@ async fn note(reports: Reports, name: String, mut accepted: watch::Receiver<Inte
 
 /// Begins, sends a second heartbeat if it takes long, and deletes the pod.
 async fn checkpoint(turn: EvictionTurn, is_long: bool) -> Result<TurnEnd> {
-    turn.say("checkpointing");
+    turn.set_message("checkpointing");
     let mut accepted = turn.accepted();
     let begun = accepted.wait_for(|entry| entry.heartbeat_time.is_some()).await?.heartbeat_time;
     if is_long {
         sleep(LONG).await;
-        turn.say("still checkpointing");
+        turn.set_message("still checkpointing");
         accepted.wait_for(|entry| entry.heartbeat_time > begun).await.map(drop)?;
     }
     // Servers may be away for long. Meanwhile the turn stays ours, as no other worker takes it.

@@ -82,12 +82,12 @@ fn subscribe(
     removals: &Removals,
     deleted_pods: &DeletedPods,
 ) {
-    let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
+    let (requests, removals, events) = (queue.clone(), removals.clone(), context.clone());
     let deleted = deleted_pods.clone();
     context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
         removals.note(change);
         deleted.forget_pod_of(change);
-        publish_start(&teller, change);
+        publish_start(&events, change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }

@@ -19,7 +19,7 @@ async fn checkpoint(turn: EvictionTurn) -> Result<TurnEnd> {
     // With the UID, another pod of the same name is not changed.
     let ask = json!({"metadata": {"uid": turn.pod_uid(), "annotations": {REQUESTED: "true"}}});
     pods.patch(turn.pod_name(), &PatchParams::default(), &Patch::Merge(ask)).await?;
-    turn.say("waiting for the pod to write a checkpoint");
+    turn.set_message("waiting for the pod to write a checkpoint");
     let mut versions = watcher::watch_object(pods, turn.pod_name()).default_backoff().boxed();
     while let Some(pod) = versions.next().await {
         // An error here means that a server is away: the watch goes on when it is back.
@@ -32,7 +32,7 @@ async fn checkpoint(turn: EvictionTurn) -> Result<TurnEnd> {
             return Ok(TurnEnd::Done("checkpoint written".to_owned()));
         }
         if let Some(progress) = told.get(PROGRESS) {
-            turn.say(progress);
+            turn.set_message(progress);
         }
     }
     Ok(TurnEnd::Declined("the watch of the pod has ended".to_owned()))

@@ -2,24 +2,19 @@
 //! progress, by the API's rules for its times. Pure.
 //!
 //! ```text
-//!   (blank) ──entry──▶ startTime, heartbeatTime ──entry──▶ heartbeats, news ──entry──▶ completionTime
-//!      └──────────────────decline──▶ completionTime alone
+//!   (blank) ──▶ startTime, heartbeatTime ──▶ heartbeats, news ──▶ completionTime     next_entry
+//!      └──────────────────────────────────────────────────────▶ completionTime     decline
 //! ```
 
-use std::time::Duration;
-
-use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::transitions::{MIN_HEARTBEAT_INTERVAL, gives_turns};
-use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE, NAMES};
 use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 /// A heartbeat is sent after this even if nothing else changes (KEP-4563: every 3 minutes is enough).
 pub const HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(180);
-
-/// A report that was refused is tried again after this. The turn may be over, which the cache shows by then.
-pub const REFUSED_REPORT_RETRY: Duration = Duration::from_secs(30);
 
 /// Progress of an interceptor, to be reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,14 +31,6 @@ pub struct ProgressReport {
     pub last_blocked: Option<Blocked>,
 }
 
-impl ProgressReport {
-    /// Puts the reason for the request, from its annotation, at the beginning of the message.
-    pub fn of(self, request: &EvictionRequest) -> Self {
-        let message = with_clause(&clause_of(request), &self.message);
-        Self { message, ..self }
-    }
-}
-
 /// Whether it is the turn of this interceptor, and it has not ended it.
 pub fn is_turn_of(request: &EvictionRequest, interceptor: &str) -> bool {
     let completed = request.interceptor(interceptor).is_none_or(|entry| entry.completion_time.is_some());
@@ -53,7 +40,7 @@ pub fn is_turn_of(request: &EvictionRequest, interceptor: &str) -> bool {
 /// Returns the entry that replaces `old`, or none if nothing is to be written. While the same thing blocks, a
 /// change of the message alone is not written at once, but with the next heartbeat: a budget that hundreds of
 /// pods wait for would otherwise cause hundreds of writes with each eviction.
-pub fn entry(
+pub fn next_entry(
     old: &InterceptorStatus,
     progress: &ProgressReport,
     now: Timestamp,
@@ -128,12 +115,22 @@ pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
     entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT_INTERVAL).ok()
 }
 
+/// The body of the server-side apply that writes an entry as a whole. It is sent to the request's status, with the
+/// interceptor's name as the field manager, and forced, because the eviction request controller made the entry. With
+/// the UID, it does not change another request of the same name.
+pub fn apply_body(request: &EvictionRequest, entry: &InterceptorStatus) -> Value {
+    let meta = &request.metadata;
+    json!({
+        "apiVersion": drydock_api::API_VERSION, "kind": NAMES.kind,
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        "status": {"interceptors": [entry]},
+    })
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
-    use serde_json::json;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1000 + second).unwrap()
@@ -144,7 +141,7 @@ mod tests {
     }
 
     fn started() -> InterceptorStatus {
-        entry(&InterceptorStatus::default(), &progress("m"), at(0)).unwrap()
+        next_entry(&InterceptorStatus::default(), &progress("m"), at(0)).unwrap()
     }
 
     #[test]
@@ -154,32 +151,32 @@ mod tests {
 
     #[test]
     fn news_within_a_minute_goes_without_a_heartbeat() {
-        let next = entry(&started(), &progress("n"), at(59)).unwrap();
+        let next = next_entry(&started(), &progress("n"), at(59)).unwrap();
         assert_eq!((next.message.as_str(), next.heartbeat_time), ("n", Some(at(0))));
-        let next = entry(&started(), &progress("n"), at(60)).unwrap();
+        let next = next_entry(&started(), &progress("n"), at(60)).unwrap();
         assert_eq!(next.heartbeat_time, Some(at(60)));
     }
 
     #[test]
     fn without_news_only_a_heartbeat_that_is_due_is_sent() {
-        assert_eq!(entry(&started(), &progress("m"), at(179)), None);
-        assert_eq!(entry(&started(), &progress("m"), at(180)).unwrap().heartbeat_time, Some(at(180)));
+        assert_eq!(next_entry(&started(), &progress("m"), at(179)), None);
+        assert_eq!(next_entry(&started(), &progress("m"), at(180)).unwrap().heartbeat_time, Some(at(180)));
         assert_eq!(next_heartbeat(&started()), Some(at(180)));
     }
 
     #[test]
     fn expected_finish_is_never_set_to_the_past_but_may_stay() {
         let late = ProgressReport { expected_finish: Some(at(5)), ..progress("m") };
-        assert_eq!(entry(&started(), &late, at(6)), None);
-        let early = entry(&started(), &late, at(4)).unwrap();
+        assert_eq!(next_entry(&started(), &late, at(6)), None);
+        let early = next_entry(&started(), &late, at(4)).unwrap();
         assert_eq!(early.expected_finish_time, Some(at(5)));
-        assert_eq!(entry(&early, &late, at(30)), None);
+        assert_eq!(next_entry(&early, &late, at(30)), None);
     }
 
     #[test]
     fn pod_that_was_never_dealt_with_is_not_reported_as_terminated() {
         let done = ProgressReport { completed: true, ..progress("m") };
-        assert_eq!(entry(&InterceptorStatus::default(), &done, at(0)), None);
+        assert_eq!(next_entry(&InterceptorStatus::default(), &done, at(0)), None);
     }
 
     #[test]
@@ -193,18 +190,19 @@ mod tests {
     #[test]
     fn a_message_that_is_too_long_is_cut_and_written_only_once() {
         let long = progress(&"\u{e9}".repeat(MAX_MESSAGE + 1));
-        let first = entry(&InterceptorStatus::default(), &long, at(0)).unwrap();
+        let first = next_entry(&InterceptorStatus::default(), &long, at(0)).unwrap();
         assert_eq!(first.message.chars().count(), MAX_MESSAGE);
-        assert_eq!(entry(&first, &long, at(1)), None);
+        assert_eq!(next_entry(&first, &long, at(1)), None);
         let declined = decline(&InterceptorStatus::default(), long.message, at(0)).unwrap();
         assert_eq!(declined.message, first.message);
     }
 
     #[test]
     fn completed_entry_is_never_touched_again() {
-        let done = entry(&started(), &ProgressReport { completed: true, ..progress("m") }, at(9)).unwrap();
+        let done =
+            next_entry(&started(), &ProgressReport { completed: true, ..progress("m") }, at(9)).unwrap();
         assert_eq!(done.completion_time, Some(at(9)));
-        assert_eq!(entry(&done, &progress("other"), at(500)), None);
+        assert_eq!(next_entry(&done, &progress("other"), at(500)), None);
     }
 
     fn refused(by: &str, message: &str) -> ProgressReport {
@@ -215,52 +213,42 @@ mod tests {
     /// Whenever a budget let a pod go, the messages of all other pods that had tried were written.
     #[test]
     fn a_message_that_only_counts_on_waits_for_the_next_heartbeat() {
-        let first = entry(&started(), &refused("b", "retries: 1"), at(5)).unwrap();
+        let first = next_entry(&started(), &refused("b", "retries: 1"), at(5)).unwrap();
         assert_eq!(first.blocked.as_ref().unwrap().since_time, Some(at(5)));
-        assert_eq!(entry(&first, &refused("b", "retries: 2"), at(170)), None);
-        let beat = entry(&first, &refused("b", "retries: 9"), at(180)).unwrap();
+        assert_eq!(next_entry(&first, &refused("b", "retries: 2"), at(170)), None);
+        let beat = next_entry(&first, &refused("b", "retries: 9"), at(180)).unwrap();
         assert_eq!((beat.message.as_str(), beat.heartbeat_time), ("retries: 9", Some(at(180))));
         assert_eq!(beat.blocked, first.blocked);
     }
 
     #[test]
     fn what_blocks_is_told_when_it_changes_with_the_time_since_when() {
-        let first = entry(&started(), &refused("b", "m"), at(5)).unwrap();
+        let first = next_entry(&started(), &refused("b", "m"), at(5)).unwrap();
         let mut way = refused("b", "m");
         way.blocked.as_mut().unwrap().state = "NeverAllows".into();
-        let way = entry(&first, &way, at(6)).unwrap();
+        let way = next_entry(&first, &way, at(6)).unwrap();
         assert_eq!(way.blocked.as_ref().unwrap().since_time, Some(at(5)), "the same one in another way");
-        let other = entry(&way, &refused("c", "m"), at(7)).unwrap();
+        let other = next_entry(&way, &refused("c", "m"), at(7)).unwrap();
         assert_eq!(other.blocked.as_ref().unwrap().since_time, Some(at(7)));
-        let free = entry(&other, &progress("accepted"), at(8)).unwrap();
+        let free = next_entry(&other, &progress("accepted"), at(8)).unwrap();
         assert_eq!((free.blocked.as_ref(), free.message.as_str()), (None, "accepted"));
         assert_eq!(decline(&other, "none of ours".into(), at(8)).unwrap().blocked, None);
     }
 
     #[test]
     fn what_the_owner_was_told_stays_when_nothing_blocks_any_more() {
-        let queued = entry(&started(), &refused("b", "m"), at(5)).unwrap();
+        let queued = next_entry(&started(), &refused("b", "m"), at(5)).unwrap();
         assert_eq!(queued.last_blocked, None);
         let published = ProgressReport { last_blocked: refused("b", "m").blocked, ..refused("b", "m") };
-        let published_entry = entry(&queued, &published, at(65)).unwrap();
+        let published_entry = next_entry(&queued, &published, at(65)).unwrap();
         assert_eq!(published_entry.last_blocked.as_deref(), queued.blocked.as_ref());
-        assert_eq!(entry(&published_entry, &published, at(66)), None);
+        assert_eq!(next_entry(&published_entry, &published, at(66)), None);
         let mut other_state = published.clone();
         other_state.blocked.as_mut().unwrap().state = "ShortNow".into();
-        let in_other_state = entry(&published_entry, &other_state, at(67)).unwrap();
+        let in_other_state = next_entry(&published_entry, &other_state, at(67)).unwrap();
         assert_eq!(in_other_state.last_blocked, published_entry.last_blocked, "as it was published");
-        let free = entry(&published_entry, &progress("accepted"), at(67)).unwrap();
+        let free = next_entry(&published_entry, &progress("accepted"), at(67)).unwrap();
         assert_eq!((free.blocked.as_ref(), &free.last_blocked), (None, &published_entry.last_blocked));
         assert_eq!(decline(&free, "none of ours".into(), at(68)).unwrap().last_blocked, free.last_blocked);
-    }
-
-    #[test]
-    fn a_report_begins_with_why_there_is_a_request() {
-        let mut request = EvictionRequest::named("ns", "u");
-        let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
-        request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
-        let progress = || ProgressReport { message: "it goes".into(), ..Default::default() };
-        assert_eq!(progress().of(&request).message, "for NodeMaintenance tidy (RAM swap): it goes");
-        assert_eq!(progress().of(&EvictionRequest::named("ns", "u")), progress());
     }
 }

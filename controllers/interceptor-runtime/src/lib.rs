@@ -4,7 +4,7 @@
 //! use drydock_interceptor_runtime::{EvictionTurn, InterceptorRuntime, TurnEnd};
 //!
 //! async fn save(turn: EvictionTurn) -> std::io::Result<TurnEnd> {
-//!     turn.say("writing a checkpoint");
+//!     turn.set_message("writing a checkpoint");
 //!     // Save what the pod turn.pod_name() must not lose.
 //!     Ok(TurnEnd::Done("checkpoint written".to_owned()))
 //! }

@@ -12,8 +12,9 @@ use kube::Client;
 use kube::api::{ApiResource, GetParams, Patch, PatchParams};
 use kube::client::Body;
 use kube::core::{GroupVersionKind, Request, Status};
-use serde_json::json;
 use tokio::sync::watch;
+
+use crate::entry::apply_body;
 
 /// An answer that takes longer is taken for lost.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -68,12 +69,7 @@ impl RequestClient {
     ) -> Result<EvictionRequest, RequestError> {
         let meta = &request.metadata;
         let params = PatchParams::apply(&self.interceptor).force();
-        // With the UID, the apply does not change another request of the same name.
-        let body = Patch::Apply(json!({
-            "apiVersion": drydock_api::API_VERSION, "kind": NAMES.kind,
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": {"interceptors": [entry]},
-        }));
+        let body = Patch::Apply(apply_body(request, entry));
         let path = Request::new(path(&meta.namespace));
         self.send(path.patch_subresource("status", &meta.name, &params, &body).map_err(failed)?).await
     }

@@ -49,7 +49,7 @@ struct ServedTurn {
     /// The entry as the API server has it, as far as is known.
     entry: watch::Sender<InterceptorStatus>,
     progress: watch::Receiver<ProgressReport>,
-    teller: watch::Sender<ProgressReport>,
+    sender: watch::Sender<ProgressReport>,
     work: JoinSet<Result<TurnEnd, String>>,
     /// How the author's future ended.
     end: Option<TurnEnd>,
@@ -96,10 +96,10 @@ impl ServedTurn {
             blocked: entry.blocked.clone(),
             ..ProgressReport::default()
         };
-        let (teller, progress) = watch::channel(known);
+        let (sender, progress) = watch::channel(known);
         let (work, end) = (JoinSet::new(), None);
         let entry = watch::Sender::new(entry);
-        Self { task, request, entry, progress, teller, work, end, failures: 0, unwritten: 0 }
+        Self { task, request, entry, progress, sender, work, end, failures: 0, unwritten: 0 }
     }
 
     async fn serve(mut self) {
@@ -137,8 +137,8 @@ impl ServedTurn {
     fn start_work(&mut self, pause: Duration) {
         let is_resumed = self.entry.borrow().start_time.is_some() || self.failures > 0;
         let client = self.task.requests.client.clone();
-        let (teller, accepted) = (self.teller.clone(), self.entry.subscribe());
-        let turn = EvictionTurn::new(client, self.request.clone(), is_resumed, teller, accepted);
+        let (sender, accepted) = (self.sender.clone(), self.entry.subscribe());
+        let turn = EvictionTurn::new(client, self.request.clone(), is_resumed, sender, accepted);
         let act = self.task.act.clone();
         self.work.spawn(async move {
             sleep(pause).await;
@@ -151,7 +151,7 @@ impl ServedTurn {
             Ok(end) => self.end = Some(end),
             Err(error) => {
                 warn!("acting on {}/{}: {error}; it is tried again", self.task.key.0, self.task.key.1);
-                self.teller
+                self.sender
                     .send_modify(|progress| progress.message = format!("failed, trying again: {error}"));
                 self.start_work(pause_after(self.failures));
                 self.failures += 1;
@@ -201,7 +201,7 @@ impl ServedTurn {
             }
             None => {}
         }
-        let mut next = entry::entry(&old, &progress, now)?;
+        let mut next = entry::next_entry(&old, &progress, now)?;
         if self.failures > 0 && self.end.is_none() && begun {
             next.heartbeat_time = old.heartbeat_time;
         }

@@ -43,7 +43,7 @@ fn since_start(entry: &Value, field: &str) -> i64 {
 async fn a_long_turn_begins_sends_heartbeats_and_ends() {
     let server = ApiServer::start();
     let entries = served(&server, async |turn: EvictionTurn| {
-        turn.say("one");
+        turn.set_message("one");
         works_for(Duration::from_secs(400)).await;
         done("all")
     });
@@ -61,7 +61,7 @@ async fn what_is_said_many_times_a_second_is_written_once_a_second() {
     let server = ApiServer::start();
     let entries = served(&server, async |turn: EvictionTurn| {
         for percent in 0..100 {
-            turn.say(format!("{percent} %"));
+            turn.set_message(format!("{percent} %"));
             works_for(Duration::from_millis(50)).await;
         }
         done("100 %")
@@ -75,12 +75,12 @@ async fn what_is_said_many_times_a_second_is_written_once_a_second() {
 async fn the_expected_finish_is_written_unless_it_has_passed() {
     let server = ApiServer::start();
     let entries = served(&server, async |turn: EvictionTurn| {
-        turn.expect_finish(clock().checked_add(SignedDuration::from_secs(60)).ok());
+        turn.set_expected_finish(clock().checked_add(SignedDuration::from_secs(60)).ok());
         works_for(Duration::from_secs(5)).await;
-        turn.expect_finish(clock().checked_sub(SignedDuration::from_secs(60)).ok());
-        turn.say("late");
+        turn.set_expected_finish(clock().checked_sub(SignedDuration::from_secs(60)).ok());
+        turn.set_message("late");
         works_for(Duration::from_secs(5)).await;
-        turn.expect_finish(None);
+        turn.set_expected_finish(None);
         works_for(Duration::from_secs(5)).await;
         done("all")
     });
@@ -96,9 +96,9 @@ async fn what_blocks_is_written_and_taken_back() {
     let server = ApiServer::start();
     let entries = served(&server, async |turn: EvictionTurn| {
         let blocked = Blocked { reason: "Other".to_owned(), name: "a lock".to_owned(), ..Blocked::default() };
-        turn.blocked(Some(blocked));
+        turn.set_blocked(Some(blocked));
         works_for(Duration::from_secs(5)).await;
-        turn.blocked(None);
+        turn.set_blocked(None);
         works_for(Duration::from_secs(5)).await;
         done("all")
     });

@@ -9,7 +9,7 @@ use crate::entry::ProgressReport;
 
 /// The interceptor's turn in the eviction of one pod. Clones are of the same turn.
 ///
-/// What it is told goes into the interceptor's entry in the request's status, at most once a second; if more is told in
+/// What is reported through it goes into the interceptor's entry in the request's status, at most once a second; if more is reported in
 /// between, the last is written.
 #[derive(Clone)]
 pub struct EvictionTurn {
@@ -77,19 +77,19 @@ impl EvictionTurn {
     }
 
     /// Reports progress, for people: at most 4,000 characters; a longer text is cut.
-    pub fn say(&self, message: impl Into<String>) {
+    pub fn set_message(&self, message: impl Into<String>) {
         let message = message.into();
         self.progress.send_if_modified(|progress| replace(&mut progress.message, message));
     }
 
     /// Reports when the turn is expected to end. A time in the past is not written.
-    pub fn expect_finish(&self, at: Option<Timestamp>) {
+    pub fn set_expected_finish(&self, at: Option<Timestamp>) {
         self.progress.send_if_modified(|progress| replace(&mut progress.expected_finish, at));
     }
 
     /// Reports what keeps the interceptor from going on, or that nothing does any more. While the same thing blocks, a
     /// new message waits for the next heartbeat.
-    pub fn blocked(&self, by: Option<Blocked>) {
+    pub fn set_blocked(&self, by: Option<Blocked>) {
         self.progress.send_if_modified(|progress| replace(&mut progress.blocked, by));
     }
 }

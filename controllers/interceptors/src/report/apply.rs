@@ -1,13 +1,11 @@
 //! Writes a whole entry, by server-side apply under the name of its interceptor.
-//!
-//! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
 
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_interceptor_runtime::entry::apply_body;
 use drydock_logging::{target, with_causes};
 use drydock_runtime::cache::api;
 use drydock_runtime::{ApiErrorKind, Cacheable, ControllerContext, classify};
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
 use tracing::debug;
 
 /// How the write of an entry ended.
@@ -27,16 +25,9 @@ pub(super) async fn send(
     entry: &InterceptorStatus,
 ) -> Result<EntryWrite, kube::Error> {
     let key = request.key();
-    // With the UID, the apply does not change another request of the same name.
-    let body = json!({
-        "apiVersion": drydock_api::API_VERSION,
-        "kind": EvictionRequest::KIND,
-        "metadata": {"name": &*key.name, "namespace": &*key.namespace, "uid": request.metadata.uid},
-        "status": {"interceptors": [entry]},
-    });
     let params = PatchParams::apply(&entry.name).force();
     let api = api::<EvictionRequest>(&context.client, &key.namespace);
-    match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
+    match api.patch_status(&key.name, &params, &Patch::Apply(apply_body(request, entry))).await {
         Ok(_) => {
             debug!(target: target::WRITES, request = %key, interceptor = entry.name, "reported: {}", entry.message);
             Ok(EntryWrite::Written)

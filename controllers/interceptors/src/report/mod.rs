@@ -5,7 +5,12 @@ mod ending_pod;
 mod owner_notice;
 mod reporter;
 
-pub(crate) use drydock_interceptor_runtime::entry::{ProgressReport, REFUSED_REPORT_RETRY};
+use std::time::Duration;
+
+pub(crate) use drydock_interceptor_runtime::entry::ProgressReport;
 pub(crate) use ending_pod::{gone, terminating};
 pub(crate) use owner_notice::BUDGET_STANDSTILL;
 pub(crate) use reporter::{Audience, ProgressUpdate, ReportOutcome, Reporter, at, earliest};
+
+/// A report that was refused is tried again after this. The turn may be over, which the cache shows by then.
+pub(crate) const REFUSED_REPORT_RETRY: Duration = Duration::from_secs(30);

@@ -171,7 +171,7 @@ impl Reporter {
     ) -> Result<ReportOutcome, CallError> {
         let Some(old) = self.entry(request) else { return Ok(ReportOutcome::until(None)) };
         let is_last = progress.completed;
-        let Some(entry) = entry::entry(&old, &progress.of(request), now) else {
+        let Some(entry) = entry::next_entry(&old, &with_reason(progress, request), now) else {
             return Ok(ReportOutcome::until(entry::next_heartbeat(&old)));
         };
         let written_at = self.remember(request, |memory| memory.written_at);
@@ -230,6 +230,12 @@ impl ReportOutcome {
     fn until(wake: Option<Timestamp>) -> Self {
         Self { wake, is_refused: false }
     }
+}
+
+/// Puts the reason for the request, from its annotation, at the beginning of the message.
+fn with_reason(progress: ProgressReport, request: &EvictionRequest) -> ProgressReport {
+    let message = with_clause(&clause_of(request), &progress.message);
+    ProgressReport { message, ..progress }
 }
 
 /// The earlier of two times, if there is one.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use drydock_api::eviction_request::interceptors::DAEMON_SET as NAME;
+use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_runtime::testing::{context, failure, unknown_path};
 use serde_json::{Value, json};
 
@@ -82,4 +83,14 @@ async fn a_report_waits_for_the_interval_and_the_last_one_does_not() {
     assert!(tell(progress("two")).await, "when the interval is over");
     tell(ProgressReport { completed: true, ..progress("three") }).await;
     assert_eq!(*sent.lock(), ["one", "three"]);
+}
+
+#[test]
+fn a_report_begins_with_why_there_is_a_request() {
+    let mut request = EvictionRequest::named("ns", "u");
+    assert_eq!(with_reason(progress("it goes"), &request), progress("it goes"));
+    let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
+    request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
+    let reported = with_reason(progress("it goes"), &request);
+    assert_eq!(reported.message, "for NodeMaintenance tidy (RAM swap): it goes");
 }
