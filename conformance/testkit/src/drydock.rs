@@ -19,7 +19,8 @@ use crate::host::{TestHost, free_ports, repository};
 use crate::wait::{api_available, server_ready};
 
 const APISERVER: &str = "drydock-apiserver";
-const MANAGER: &str = "drydock-controller-manager";
+/// The controller manager's process.
+pub const MANAGER: &str = "drydock-controller-manager";
 /// Our programs, which have the same names as their service accounts and roles.
 pub const PROGRAMS: [&str; 2] = [APISERVER, MANAGER];
 const STANDBY: &str = "drydock-controller-manager-standby";
@@ -131,6 +132,11 @@ impl Drydock {
     /// Asks the API server to end, and returns how it did.
     pub async fn stop_apiserver(&self) -> Result<ExitStatus> {
         self.host.processes.terminate(APISERVER, LIMIT).await
+    }
+
+    /// Asks the controller manager to end, and returns how it did.
+    pub async fn stop_manager(&self) -> Result<ExitStatus> {
+        self.host.processes.terminate(MANAGER, LIMIT).await
     }
 
     /// The controller manager that holds the lease, if it is one of ours that runs.

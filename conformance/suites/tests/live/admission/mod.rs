@@ -6,7 +6,7 @@ mod audited;
 mod cluster_scoped;
 mod interceptor_annotations;
 mod policies;
-mod webhook_server;
+pub mod webhook_server;
 mod webhooks;
 
 use std::cell::RefCell;

@@ -17,6 +17,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 /// The server. It ends with the test.
@@ -26,6 +27,7 @@ pub struct WebhookServer {
     /// The CA of its certificate, in PEM.
     pub ca: String,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
+    is_released: watch::Sender<bool>,
 }
 
 impl WebhookServer {
@@ -35,18 +37,26 @@ impl WebhookServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let asked = Arc::new(Mutex::new(Vec::new()));
+        let is_released = watch::Sender::new(false);
         let (acceptor, seen) = (TlsAcceptor::from(Arc::new(config)), asked.clone());
+        let released = is_released.subscribe();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, seen) = (acceptor.clone(), seen.clone());
+                let (acceptor, seen, released) = (acceptor.clone(), seen.clone(), released.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let service = service_fn(move |request| answered(request, seen.clone()));
+                    let service =
+                        service_fn(move |request| answered(request, seen.clone(), released.clone()));
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
-        Ok(Self { port, ca, asked })
+        Ok(Self { port, ca, asked, is_released })
+    }
+
+    /// Allows what is held on the path `held`, from now on at once.
+    pub fn release(&self) {
+        self.is_released.send_replace(true);
     }
 
     /// Its address for a path, and whom to believe.
@@ -84,9 +94,16 @@ fn certificate(name: &str) -> Result<(String, ServerConfig)> {
 
 type Seen = Arc<Mutex<Vec<(String, Value)>>>;
 
-async fn answered(request: Request<Incoming>, seen: Seen) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answered(
+    request: Request<Incoming>,
+    seen: Seen,
+    mut released: watch::Receiver<bool>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().trim_start_matches('/').to_owned();
     let answer = answer(&path, request, seen).await;
+    if path == "held" {
+        let _ = released.wait_for(|is_released| *is_released).await;
+    }
     Ok(answer.unwrap_or_else(|error| plain(400, &format!("{error:#}"))))
 }
 

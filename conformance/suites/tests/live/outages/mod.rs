@@ -6,3 +6,4 @@ mod etcd_away;
 mod failover;
 mod frozen;
 mod host_away;
+mod in_flight;

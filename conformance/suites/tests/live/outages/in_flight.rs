@@ -1,0 +1,95 @@
+//! A controller manager that ends while the host considers an eviction of its own.
+//!
+//! The host aborts an eviction whose client goes away, and may count it against a budget for two minutes all the same.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use drydock_testkit::cluster::create_nodes;
+use drydock_testkit::drydock::{Drydock, MANAGER, Options};
+use drydock_testkit::host::TestHost;
+use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::kubectl::Kubectl;
+use drydock_testkit::wait::retry;
+use serde_json::{Value, json};
+
+use crate::admission::webhook_server::WebhookServer;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const MINUTE: &str = "--timeout=60s";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> Result<()> {
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
+    let kubectl = Kubectl::new(&drydock.host);
+    let node = create_nodes(&drydock.host.client().await?, "in-flight", 1).await?.pop().context("no node")?;
+    kubectl.apply(&pod(&node)).await?;
+    kubectl.ok(&["wait", "pod/a", "--for=condition=Ready", MINUTE]).await?;
+    let uid = kubectl.object("pod", "a").await?["metadata"]["uid"].as_str().context("no uid")?.to_owned();
+    let server = WebhookServer::start("hook.in-flight.svc").await?;
+    kubectl.apply(&webhook(&server)).await?;
+    holds_evictions(&kubectl, &server).await?;
+
+    kubectl.apply(&eviction_request("a", &uid, "admin.example.com")).await?;
+    retry(LIMIT, || "the eviction does not come".to_owned(), async || Ok(!server.asked("held").is_empty()))
+        .await?;
+    let log = drydock.host.log(MANAGER);
+    let stops = async {
+        let is_stopping = async || Ok(std::fs::read_to_string(&log)?.contains("stopping"));
+        retry(LIMIT, || "it does not stop".to_owned(), is_stopping).await?;
+        ensure!(
+            kubectl.object("pod", "a").await?["metadata"]["deletionTimestamp"].is_null(),
+            "nothing was held"
+        );
+        server.release();
+        Ok(())
+    };
+    let (ended, released) = tokio::join!(drydock.stop_manager(), stops);
+    released?;
+    ensure!(ended?.success(), "the manager failed");
+    kubectl.ok(&["wait", "pod/a", "--for=delete", MINUTE]).await?;
+    // No manager says so until the next one runs.
+    drydock.start_manager()?;
+    kubectl.ok(&["wait", "evictionrequest", &uid, "--for=condition=Evicted", MINUTE]).await.map(drop)
+}
+
+fn pod(node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}]},
+    })
+}
+
+fn webhook(server: &WebhookServer) -> Value {
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"],
+    });
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "in-flight"},
+        "webhooks": [{
+            "name": "hook.in-flight.svc", "clientConfig": server.client_config("held"), "rules": [rule],
+            "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
+        }],
+    })
+}
+
+/// Waits until the host asks the webhook about evictions, by those of a pod that does not exist.
+async fn holds_evictions(kubectl: &Kubectl, server: &WebhookServer) -> Result<()> {
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}}).to_string();
+    let path = "/api/v1/namespaces/default/pods/none/eviction";
+    retry(
+        LIMIT,
+        || "the webhook is not asked".to_owned(),
+        async || {
+            let refused = kubectl
+                .refused_with(&["create", "--raw", path, "-f", "-", "--request-timeout=1s"], &eviction)
+                .await?;
+            let asked = server.asked("held");
+            ensure!(asked.is_empty() || !refused.contains("NotFound"), "{refused}");
+            Ok(!asked.is_empty())
+        },
+    )
+    .await
+}
